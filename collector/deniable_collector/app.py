@@ -31,8 +31,9 @@ from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.retention import keep
+from deniable_collector.upkeep.sealing import Sealer
 
-__all__ = ["BATCH_READER", "JOURNAL", "create_app"]
+__all__ = ["BATCH_READER", "JOURNAL", "SEALER", "create_app"]
 
 _DESCRIPTION = Path(__file__).with_name("openapi.json")
 
@@ -41,6 +42,9 @@ BATCH_READER = "deniable_batch_reader"
 
 JOURNAL = "deniable_journal"
 """Where it keeps its `JournalKeeper`, which its server starts and stops."""
+
+SEALER = "deniable_sealer"
+"""Where it keeps its `Sealer`, which its server starts, and stops before the journal's keeper."""
 
 _SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
 _DESCRIBED = ("Content-Type", "Origin", "Sec-Fetch-Site")
@@ -88,6 +92,7 @@ def create_app(
     )
     app.extensions[BATCH_READER] = BatchReader(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
+    app.extensions[SEALER] = Sealer(store, on=settings.seal == "on")
     keep(store, settings.keep_days)
     _add_routes(app, app.extensions[BATCH_READER])
     _add_probes(app, intake, store, mistakes)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from a2wsgi import WSGIMiddleware
 from flask import Flask
 
-from deniable_collector.app import BATCH_READER, JOURNAL, create_app
+from deniable_collector.app import BATCH_READER, JOURNAL, SEALER, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
@@ -30,6 +30,7 @@ from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
+from deniable_collector.upkeep.sealing import Sealer
 
 __all__ = ["Collector", "app"]
 
@@ -59,6 +60,7 @@ class Collector:
     def __init__(self, flask: Flask, settings: Settings) -> None:
         self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
         self._journal: JournalKeeper = flask.extensions[JOURNAL]
+        self._sealer: Sealer = flask.extensions[SEALER]
         self._settings = settings
         self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
         self._readers = ThreadPoolExecutor(settings.threads, "read")
@@ -89,6 +91,7 @@ class Collector:
         await asyncio.wait([warm])
         warm.exception()
         self._journal.start()
+        self._sealer.start()
         sampling = loop.create_task(self._sample()) if self._settings.metrics_bind else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -97,6 +100,7 @@ class Collector:
             await asyncio.wait([sampling])
         # By now every request has been answered, and nothing waits for a commit.
         self._group.close()
+        await loop.run_in_executor(self._readers, self._sealer.stop)
         await loop.run_in_executor(self._readers, self._journal.stop)
         self._readers.shutdown()
         await send({"type": "lifespan.shutdown.complete"})

@@ -30,6 +30,7 @@ from werkzeug.test import EnvironBuilder, TestResponse
 
 from deniable import Registry, Scheme, mechanisms, windows
 from deniable.mechanisms import Mechanism, Packing, Row
+from deniable.types import TYPES
 from deniable_collector.asgi import Collector as AsgiCollector
 from deniable_collector.connection import Connection
 from deniable_collector.settings import Settings
@@ -115,6 +116,8 @@ class Shelf(Mechanism[int]):
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
     """Makes schemes whose tallies have rows of the widths asked for."""
     monkeypatch.setitem(mechanisms._CLASSES, Shelf.name, Shelf)
+    # Categories are reported through frequency oracles alone, and a shelf is none.
+    monkeypatch.setattr(TYPES["category"], "suits", classmethod(lambda cls, mechanism: True))
     return lambda *widths: Scheme("category", Shelf(widths), ())
 
 

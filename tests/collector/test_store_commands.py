@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -22,8 +23,9 @@ STORES = ["sqlite", "redis", "cluster"]
 def run(home):
     """Runs a command on the store of the environment."""
 
-    def run(*arguments, code=0, answer=None, store=None):
+    def run(*arguments, code=0, answer=None, store=None, archive=""):
         environ = home.environ if store is None else {**home.environ, "DENIABLE_STORE": store}
+        environ = {**environ, "DENIABLE_ARCHIVE": str(archive)}
         result = CliRunner().invoke(
             store_commands.store, [str(each) for each in arguments], answer, environ
         )
@@ -63,6 +65,7 @@ def test_info(filled, run, home, scheme):
         "scheme": scheme.fingerprint,
         "mechanism": "subset_selection",
         "windows": 3,
+        "sealed": 0,
         "first": "2026-11-01",
         "last": "2026-11-20",
         "reports": 6,
@@ -206,3 +209,47 @@ def test_a_folder_that_is_not_there(filled, run, tmp_path):
     """An export that cannot be written says which file and why."""
     wrong = run("export", tmp_path / "none" / "x.gz", code=1).output
     assert "No such file or directory" in wrong
+
+
+def test_seal_and_verify(filled, run, scheme, home):
+    """`seal` says what it would do, does it, and says what was saved; `verify` reads all; what
+    other commands show is the same as before."""
+    settled = ("2026-11-01", "2026-11-02")
+    assert "would be sealed" in run("seal", "--dry-run", "--before", "2026-11-03").stdout
+    assert not filled.sealed("browser", scheme.fingerprint, settled)
+    document = json.loads(run("seal", "--json", "--before", "2026-11-03").stdout)
+    assert (document["sealed"], document["tallies"], document["failed"]) == (True, 2, [])
+    assert document["bytes"]["before"] > 0
+    assert filled.sealed("browser", scheme.fingerprint, settled) == set(settled)
+    assert "nothing to seal" in run("seal", "--before", "2026-11-03").stdout
+    assert json.loads(run("verify", "--json").stdout) == {"tallies": 3, "damaged": []}
+    assert "3 tallies can be read, 0 cannot" in run("verify").stdout
+    found = json.loads(run("info", "--json").stdout)["schemes"][0]
+    assert (found["windows"], found["sealed"], found["reports"]) == (3, 2, 6)
+    assert "no metric nobody here" in run("seal", "--metric", "nobody", code=1).output
+
+
+def test_windows_that_may_accept_reports_stay_open(store, scheme, run, new_id, registry):
+    """`seal` leaves a window open whose reports may still come, whatever days are chosen."""
+    day = windows.window_at("day", time.time() - 86_400)
+    key = TallyRowKey(TallyKey("browser", scheme.fingerprint, day), 0)
+    store.fold(Commit((new_id(),), {key: Increment(5, 1, (1,), (1,))}), time.time())
+    assert "nothing to seal" in run("seal", "--before", "2999-01-01").stdout
+    assert not store.sealed("browser", scheme.fingerprint, [day])
+
+
+def test_a_damaged_block_is_named(filled, run, home, scheme, tmp_path):
+    """`verify` names the window of a damaged block and exits with 1; `info` warns and goes on."""
+    folder = tmp_path / "archive"
+    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
+        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
+    (path,) = folder.iterdir()
+    path.write_bytes(path.read_bytes()[:-1])
+    text = run("verify", code=1, archive=folder).output
+    assert "the sealed block of metric browser, window 2026-11-01 is damaged" in text
+    assert "2 tallies can be read, 1 cannot" in text
+    told = json.loads(run("verify", "--json", code=1, archive=folder).stdout)
+    assert [each["window"] for each in told["damaged"]] == ["2026-11-01"]
+    shown = run("info", "--json", archive=folder)
+    assert "warning: the sealed block" in shown.stderr
+    assert json.loads(shown.stdout)["schemes"][0]["reports"] == 5

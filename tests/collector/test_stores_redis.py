@@ -583,6 +583,10 @@ def test_tallies_are_packed(redis_server, shelf, new_id, noon):
         closing(redis.Redis.from_url(redis_server.url)) as client,
     ):
         store.publish({"m": [scheme]})
+        # Enough counts that the dense form is the smaller one.
+        first = TallyRowKey(row.tally, 0)
+        many = Increment(600, 1, range(600), np.ones(600, np.int64))
+        store.fold(Commit((new_id(),), {first: many}), noon)
         for count, size in ((1, 4), (2**32 - 2, 4), (1, 8)):
             store.fold(Commit((new_id(),), {row: Increment(400, 1, (399,), (count,))}), noon)
             assert client.strlen(key) == 16 + size * 1002

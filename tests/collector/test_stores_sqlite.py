@@ -289,7 +289,7 @@ def test_a_file_of_version_1_is_brought_up_to_date(store, path, old_file, new_id
     with closing(sqlite3.connect(path)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         assert {name for (name,) in tables} == {
-            *("generations", "ids", "pages", "schemes", "secrets", "tallies")
+            *("blocks", "generations", "ids", "pages", "schemes", "secrets", "tallies")
         }
 
 

@@ -12,7 +12,13 @@ from deniable import Scheme
 from deniable.told import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
-from deniable_collector.stores.base import Commit, Store, StoreUnavailable
+from deniable_collector.stores.base import (
+    Commit,
+    Sealing,
+    Store,
+    StoreUnavailable,
+    TallyKey,
+)
 from deniable_collector.tally import Tally
 
 __all__ = ["WatchedStore"]
@@ -98,6 +104,14 @@ class WatchedStore(Store):
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         with self._contact():
             return self._store.versions(asked)
+
+    def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
+        with self._contact():
+            return self._store.sealed(metric, scheme, windows)
+
+    def seal(self, tally: TallyKey) -> Sealing | None:
+        # Where no window can be sealed now, the store may take commits all the same.
+        return self._store.seal(tally)
 
     def drop(self, before: float) -> int:
         with self._contact():

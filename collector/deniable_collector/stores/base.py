@@ -22,6 +22,7 @@ __all__ = [
     "Commit",
     "Increment",
     "Numbers",
+    "Sealing",
     "Store",
     "StoreError",
     "StoreUnavailable",
@@ -103,6 +104,13 @@ class Commit:
     increments: Mapping[TallyRowKey, Increment]
     shard: int = 0
     remember: Mapping[str, float] = field(default_factory=dict)
+
+
+class Sealing(NamedTuple):
+    """What sealing has made of a tally: its bytes in the store before and after, without keys."""
+
+    before: int
+    after: int
 
 
 def shard_of(batch_id: str, shards: int) -> int:
@@ -227,6 +235,26 @@ class Store(ABC):
             if stamps:
                 found[metric] = version_of(metric, "", stamps)
         return found
+
+    def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
+        """Which of these windows are sealed: nothing of them is in open form."""
+        return frozenset()
+
+    def seal(self, tally: TallyKey) -> Sealing | None:
+        """Turn a tally into a sealed block: compressed, with a digest, and with the same sums.
+
+        The block is written, read back and compared before the open form goes, and one atomic
+        step changes one for the other. A commit to a sealed tally opens it again, so seal tallies
+        that accept no more reports (`deniable_collector.upkeep.retention.SETTLED`). Several
+        processes may seal the same tally at once.
+
+        Returns None if nothing of it is open, or somebody has changed it meanwhile.
+
+        Raises:
+            StoreError: the scheme was never published, or the block did not read back as the
+                same counts; the open form stays.
+        """
+        return None
 
     @abstractmethod
     def drop(self, before: float) -> int:

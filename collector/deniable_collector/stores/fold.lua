@@ -3,12 +3,11 @@
 -- Redis does not roll a script back, so everything is read and checked first; the
 -- first write comes when nothing can be refused any more.
 --
--- A tally is one string: a header of the u64 stamp of its last commit and u64 bytes per counter
--- (4 or 8), then its counters, all little-endian. Zeros at its end may be missing. A stamp is
--- random: it tells whether the tally is the one that was read. Each tally of a commit has its own,
--- or they would tell which tallies a commit had in common. A commit either swaps
--- the whole string for another, if nobody has changed it since it was read, or adds runs
--- of neighbouring counters to it.
+-- A tally is one string: a header of the u64 stamp of its last commit and its u64 form, and what
+-- the form says (redis_forms.py). A stamp is random: it tells whether the tally is the one that was
+-- read. Each tally of a commit has its own, or they would tell which tallies a commit had in
+-- common. A commit either swaps the whole string for another, if nobody has changed it since it was
+-- read, or adds runs of neighbouring counters to it.
 --
 -- A generation of ids (see ids.py) is a hash: field `n` is the number of its ids, and the
 -- other fields are slots, each with its tags side by side.
@@ -18,16 +17,21 @@
 -- ARGV  the seed by which the slots were named, for each term the seconds that a new generation
 --       lives, highest counter, ids in the first level, deepest level, the stamps of all tallies
 --       (u64), the term of each id (a digit), slots and tags of the ids, and for each tally its
---       window, the header that was read ('' if there was none, '+' to add runs), and the new
---       string or the runs
+--       window, the header that was read ('' if there was none; to add runs '+' and the form of
+--       a new tally), and the new string or the runs
 -- A run is u32 first counter, u32 length, then as many u32 counts.
 --
 -- Returns {0} when the commit is in, {1, positions of the ids that were seen},
 -- {2, number of a tally that would exceed the highest counter}, {3, number of a tally that
--- has changed}, {4, number of a tally that needs wider counters, and so a swap}, or
+-- has changed}, {4, number of a tally that needs another form, and so a swap}, or
 -- {5, the seed that names the slots here}.
 
-local HEADER, NARROW, TAG, SEARCHED = 16, 4, 8, 5
+local HEADER, NARROW, WIDE, TAG, SEARCHED = 16, 4, 8, 8, 5
+-- As in redis_forms.py.
+local SPARSE, MOST_ROWS, ROWS_UNIT, SLOTS_UNIT = 128, 65536, 256, 16777216
+local FACTOR, HASHES, SPARE = 41475557, 67108864, 64
+-- Slots of a sparse tally that are read at once, and how many an entry may be from its hash.
+local SLOTS, FARTHEST = 16, 48
 local NARROW_TOP = 4294967295
 -- Values on Lua's stack at once: far below its limit of 8,000.
 local PIECE = 512
@@ -99,9 +103,74 @@ local function format(size, length)
   return formats[name]
 end
 
-local function add(key, header, stamp, runs)
-  local size = NARROW
+-- Nothing is written before everything is checked, so changed slots wait in `changed`.
+local function add_sparse(key, form, stamp, runs)
+  local rows, capacity = math.floor(form / ROWS_UNIT) % MOST_ROWS, math.floor(form / SLOTS_UNIT)
+  local base = HEADER + 4 * rows
+  local pages, changed, writes = {}, {}, {{0, stamp .. struct.pack('<I8', form)}}
+  local function hash(place) return math.floor(place * FACTOR % HASHES * capacity / HASHES) end
+  local function read(slot)
+    if changed[slot] then return changed[slot][1], changed[slot][2] end
+    local page = math.floor(slot / SLOTS)
+    if not pages[page] then
+      local from = base + 8 * SLOTS * page
+      local old = call('GETRANGE', key, from, from + 8 * SLOTS - 1)
+      pages[page] = old .. string.rep('\0', 8 * SLOTS - #old)
+    end
+    return struct.unpack('<I4I4', pages[page], 8 * (slot - SLOTS * page) + 1)
+  end
+  local function write(slot, name, count) changed[slot] = {name, count} end
+  local function insert(place, count)
+    local own, home = place, hash(place)
+    local slot = home
+    while slot < capacity + SPARE and slot - home <= FARTHEST do
+      local name, held = read(slot)
+      if name == 0 then return write(slot, place + 1, count) end
+      if name == own + 1 and place == own then
+        if held + count > NARROW_TOP then return 4 end
+        return write(slot, name, held + count)
+      end
+      -- What comes later in the order of (hash, place) makes room.
+      local theirs = hash(name - 1)
+      if theirs > home or (theirs == home and name - 1 > place) then
+        write(slot, place + 1, count)
+        place, count, home = name - 1, held, theirs
+      end
+      slot = slot + 1
+    end
+    return 4
+  end
+  local position = 1
+  while position <= #runs do
+    local first, length
+    first, length, position = struct.unpack('<I4I4', runs, position)
+    local counts = {struct.unpack(format(NARROW, length), runs, position)}
+    position = counts[length + 1]
+    for each = 1, length do
+      local place, count = first + each - 1, counts[each]
+      if place < rows then
+        local from = HEADER + 4 * place
+        local old = call('GETRANGE', key, from, from + 3)
+        if #old == 4 then count = count + struct.unpack('<I4', old) end
+        if count > NARROW_TOP then return 4 end
+        writes[#writes + 1] = {from, struct.pack('<I4', count)}
+      elseif count > 0 and insert(place, count) then
+        return 4
+      end
+    end
+  end
+  for slot, entry in pairs(changed) do
+    writes[#writes + 1] = {base + 8 * slot, struct.pack('<I4I4', entry[1], entry[2])}
+  end
+  return 0, writes
+end
+
+local function add(key, header, first_form, stamp, runs)
+  local size = first_form
   if #header > 0 then size = struct.unpack('<I8', header, 9) end
+  if size >= SPARSE then return add_sparse(key, size, stamp, runs) end
+  -- Sealed tallies are opened by a swap.
+  if size ~= NARROW and size ~= WIDE then return 4 end
   local writes, position = {{0, stamp .. struct.pack('<I8', size)}}, 1
   while position <= #runs do
     local first, length
@@ -129,8 +198,9 @@ for number = 1, (#KEYS - 1 - generations) / 2 do
   local window, expected, data = unpack(ARGV, 7 + 3 * number, 9 + 3 * number)
   local header = call('GETRANGE', key, 0, HEADER - 1)
   local plan = {index, key, #header == 0 and window}
-  if expected == '+' then
-    local verdict, writes = add(key, header, sub(stamps, 8 * number - 7, 8 * number), data)
+  if sub(expected, 1, 1) == '+' and #expected < HEADER then
+    local first_form, stamp = tonumber(sub(expected, 2)), sub(stamps, 8 * number - 7, 8 * number)
+    local verdict, writes = add(key, header, first_form, stamp, data)
     if verdict > 0 then return {verdict, number} end
     plan[4] = writes
   elseif expected == header then

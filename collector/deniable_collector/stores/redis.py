@@ -10,10 +10,11 @@ nobody has changed it meanwhile. Few are added by the script, in place.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any, cast
 
@@ -27,30 +28,39 @@ from deniable_collector.stores import ids
 from deniable_collector.stores.base import (
     MAX_CELL,
     Commit,
+    Sealing,
     Store,
     StoreError,
     StoreUnavailable,
     TallyKey,
-    new_stamp,
     version_of,
 )
+from deniable_collector.stores.blocks import IN_THE_STORE, Archive, GoneFile, block_of
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.driver import Driver
 from deniable_collector.stores.redis_errors import translated
+from deniable_collector.stores.redis_forms import (
+    HEADER,
+    TallyWrite,
+    counters_of,
+    is_sealed,
+    kept_in,
+    reports_of,
+    sealed_reports,
+    sealed_value,
+)
 from deniable_collector.stores.redis_journal import AppendOnlyFiles
-from deniable_collector.stores.vectors import Addition, Shapes, full, gather, rows_of
+from deniable_collector.stores.vectors import Shape, Shapes, full, gather, rows_of
 from deniable_collector.tally import Tally
 
 __all__ = ["RedisStore"]
 
-_LAYOUT = 2
-"""The version of everything this file and `fold.lua` write."""
+_LAYOUT, _OLDEST_LAYOUT = 3, 2
+"""The version of everything this file and `fold.lua` write, and the oldest one that they read, in
+which all tallies are dense."""
 
-_HEADER = struct.Struct("<QQ")
-_NARROW_TOP = 2**32 - 1
-
-_FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED = 2, 3, 4, 5
-"""What the script can answer beside that the commit is in, or that ids were seen."""
+_IN, _FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED = 0, 2, 3, 4, 5
+"""What the script can answer beside that ids were seen."""
 
 _SWAPS = 2
 """Times that a commit tries to swap a tally; where others are faster, it adds in place."""
@@ -58,17 +68,14 @@ _SWAPS = 2
 _ATTEMPTS = 100
 """Calls of the script for one commit: where a swap is the only way, others may be faster."""
 
-_SWAP, _SWAP_COUNTER = 110.0, 0.0135
-_RUN, _RUN_COUNTER = 3.5, 0.15
-"""What the ways of adding cost, in microseconds of both sides: a swap for itself and for each
-counter of the tally, a run for itself and for each of its counters (benchmarks/stores.py)."""
-
-_RUN_GAP = 16
-_RUN_COUNTERS = 512
-"""Reading and writing up to so many zeros costs less than another run; the longest run."""
+_STAMP = 8
+"""Bytes of a tally's stamp, which its string begins with."""
 
 _PINGED = 3
 """Shards that are asked whether one of them takes a commit; more would take too long."""
+
+_NAMED = 1024
+"""The beginning of a sealed string, which has the whole name of its file if it has one."""
 
 _READ_BYTES = 1 << 23
 """Bytes of tallies that are read at once."""
@@ -81,13 +88,21 @@ class RedisStore(Store):
     its own number, because a retry must meet the shard that knows its id.
     """
 
-    def __init__(self, driver: Driver, *, prefix: str = "deniable", shards: int = 1) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        prefix: str = "deniable",
+        shards: int = 1,
+        archive: Archive = IN_THE_STORE,
+    ) -> None:
         self._driver = driver
+        self._archive = archive
         self._prefix = prefix
         self._wished_shards = shards
         self._shards: int | None = None
-        script = files(__package__).joinpath("fold.lua").read_text(encoding="utf-8")
-        self._fold = driver.script(script)
+        self._fold = driver.script(_script("fold.lua"))
+        self._seal = driver.script(_script("seal.lua"))
         self._shapes = Shapes(self.scheme)
         self._files = AppendOnlyFiles(driver)
         # Each shard has its own seed; which one it is, the first commit to it tells.
@@ -104,7 +119,13 @@ class RedisStore(Store):
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         parts = [
-            _TallyWrite(tally, self._tally_key(commit.shard, tally), addition)
+            TallyWrite(
+                tally,
+                self._tally_key(commit.shard, tally),
+                addition,
+                self._shapes.of(tally.metric, tally.scheme),
+                self._archive,
+            )
             for tally, addition in gather(commit.increments, self._shapes).items()
         ]
         keys = [self._key(commit.shard, "ids", "seed")]
@@ -122,6 +143,7 @@ class RedisStore(Store):
         limits = (" ".join(map(str, lifetimes)), MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
         must_swap: set[int] = set()
+        opened: dict[TallyKey, bytes] = {}
         with self._files.writing(), translated():
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
@@ -131,9 +153,20 @@ class RedisStore(Store):
                     for number, part in enumerate(parts)
                     if number in must_swap or part.must_swap or (attempt < _SWAPS and part.may_swap)
                 }
-                found = self._read([parts[number].key for number in sorted(swaps)])
+                asked = sorted(swaps)
+                found = dict(
+                    zip(asked, self._read([parts[each].key for each in asked]), strict=True)
+                )
+                opened = {
+                    parts[number].tally: kept_in(value)
+                    for number, value in found.items()
+                    if value is not None and is_sealed(value)
+                }
                 for number, part in enumerate(parts):
-                    swap = part.swap(next(found)) if number in swaps else ("+", part.runs)
+                    if number in swaps:
+                        swap = part.swap(found[number])
+                    else:
+                        swap = part.first_form, part.runs
                     arguments += [part.tally.window, *swap]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
@@ -148,6 +181,9 @@ class RedisStore(Store):
             self._driver.wait_for_replicas(self._key(commit.shard, "replicated"))
         if verdict == _FULL:
             raise full(parts[places[0] - 1].tally)
+        if verdict == _IN:
+            for tally, kept in opened.items():
+                self._archive.forget(tally, kept)
         return frozenset(commit.ids[place - 1] for place in places)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -161,6 +197,9 @@ class RedisStore(Store):
             self._client.hsetnx(layout, "version", str(_LAYOUT))
             self._client.hsetnx(layout, "shards", str(self._wished_shards))
             laid_out = self._read_layout()
+            if int(cast(bytes, self._client.hget(layout, "version"))) < _LAYOUT:
+                # Versions before this one could not read what is written from now on.
+                self._client.hset(layout, "version", str(_LAYOUT))
             if laid_out != self._wished_shards:
                 raise StoreError(
                     f"this store was laid out with {laid_out} shards, which cannot change: "
@@ -196,33 +235,102 @@ class RedisStore(Store):
         shape = self._shapes.of(metric, scheme)
         total = np.zeros(shape.size, np.int64)
         at_once = max(1, _READ_BYTES // (4 * shape.size))
+        tallies = [TallyKey(metric, scheme, label) for label in labels]
         for shard in range(self.shards):
-            keys = [self._tally_key(shard, TallyKey(metric, scheme, label)) for label in labels]
-            for first in range(0, len(keys), at_once):
+            for first in range(0, len(tallies), at_once):
+                some = tallies[first : first + at_once]
                 with translated():
-                    for value in self._read(keys[first : first + at_once]):
-                        if value is not None:
-                            counters = _counters(value)
-                            total[: len(counters)] += counters
+                    values = self._read([self._tally_key(shard, each) for each in some])
+                    for tally, value in zip(some, values, strict=True):
+                        total += self._counters(shard, tally, value, shape.size)
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
+
+    def _counters(
+        self, shard: int, tally: TallyKey, value: bytes | None, size: int
+    ) -> NDArray[np.int64] | int:
+        """The counters in a string that was read; 0 if there is none."""
+        try:
+            return 0 if value is None else counters_of(value, tally, size, self._archive)
+        except GoneFile:
+            # It was opened again since it was read; a second look tells.
+            (again,) = self._read([self._tally_key(shard, tally)])
+            return 0 if again is None else counters_of(again, tally, size, self._archive)
 
     def row_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
     ) -> dict[str, NDArray[np.int64]]:
-        rows = len(self._shapes.of(metric, scheme).widths)
+        shape = self._shapes.of(metric, scheme)
+        rows = len(shape.widths)
         found = {label: np.zeros(rows, np.int64) for label in windows}
-        asked = [(label, shard) for label in found for shard in range(self.shards)]
+        # The rows' reports come first in open forms, in 8 bytes each at most.
+        sealed = []
+        for label, shard, value in self._beginnings(metric, scheme, found, 8 * rows):
+            if is_sealed(value):
+                sealed.append((TallyKey(metric, scheme, label), shard))
+            else:
+                found[label] += reports_of(value, rows)
+        with translated(), self._client.pipeline(transaction=False) as pipeline:
+            for tally, shard in sealed:
+                pipeline.get(self._tally_key(shard, tally))
+            values = pipeline.execute() if sealed else []
+            for (tally, shard), value in zip(sealed, values, strict=True):
+                if value is not None and is_sealed(value):
+                    with suppress(GoneFile):
+                        found[tally.window] += sealed_reports(value, tally, self._archive)
+                        continue
+                # It was opened again since its beginning was read.
+                (again,) = self._read([self._tally_key(shard, tally)])
+                counters = self._counters(shard, tally, again, shape.size)
+                found[tally.window] += counters if isinstance(counters, int) else counters[:rows]
+        return found
+
+    def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
+        parts: dict[str, bool] = {}
+        for label, _, value in self._beginnings(metric, scheme, windows, 0):
+            parts[label] = parts.get(label, True) and is_sealed(value)
+        return frozenset(label for label, each in parts.items() if each)
+
+    def _beginnings(
+        self, metric: str, scheme: str, windows: Iterable[str], more: int
+    ) -> list[tuple[str, int, bytes]]:
+        """Window, shard and header of each existing part of these tallies, with `more` bytes."""
+        labels = tuple(dict.fromkeys(windows))
+        asked = [(label, shard) for label in labels for shard in range(self.shards)]
         with translated(), self._client.pipeline(transaction=False) as pipeline:
             for label, shard in asked:
                 key = self._tally_key(shard, TallyKey(metric, scheme, label))
-                # The rows' reports come first, in 8 bytes each at most.
-                pipeline.getrange(key, 0, _HEADER.size + 8 * rows - 1)
+                pipeline.getrange(key, 0, HEADER.size + more - 1)
             values = pipeline.execute() if asked else []
-        for (label, _), value in zip(asked, values, strict=True):
-            if value:
-                counts = _counters(value)[:rows]
-                found[label][: len(counts)] += counts
-        return found
+        return [(*place, value) for place, value in zip(asked, values, strict=True) if value]
+
+    def seal(self, tally: TallyKey) -> Sealing | None:
+        shape = self._shapes.of(tally.metric, tally.scheme)
+        found = [self._seal_part(shard, tally, shape) for shard in range(self.shards)]
+        parts = [each for each in found if each is not None]
+        if not parts:
+            return None
+        return Sealing(*(sum(sizes) for sizes in zip(*parts, strict=True)))
+
+    def _seal_part(self, shard: int, tally: TallyKey, shape: Shape) -> Sealing | None:
+        key = self._tally_key(shard, tally)
+        with translated():
+            # Most have been sealed before, and need not be read whole.
+            if is_sealed(cast(bytes, self._client.getrange(key, 0, HEADER.size - 1))):
+                return None
+            (value,) = self._read([key])
+        if value is None or is_sealed(value):
+            return None
+        counters = counters_of(value, tally, shape.size, self._archive)
+        block = block_of(tally, len(shape.widths), counters)
+        kept = self._archive.put(tally, block)
+        new = sealed_value(value, kept)
+        digest = hashlib.sha1(new, usedforsecurity=False).hexdigest()
+        with translated():
+            verdict = self._seal([key], [value[: HEADER.size], new, digest])
+        if verdict != 1:
+            self._archive.forget(tally, kept)
+            return None
+        return Sealing(len(value), HEADER.size + len(block))
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         return version_of(metric, scheme, self._stamps(metric, scheme, windows))
@@ -234,15 +342,11 @@ class RedisStore(Store):
         return {label: version_of(metric, scheme, each) for label, each in found.items()}
 
     def _stamps(self, metric: str, scheme: str, windows: Iterable[str]) -> list[tuple[object, ...]]:
-        """Window, shard and header of each existing part of these tallies."""
-        labels = tuple(dict.fromkeys(windows))
-        asked = [(label, shard) for label in labels for shard in range(self.shards)]
-        with translated(), self._client.pipeline(transaction=False) as pipeline:
-            for label, shard in asked:
-                key = self._tally_key(shard, TallyKey(metric, scheme, label))
-                pipeline.getrange(key, 0, _HEADER.size - 1)
-            headers = pipeline.execute() if asked else []
-        return [(*place, header) for place, header in zip(asked, headers, strict=True) if header]
+        """Window, shard and stamp of each existing part of these tallies. Sealing keeps stamps."""
+        return [
+            (label, shard, value[:_STAMP])
+            for label, shard, value in self._beginnings(metric, scheme, windows, 0)
+        ]
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         with translated():
@@ -258,7 +362,7 @@ class RedisStore(Store):
         with translated(), self._client.pipeline(transaction=False) as pipeline:
             for metric, (scheme, label, shard) in keys:
                 key = self._tally_key(shard, TallyKey(metric, scheme, label))
-                pipeline.getrange(key, 0, _HEADER.size - 1)
+                pipeline.getrange(key, 0, _STAMP - 1)
             headers = pipeline.execute() if keys else []
         for (metric, place), header in zip(keys, headers, strict=True):
             if header:
@@ -324,9 +428,13 @@ class RedisStore(Store):
     def _forget(self, shard: int, tally: TallyKey) -> None:
         index = self._key(shard, "windows", tally.metric, tally.scheme)
         with translated(), self._client.pipeline(transaction=True) as pipeline:
+            # A sealed one may have a file, whose name is here.
+            pipeline.getrange(self._tally_key(shard, tally), 0, _NAMED - 1)
             pipeline.unlink(self._tally_key(shard, tally))
             pipeline.srem(index, tally.window)
-            pipeline.execute()
+            beginning = pipeline.execute()[0]
+        if is_sealed(beginning):
+            self._archive.forget(tally, kept_in(beginning))
 
     def _read_layout(self) -> int | None:
         """The number of shards that the store was laid out with; None before the first publish."""
@@ -337,7 +445,7 @@ class RedisStore(Store):
         version = int(found[b"version"])
         if version > _LAYOUT:
             raise StoreError("a newer version of deniable wrote this store: upgrade this one")
-        if version < _LAYOUT:
+        if version < _OLDEST_LAYOUT:
             raise StoreError(
                 f"a version of deniable before its release wrote this store (layout {version}), "
                 "which this one cannot read: set another DENIABLE_REDIS_PREFIX"
@@ -345,63 +453,5 @@ class RedisStore(Store):
         return int(found[b"shards"])
 
 
-class _TallyWrite:
-    """What a commit adds to one tally, and the ways in which it can be added."""
-
-    def __init__(self, tally: TallyKey, key: str, addition: Addition) -> None:
-        self.tally = tally
-        self.key = key
-        self.stamp = new_stamp().to_bytes(8, "little")
-        self._addition = addition
-        self._sparse: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self.must_swap = int(addition.counts.max()) > _NARROW_TOP
-        if addition.places is None:
-            touched, runs = addition.size, 1 + addition.size // _RUN_COUNTERS
-        else:
-            self._sparse = places, _ = addition.sparse()
-            touched = len(places)
-            runs = 1 + int(np.count_nonzero(np.diff(places) > _RUN_GAP))
-        swap = _SWAP + _SWAP_COUNTER * addition.size
-        self.may_swap = swap < _RUN * runs + _RUN_COUNTER * touched
-
-    def swap(self, old: bytes | None) -> tuple[bytes, bytes]:
-        """The header of the old string, and the whole new one.
-
-        Raises:
-            StoreError: a counter would exceed the highest.
-        """
-        counters = np.zeros(self._addition.size, np.int64)
-        if old is not None:
-            before = _counters(old)
-            counters[: len(before)] = before
-        self._addition.to(counters)
-        top = int(counters.max())
-        if top > MAX_CELL:
-            raise full(self.tally)
-        size = 4 if top <= _NARROW_TOP else 8
-        new = self.stamp + size.to_bytes(8, "little") + counters.astype(f"<u{size}").tobytes()
-        return (old or b"")[: _HEADER.size], new
-
-    @property
-    def runs(self) -> bytes:
-        """The addition as runs of neighbouring counters, dense within a run."""
-        places, counts = self._sparse or self._addition.sparse()
-        new = np.diff(places, prepend=-_RUN_GAP - 1) > _RUN_GAP
-        # Long runs are cut: the script has them on its stack.
-        starts = places[new]
-        since = places - np.repeat(starts, np.diff(np.flatnonzero(new), append=len(places)))
-        new[1:] |= np.diff(since // _RUN_COUNTERS) > 0
-        begins = np.flatnonzero(new)
-        ends = np.append(begins[1:], len(places)) - 1
-        firsts, lengths = places[begins], places[ends] - places[begins] + 1
-        heads = np.cumsum(2 + lengths) - lengths - 2
-        runs = np.zeros(int(np.sum(2 + lengths)), "<u4")
-        runs[heads], runs[heads + 1] = firsts, lengths
-        runs[places + np.repeat(heads + 2 - firsts, ends + 1 - begins)] = counts
-        return runs.tobytes()
-
-
-def _counters(value: bytes) -> NDArray[np.int64]:
-    """The counters in a tally's string; zeros at its end may be missing."""
-    _, size = _HEADER.unpack_from(value)
-    return np.frombuffer(value, f"<u{size}", offset=_HEADER.size).astype(np.int64)
+def _script(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -114,8 +114,13 @@ def _to_4(connection: sqlite3.Connection) -> None:
     rewritten the file, which still contained earlier deleted content."""
 
 
+def _to_5(connection: sqlite3.Connection) -> None:
+    """Sealed blocks: a tally whose id is here has no pages."""
+    _run(connection, "CREATE TABLE blocks (id INTEGER PRIMARY KEY, block BLOB NOT NULL)")
+
+
 OVERWRITES = 4
 """From this version on, a file contains nothing that was deleted."""
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4, _to_5)
 """Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""

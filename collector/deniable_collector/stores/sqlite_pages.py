@@ -17,9 +17,12 @@ __all__ = [
     "add_pages",
     "add_to",
     "count_reports",
+    "drop_pages",
     "forget",
     "many_versions",
     "mark",
+    "page_bytes",
+    "put_pages",
     "stamps",
 ]
 
@@ -165,13 +168,36 @@ def many_versions(
     return {metric: version_of(metric, "", each) for metric, each in found.items()}
 
 
+def put_pages(connection: sqlite3.Connection, tally: TallyKey, counters: NDArray[np.int64]) -> None:
+    """Write the vector of a tally that has no pages."""
+    places = np.flatnonzero(counters)
+    if len(places):
+        add_to(connection, tally, Addition(len(counters), places, counters[places]))
+
+
+def page_bytes(connection: sqlite3.Connection, identity: int) -> int:
+    """The bytes of a tally's pages."""
+    found: int = connection.execute(
+        "SELECT coalesce(sum(length(counters)), 0) FROM pages WHERE place BETWEEN ? AND ?",
+        _places(identity),
+    ).fetchone()[0]
+    return found
+
+
+def drop_pages(connection: sqlite3.Connection, identity: int) -> None:
+    """Delete the pages of the tally of this id."""
+    connection.execute("DELETE FROM pages WHERE place BETWEEN ? AND ?", _places(identity))
+
+
 def forget(connection: sqlite3.Connection, identity: int) -> None:
-    """Delete the tally of this id, and its pages."""
-    connection.execute(
-        "DELETE FROM pages WHERE place BETWEEN ? AND ?",
-        (identity * _PAGES, (identity + 1) * _PAGES - 1),
-    )
+    """Delete the tally of this id, with its pages or its block."""
+    drop_pages(connection, identity)
+    connection.execute("DELETE FROM blocks WHERE id = ?", (identity,))
     connection.execute("DELETE FROM tallies WHERE id = ?", (identity,))
+
+
+def _places(identity: int) -> tuple[int, int]:
+    return identity * _PAGES, (identity + 1) * _PAGES - 1
 
 
 _ASKED = (

@@ -1,20 +1,24 @@
-"""`deniable store`: look into a store, drop old windows, and move tallies between stores."""
+"""`deniable store`: look into a store, drop old windows, and move tallies between stores.
+
+`seal` and `verify` are in sealing_commands.py.
+"""
 
 from __future__ import annotations
 
-import functools
 import tempfile
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable import windows
+from deniable_collector.upkeep.choosing import address_option, as_json_option, chosen, day
+from deniable_collector.upkeep.sealing_commands import seal, verify
 from deniable_collector.upkeep.tools import (
     check_metrics,
+    count_reports,
     facts,
     many,
     midnight,
@@ -37,82 +41,56 @@ if TYPE_CHECKING:
 
 __all__ = ["store"]
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-_day = click.DateTime(["%Y-%m-%d"])
 _file = click.Path(path_type=Path, dir_okay=False)
-_address = click.option(
-    "--store", "address", metavar="URL", help="Where the tallies are (DENIABLE_STORE)."
-)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 _origin = click.option(
     "--origin", metavar="NAME", help="A name for the store that the tallies come from."
 )
 
 
-def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
-    """The options that select tallies, passed on as `selection`."""
-
-    @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric.")
-    @click.option("--since", type=_day, help="Only windows that begin on this day or later.")
-    @click.option("--before", type=_day, help="Only windows that had ended when this day began.")
-    @functools.wraps(command)
-    def chosen(
-        *args: Any,
-        metrics: tuple[str, ...],
-        since: datetime | None,
-        before: datetime | None,
-        **options: Any,
-    ) -> _R:
-        from deniable_collector.upkeep.archive import TallySelection
-
-        options["selection"] = TallySelection(
-            frozenset(metrics),
-            None if since is None else midnight(since),
-            None if before is None else midnight(before),
-        )
-        return command(*args, **options)
-
-    return chosen
-
-
-@click.group(short_help="Look into a store; drop, export, import and merge its tallies.")
+@click.group(short_help="Look into a store; seal, drop, export, import and merge its tallies.")
 def store() -> None:
-    """Look into a store; drop, export, import and merge its tallies."""
+    """Look into a store; seal, drop, export, import and merge its tallies."""
 
 
 @store.command()
-@_address
-@_as_json
+@address_option
+@as_json_option
 def info(address: str | None, as_json: bool) -> None:
     """Show what a store holds: its metrics with their schemes, windows, reports and counters."""
     with opened_store(address) as (opened, kind), progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
+        damaged: list[str] = []
         published = opened.schemes()
         for number, (metric, schemes) in enumerate(sorted(published.items()), 1):
             for fingerprint, scheme in sorted(schemes.items()):
                 labels = opened.windows(metric, fingerprint)
                 width = sum(row.width for row in scheme.rows)
+                reports, unreadable = count_reports(opened, metric, fingerprint, labels)
+                damaged += unreadable
                 metrics.append({
                     "metric": metric,
                     "scheme": fingerprint,
                     "mechanism": scheme.mechanism.name,
                     "windows": len(labels),
+                    "sealed": len(opened.sealed(metric, fingerprint, labels)),
                     "first": labels[0] if labels else None,
                     "last": labels[-1] if labels else None,
-                    "reports": sum(
-                        opened.tally(metric, fingerprint, [label]).reports for label in labels
-                    ),
+                    "reports": reports,
                     "counters": width * len(labels),
                 })  # fmt: skip
             advance(number / len(published))
         document = {"kind": kind, "shards": opened.shards, "schemes": metrics}
+    for why in damaged:
+        click.echo(f"warning: {why}", err=True)
     if as_json:
         print_json(document)
         return
-    click.echo(f"{kind}, {many(opened.shards, 'shard')}")
+    sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
+    click.echo(
+        f"{kind}, {many(opened.shards, 'shard')}; {sealed:,} of "
+        f"{many(tallies, 'tally', 'tallies')} sealed"
+    )
     print_table(
         [
             (
@@ -129,11 +107,11 @@ def info(address: str | None, as_json: bool) -> None:
 
 
 @store.command()
-@click.option("--before", type=_day, required=True, help="The day before which they had ended.")
+@click.option("--before", type=day, required=True, help="The day before which they had ended.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
-@_address
+@address_option
 @_yes
-@_as_json
+@as_json_option
 def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
     """Delete every window that had ended when a day (UTC) began. It cannot be undone."""
     from deniable_collector.upkeep.retention import SETTLED
@@ -172,11 +150,11 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
 
 @store.command("export")
 @click.argument("file", type=_file)
-@_chosen
+@chosen
 @_origin
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@_address
-@_as_json
+@address_option
+@as_json_option
 def export_tallies(
     file: Path,
     selection: TallySelection,
@@ -208,10 +186,10 @@ def export_tallies(
 
 @store.command("import")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@_chosen
+@chosen
 @click.option("--dry-run", is_flag=True, help="Check the whole file, and change nothing.")
-@_address
-@_as_json
+@address_option
+@as_json_option
 def import_tallies(
     file: Path, selection: TallySelection, dry_run: bool, address: str | None, as_json: bool
 ) -> None:
@@ -242,11 +220,11 @@ def import_tallies(
 
 @store.command()
 @click.argument("source", metavar="URL")
-@_chosen
+@chosen
 @_origin
 @click.option("--prefix", metavar="TEXT", help="What every key of the other store begins with.")
-@_address
-@_as_json
+@address_option
+@as_json_option
 def merge(
     source: str,
     selection: TallySelection,
@@ -279,3 +257,7 @@ def merge(
         export(other, file, selection, origin=origin, advance=lambda share: advance(share / 2))
         outcome = load(file, opened, time.time(), advance=lambda share: advance(0.5 + share / 2))
     print_outcome(outcome, "the other store", as_json)
+
+
+store.add_command(seal)
+store.add_command(verify)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_metrics",
+    "count_reports",
     "facts",
     "many",
     "midnight",
@@ -129,6 +130,24 @@ def check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
     if unknown := sorted(selection.metrics - known.keys()):
         listed = ", ".join(sorted(known)) or "none"
         raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
+
+
+def count_reports(
+    store: Store, metric: str, scheme: str, labels: list[str]
+) -> tuple[int, list[str]]:
+    """The reports of these windows, and what is wrong with those whose blocks are damaged."""
+    from deniable_collector.stores.blocks import DamagedBlock
+
+    try:
+        return sum(store.reports(metric, scheme, labels).values()), []
+    except DamagedBlock:
+        reports, damaged = 0, []
+        for label in labels:
+            try:
+                reports += store.reports(metric, scheme, [label])[label]
+            except DamagedBlock as error:
+                damaged.append(str(error))
+        return reports, damaged
 
 
 def facts(contents: Contents) -> dict[str, Any]:

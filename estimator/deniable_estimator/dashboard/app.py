@@ -40,6 +40,7 @@ from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
 from deniable_estimator.dashboard.number_planner import number_planner
 from deniable_estimator.dashboard.overview import KeptSummaries
 from deniable_estimator.dashboard.pages import pages
+from deniable_estimator.dashboard.pair_planner import pair_planner
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import ApiProblem, told_error
@@ -131,6 +132,7 @@ def create_app(
     app.register_blueprint(discovering)
     app.register_blueprint(planner)
     app.register_blueprint(number_planner)
+    app.register_blueprint(pair_planner)
     app.register_blueprint(lifetime_planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)

@@ -40,6 +40,7 @@ from deniable_estimator.dashboard.api.parameters import (
     ListParameters,
     NumberPlanParameters,
     OverviewParameters,
+    PairPlanParameters,
     PlanParameters,
     PrivacyParameters,
     SegmentsParameters,
@@ -61,6 +62,7 @@ from deniable_estimator.dashboard.calculations import (
     finds_text,
     lifetime_plan_text,
     number_plan_text,
+    pair_plan_text,
     plan_text,
     segmented_text,
     to_json,
@@ -402,6 +404,14 @@ def plan_number() -> ResponseReturnValue:
     return _planned(read_parameters(NumberPlanParameters, request.args), 1, number_plan_text)
 
 
+@api.get("/plan/pair")
+def plan_pair() -> ResponseReturnValue:
+    """Which dependence of two lists will be found, before a pair is declared."""
+    require("plan")
+    asked = read_parameters(PairPlanParameters, request.args)
+    return _planned(asked, asked.rows * asked.columns, pair_plan_text)
+
+
 @api.get("/plan/lifetime")
 def plan_lifetime() -> ResponseReturnValue:
     """The ways to divide a lifetime epsilon."""
@@ -431,7 +441,7 @@ def _discovery(name: str) -> tuple[DataSource, Metric]:
 
 
 def _planned(
-    asked: PlanParameters | NumberPlanParameters | LifetimePlanParameters,
+    asked: PlanParameters | NumberPlanParameters | PairPlanParameters | LifetimePlanParameters,
     size: int,
     text_of: Callable[..., str],
 ) -> ResponseReturnValue:

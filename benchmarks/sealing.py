@@ -1,0 +1,225 @@
+"""What a sealed window takes, beside the entropy of its counts, gzip, and the open form.
+
+First blocks: of windows of 10^3 to 10^7 reports in 16 to 8 million cells, beside the entropy of
+order 0 of the counts and gzip -6 of the dense vector. Then the memory of a Redis with string
+metrics of 20,000 answers a day and a year of days, 30 open and 335 sealed, beside the same
+tallies in the dense form, which they had before; it is scaled down to --metrics metrics. Last,
+what a commit costs whose tally is sparse, or dense.
+Run: python benchmarks/sealing.py [--quick] [--only blocks|memory|commits].
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+import time
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import click
+import numpy as np
+import redis
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from deniable import Registry, Scheme
+from deniable_collector.stores import open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.blocks import block_of, counters_in
+from deniable_collector.stores.redis_forms import HEADER
+from deniable_collector.stores.vectors import shape_of
+from ingest import redis as started_redis
+
+REGISTRY = """
+schema = 1
+app = "bench"
+
+[metrics.search]
+owner = "bench@acme.example"
+expires = 2999-12-31
+type = "string"
+description = "What was searched for."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+
+ANSWERS, OPEN, SEALED = 20_000, 30, 335
+NOW = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
+TALLY = TallyKey("m", "abcdefabcdef", "2026-11-20")
+DRAW = np.random.default_rng(18)
+
+
+def entropy(counts: NDArray[np.int64]) -> float:
+    """Bytes of the entropy of order 0 of these counts."""
+    _, often = np.unique(counts, return_counts=True)
+    return -float(often @ np.log2(often / len(counts))) / 8
+
+
+def drawn(reports: int, cells: int, share: float | None) -> NDArray[np.int64]:
+    """The counts of a window: each report sets one cell (None), or each cell with this chance."""
+    if share is None:
+        return DRAW.poisson(reports / cells, cells)
+    return DRAW.binomial(reports, share, cells)
+
+
+def blocks(quick: bool) -> Table:
+    """Bytes of blocks, and how long they take."""
+    table = Table(title="A sealed window")
+    for column in (
+        "a report sets", "cells", "reports", "entropy", "block", "over the entropy", "goal",
+        "gzip -6", "seal ms", "read ms",
+    ):  # fmt: skip
+        table.add_column(column, justify="left" if column == "a report sets" else "right")
+    sizes = (16, 1_024, 65_536) if quick else (16, 256, 4_096, 65_536, 1 << 20, 8_000_000)
+    for share, name in ((None, "one cell"), (0.27, "27 % of cells"), (0.5, "half of cells")):
+        for cells in sizes:
+            for reports in (10**3, 10**5, 10**7):
+                counts = drawn(reports, cells, share)
+                counters = np.append(reports, counts).astype(np.int64)
+                began = time.process_time()
+                block = block_of(TALLY, 1, counters)
+                sealed = time.process_time()
+                assert np.array_equal(counters_in(TALLY, len(counters), block), counters)
+                read = time.process_time()
+                least, size = entropy(counts), len(block)
+                packed = len(gzip.compress(counters.astype("<u4").tobytes(), 6))
+                table.add_row(
+                    name, f"{cells:,}", f"{reports:,}", f"{least:,.0f}", f"{size:,}",
+                    f"{size / least:.2f}" if least > 200 else f"+{size - least:.0f}",
+                    "yes" if size <= 1.2 * least + 200 else "NO", f"{packed:,}",
+                    f"{1000 * (sealed - began):.1f}", f"{1000 * (read - sealed):.1f}",
+                )  # fmt: skip
+    return table
+
+
+def a_day(scheme: Scheme, tally: TallyKey) -> dict[TallyRowKey, Increment]:
+    """The increments of a day of answers."""
+    shape = shape_of(scheme)
+    rows = DRAW.integers(0, len(shape.widths), ANSWERS)
+    parts = {}
+    for row in np.unique(rows).tolist():
+        here = np.bincount(
+            DRAW.integers(0, shape.widths[row], np.count_nonzero(rows == row)),
+            minlength=shape.widths[row],
+        )
+        columns = np.flatnonzero(here)
+        parts[TallyRowKey(tally, row)] = Increment(
+            shape.widths[row], int(here.sum()), columns, here[columns]
+        )
+    return parts
+
+
+def memory(metrics: int) -> Table:
+    """Memory of Redis (used_memory above an empty one), before and now."""
+    scheme = Registry.parse(REGISTRY)["search"].scheme
+    shape = shape_of(scheme)
+    days = [f"{date(2025, 11, 15) + timedelta(each)}" for each in range(OPEN + SEALED)]
+    table = Table(
+        title=f"Redis: {metrics} string metrics of {shape.size:,} counters, {ANSWERS:,} answers a "
+        f"day, {OPEN} open and {SEALED} sealed windows"
+    )
+    for column in ("form", "MB a metric", "GB for 50 metrics", "beside dense"):
+        table.add_column(column, justify="left" if column == "form" else "right")
+    found: dict[str, float] = {}
+    with (
+        tempfile.TemporaryDirectory() as name,
+        started_redis(Path(name)) as (url, _),
+        closing(redis.Redis.from_url(url)) as client,
+    ):
+        # A dense window has the same size each day, so ten are enough.
+        empty = client.info()["used_memory"]
+        dense = HEADER.pack(1, 4) + bytes(4 * shape.size)
+        for each in range(10):
+            client.set(f"dense:{each}", dense)
+        found["dense, as before"] = (client.info()["used_memory"] - empty) / 10 * len(days)
+        client.flushall()
+        store = open_store(url)
+        plan = [(f"m{number}", day) for number in range(metrics) for day in days]
+        for number in range(metrics):
+            store.publish({f"m{number}": [scheme]})
+        empty = client.info()["used_memory"]
+        for each, (metric, day) in enumerate(track(plan)):
+            key = TallyKey(metric, scheme.fingerprint, day)
+            store.fold(Commit((f"{each:032x}",), a_day(scheme, key)), NOW)
+        found["all open, sparse"] = (client.info()["used_memory"] - empty) / metrics
+        for metric, day in track(plan):
+            if day in days[:SEALED]:
+                store.seal(TallyKey(metric, scheme.fingerprint, day))
+        found["30 open, 335 sealed"] = (client.info()["used_memory"] - empty) / metrics
+        store.close()
+    most = found["dense, as before"]
+    for form, size in found.items():
+        table.add_row(
+            form, f"{size / 1e6:,.1f}", f"{50 * size / 1e9:,.2f}", f"1/{most / size:,.0f}"
+        )
+    return table
+
+
+def commits(quick: bool) -> Table:
+    """CPU of client and server of a commit to a tally of many cells."""
+    scheme = Registry.parse(REGISTRY)["search"].scheme
+    shape = shape_of(scheme)
+    table = Table(title=f"A commit of n reports to a tally of {shape.size:,} counters, us")
+    for column in ("n", "sparse (20,000 answers)", "dense (all cells)", "sealed, opened again"):
+        table.add_column(column, justify="right")
+    with (
+        tempfile.TemporaryDirectory() as name,
+        started_redis(Path(name)) as (url, _),
+        closing(open_store(url)) as store,
+        closing(redis.Redis.from_url(url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        sparse, dense, sealed = (
+            TallyKey("m", scheme.fingerprint, day)
+            for day in ("2026-11-01", "2026-11-02", "2026-11-03")
+        )
+        for each, tally in enumerate((sparse, sealed)):
+            store.fold(Commit((f"{each:032x}",), a_day(scheme, tally)), NOW)
+        client.set(
+            f"deniable:{{0}}:tally:{':'.join(dense)}",
+            HEADER.pack(1, 4) + np.ones(shape.size, "<u4").tobytes(),
+        )
+        number = 10
+        for reports in (1, 10, 100, 1_000):
+            shown = [f"{reports:,}"]
+            for tally in (sparse, dense, sealed):
+                times = 5 if quick else 30
+                spent = []
+                for _ in range(times):
+                    if tally == sealed:
+                        store.seal(tally)
+                    number += 1
+                    row = int(DRAW.integers(0, len(shape.widths)))
+                    cells = np.unique(DRAW.integers(0, shape.widths[row], reports))
+                    part = Increment(shape.widths[row], reports, cells, np.ones_like(cells))
+                    commit = Commit((f"{number:032x}",), {TallyRowKey(tally, row): part})
+                    info = client.info("cpu")
+                    before = time.process_time(), info["used_cpu_user"] + info["used_cpu_sys"]
+                    store.fold(commit, NOW)
+                    mine = time.process_time() - before[0]
+                    info = client.info("cpu")
+                    spent.append(mine + info["used_cpu_user"] + info["used_cpu_sys"] - before[1])
+                shown.append(f"{1e6 * float(np.median(spent)):,.0f}")
+            table.add_row(*shown)
+    return table
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Fewer and smaller.")
+@click.option("--only", type=click.Choice(["blocks", "memory", "commits"]), multiple=True)
+@click.option("--metrics", default=2, show_default=True, help="String metrics in Redis.")
+def main(quick: bool, only: tuple[str, ...], metrics: int) -> None:
+    console = Console(width=140)
+    if not only or "blocks" in only:
+        console.print(blocks(quick))
+    if not only or "memory" in only:
+        console.print(memory(1 if quick else metrics))
+    if not only or "commits" in only:
+        console.print(commits(quick))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Counters in few bytes: whole numbers near the entropy of their values, exactly as they were.
+
+Numbers are written in one of two ways, whichever is smaller. Both take the smallest number off
+first.
+
+- *Split*: the low bits of each number as they are, because in a wide distribution they are as good
+  as random, and the rest as planes of bytes, each under a Huffman code.
+- *Gaps*, where most numbers are equal to the smallest: the distances between the others, and these
+  others, each written in the same two ways.
+
+The Huffman code is DEFLATE's without its search for repetitions (RFC 1951; zlib), which finds none
+that help in random counts. It is in the standard library, and it can be read for ever.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["decode", "encode"]
+
+_SPLIT, _GAPS, _CONSTANT = range(3)
+_STORED, _HUFFMAN = range(2)
+
+_SAMPLE = 1 << 15
+"""Numbers by which the number of low bits is chosen."""
+
+_TABLE_BITS = 5
+"""About how many bits a value that occurs costs in the table of a Huffman code."""
+
+_DEEPEST = 4
+"""How often gaps are written within gaps."""
+
+_FEW = 0.6
+"""Gaps are tried if at most this part of the numbers differ from the smallest."""
+
+
+def encode(numbers: NDArray[np.int64]) -> bytes:
+    """The bytes of numbers from 0 to 2**62, of shape (n,); `decode` needs n to read them."""
+    return _encode(numbers, 0)
+
+
+def decode(data: bytes, count: int) -> NDArray[np.int64]:
+    """The `count` numbers that `encode` wrote, and nothing after them.
+
+    Raises:
+        ValueError: these are no bytes that `encode` writes for so many numbers.
+    """
+    reader = _CodedBytes(data)
+    try:
+        numbers = _decode(reader, count)
+    except (IndexError, zlib.error, OverflowError, MemoryError) as error:
+        raise ValueError("these bytes are no numbers") from error
+    if reader.at != len(data):
+        raise ValueError("there is more than the numbers")
+    return numbers
+
+
+def _encode(numbers: NDArray[np.int64], depth: int) -> bytes:
+    if not len(numbers):
+        return bytes((_CONSTANT, 0))
+    lowest = int(numbers.min())
+    above = numbers - lowest
+    places = np.flatnonzero(above)
+    if not len(places):
+        return bytes((_CONSTANT,)) + _varint(lowest)
+    few = len(places) <= _FEW * len(numbers)
+    if few and depth < _DEEPEST:
+        gaps = np.diff(places, prepend=-1) - 1
+        written = (
+            bytes((_GAPS,)) + _varint(lowest) + _varint(len(places))
+            + _encode(gaps, depth + 1) + _encode(above[places] - 1, depth + 1)
+        )  # fmt: skip
+        # A code of whole bits spends one at least on each number.
+        if len(written) <= len(numbers) // 8:
+            return written
+    else:
+        written = b""
+    split = bytes((_SPLIT,)) + _varint(lowest) + _split(above)
+    return written if written and len(written) < len(split) else split
+
+
+def _split(numbers: NDArray[np.int64]) -> bytes:
+    low = _low_bits(numbers)
+    high = numbers >> low
+    planes = max(1, -(-int(high.max()).bit_length() // 8))
+    parts = [bytes((low, planes))]
+    parts += [np.packbits((numbers >> bit & 1).astype(np.bool_)).tobytes() for bit in range(low)]
+    for plane in range(planes):
+        parts.append(_compressed((high >> 8 * plane & 255).astype(np.uint8).tobytes()))
+    return b"".join(parts)
+
+
+def _low_bits(numbers: NDArray[np.int64]) -> int:
+    """How many bits of each number are best written as they are."""
+    sample = numbers[:: -(-len(numbers) // _SAMPLE)]
+    return min(
+        range(max(1, int(numbers.max()).bit_length())),
+        key=lambda low: len(numbers) * (low + _entropy(sample >> low)) + _table(sample >> low),
+    )
+
+
+def _entropy(numbers: NDArray[np.int64]) -> float:
+    """Bits that a number's bytes take, plane by plane (the entropy of order 0)."""
+    total = 0.0
+    for plane in _planes(numbers):
+        counts = plane[plane > 0]
+        shares = counts / counts.sum()
+        total -= float(shares @ np.log2(shares))
+    return total
+
+
+def _table(numbers: NDArray[np.int64]) -> float:
+    return float(sum(_TABLE_BITS * np.count_nonzero(plane) for plane in _planes(numbers)))
+
+
+def _planes(numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """How often each byte occurs, in each plane."""
+    planes = max(1, -(-int(numbers.max()).bit_length() // 8))
+    return [np.bincount(numbers >> 8 * plane & 255, minlength=256) for plane in range(planes)]
+
+
+def _compressed(plane: bytes) -> bytes:
+    coder = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_HUFFMAN_ONLY)
+    packed = coder.compress(plane) + coder.flush()
+    if len(packed) < len(plane):
+        return bytes((_HUFFMAN,)) + _varint(len(packed)) + packed
+    return bytes((_STORED,)) + plane
+
+
+class _CodedBytes:
+    """Reads bytes from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def byte(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def take(self, length: int) -> bytes:
+        if self.at + length > len(self.data):
+            raise ValueError("these bytes end too early")
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def varint(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.byte()
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
+            if shift > 63:
+                raise ValueError("a number has too many bytes")
+
+
+def _decode(reader: _CodedBytes, count: int) -> NDArray[np.int64]:
+    kind, lowest = reader.byte(), reader.varint()
+    if kind == _CONSTANT:
+        return np.full(count, lowest, np.int64)
+    if kind == _GAPS:
+        some = reader.varint()
+        if some > count:
+            raise ValueError("there are more gaps than numbers")
+        places = np.cumsum(_decode(reader, some) + 1) - 1
+        others = _decode(reader, some)
+        if some and not 0 <= places[-1] < count:
+            raise ValueError("a gap leads beyond the numbers")
+        numbers = np.full(count, lowest, np.int64)
+        numbers[places] += others + 1
+        return numbers
+    if kind != _SPLIT:
+        raise ValueError("these numbers are written in no way that is known")
+    low, planes = reader.byte(), reader.byte()
+    if low + 8 * planes > 72 or not planes:
+        raise ValueError("these numbers have too many bits")
+    numbers = np.zeros(count, np.int64)
+    for bit in range(low):
+        packed = np.frombuffer(reader.take(-(-count // 8)), np.uint8)
+        numbers |= np.unpackbits(packed, count=count).astype(np.int64) << bit
+    for plane in range(planes):
+        numbers |= _plane(reader, count).astype(np.int64) << low + 8 * plane
+    return numbers + lowest
+
+
+def _plane(reader: _CodedBytes, count: int) -> NDArray[np.uint8]:
+    if reader.byte() == _STORED:
+        return np.frombuffer(reader.take(count), np.uint8)
+    packed = reader.take(reader.varint())
+    # One byte more would show a plane that is too long, and costs no more memory than that.
+    plane = zlib.decompressobj(-15).decompress(packed, count + 1)
+    if len(plane) != count:
+        raise ValueError("a plane has another length")
+    return np.frombuffer(plane, np.uint8)
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits in a byte, the lowest first; all but the last have the highest bit set."""
+    written = bytearray()
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    written.append(number)
+    return bytes(written)

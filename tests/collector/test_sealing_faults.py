@@ -1,0 +1,208 @@
+"""Sealing under faults: whatever breaks, a window has all of its counts, once.
+
+`docs/faults.md` lists these tests.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import redis as redis_driver
+
+from deniable_collector.stores import StoreUnavailable, blocks, open_store, sqlite, sqlite_blocks
+from deniable_collector.stores import redis as redis_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sqlite_file import SqliteFile
+
+STORES = ["sqlite", "redis", "cluster"]
+WIDTH = 3_000
+WATCHED = {each.__file__ for each in (blocks, sqlite, sqlite_blocks, redis_store)} | {
+    sys.modules[SqliteFile.__module__].__file__
+}
+SECONDS = 30
+
+
+@pytest.fixture(params=["store", "folder"])
+def archive(request, tmp_path):
+    return str(tmp_path / "archive") if request.param == "folder" else ""
+
+
+@pytest.fixture
+def scheme(store, shelf):
+    scheme = shelf(WIDTH)
+    store.publish({"m": [scheme]})
+    return scheme
+
+
+@pytest.fixture
+def fill(store, scheme, new_id, noon):
+    """Puts the same counts into a window."""
+    places = np.arange(0, WIDTH, 7)
+
+    def fill(window):
+        key = TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0)
+        store.fold(Commit((new_id(),), {key: Increment(WIDTH, 9, places, places + 1)}), noon)
+        return key.tally
+
+    return fill
+
+
+def whole(store, tally, times=1):
+    """Whether a window has the counts of `fill`, so many times."""
+    (row,) = store.tally(*tally[:2], [tally.window]).rows
+    right = np.zeros(WIDTH, np.int64)
+    right[::7] = times * (np.arange(0, WIDTH, 7) + 1)
+    return row.reports == 9 * times and np.array_equal(row.cells, right)
+
+
+def in_a_child(work):
+    """Runs `work` in a process of its own; how it ended."""
+    child = os.fork()
+    if not child:
+        signal.alarm(SECONDS)
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def kill_at(line):
+    """This process is killed when it comes to the `line`th line of the code that seals."""
+    left = [line]
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename not in WATCHED:
+            return None
+        if event == "line":
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+
+
+def test_a_process_that_is_killed_at_each_line(home, store, archive, fill, noon):
+    """A process is killed at every few lines that it runs while it seals, until it gets through:
+    each time the window has all of its counts once, open or sealed, and another process seals it.
+
+    One line at a time (`step = 1`) takes half a minute, and holds as well.
+    """
+    days = iter(f"{year}-{month:02}-{day:02}" for year in range(1990, 2026)
+                for month in range(1, 13) for day in range(1, 29))  # fmt: skip
+    step = {"sqlite": 3, "redis": 3, "cluster": 7}[home.kind]
+    line, sealed = 1, 0
+    with closing(open_store(home.url, prefix=home.prefix, archive=archive)) as reader:
+        while True:
+            tally = fill(next(days))
+
+            def seal(tally=tally, line=line):
+                mine = open_store(home.url, prefix=home.prefix, archive=archive)
+                kill_at(line)
+                mine.seal(tally)
+
+            ended = in_a_child(seal)
+            assert ended in (0, -signal.SIGKILL)
+            assert whole(reader, tally), line
+            done = tally.window in reader.sealed(*tally[:2], [tally.window])
+            sealed += done
+            assert (reader.seal(tally) is None) == done
+            assert whole(reader, tally), line
+            if ended == 0:
+                break
+            line += step
+    assert line > 20
+    assert sealed >= 1
+
+
+def test_a_late_commit_between_reading_and_sealing(home, store, archive, fill, monkeypatch):
+    """Counts that come after a tally was read and before it is sealed keep it open, whole; its
+    file goes, and the next attempt seals it."""
+    sealing = open_store(home.url, prefix=home.prefix, archive=archive)
+    home.opened.append(sealing)
+    tally = fill("2026-11-01")
+    put = sealing._archive.put
+    late = iter([lambda: fill("2026-11-01"), lambda: None])
+
+    def put_late(*arguments):
+        next(late)()
+        return put(*arguments)
+
+    monkeypatch.setattr(sealing._archive, "put", put_late)
+    assert sealing.seal(tally) is None
+    assert not sealing.sealed(*tally[:2], [tally.window])
+    assert whole(sealing, tally, times=2)
+    assert not archive or not list(Path(archive).iterdir())
+    assert sealing.seal(tally) is not None
+    assert whole(sealing, tally, times=2)
+
+
+def test_a_window_that_is_dropped_while_it_is_sealed(home, store, archive, fill, monkeypatch, noon):
+    """A window that retention drops in the middle of its sealing does not come back."""
+    sealing = open_store(home.url, prefix=home.prefix, archive=archive)
+    home.opened.append(sealing)
+    tally = fill("2026-11-01")
+    put = sealing._archive.put
+
+    def put_late(*arguments):
+        assert store.drop(noon) == 1
+        return put(*arguments)
+
+    monkeypatch.setattr(sealing._archive, "put", put_late)
+    assert sealing.seal(tally) is None
+    assert store.windows(*tally[:2]) == []
+    assert store.tally(*tally[:2], [tally.window]).reports == 0
+    assert not archive or not list(Path(archive).iterdir())
+
+
+def test_a_full_disk(home, store, archive, fill, tmp_path):
+    """Where nothing more fits on the disk, a window stays open and whole, the error says so, and
+    it is sealed when there is room again."""
+    if home.kind != "sqlite":
+        # Redis has tallies in memory, which the next test fills.
+        archive = str(tmp_path / "archive")
+    tally = fill("2026-11-01")
+
+    def seal():
+        mine = open_store(home.url, prefix=home.prefix, archive=archive)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+        with pytest.raises(StoreUnavailable):
+            mine.seal(tally)
+
+    assert in_a_child(seal) == 0
+    with closing(open_store(home.url, prefix=home.prefix, archive=archive)) as reader:
+        assert whole(reader, tally)
+        assert not reader.sealed(*tally[:2], [tally.window])
+        assert reader.seal(tally) is not None
+        assert whole(reader, tally)
+
+
+def test_a_full_memory(new_redis, shelf, new_id, noon):
+    """A Redis without memory for the block keeps the open form, says so, and seals later."""
+    server, scheme = new_redis(), shelf(WIDTH)
+    tally = TallyKey("m", scheme.fingerprint, "2026-11-01")
+    places = np.arange(0, WIDTH, 7)
+    increment = Increment(WIDTH, 9, places, places + 1)
+    with (
+        closing(open_store(server.url)) as store,
+        closing(redis_driver.Redis.from_url(server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        store.fold(Commit((new_id(),), {TallyRowKey(tally, 0): increment}), noon)
+        client.config_set("maxmemory", "1")
+        with pytest.raises(StoreUnavailable, match="memory is full"):
+            store.seal(tally)
+        client.config_set("maxmemory", "0")
+        assert whole(store, tally)
+        assert store.seal(tally) is not None
+        assert whole(store, tally)
