@@ -228,7 +228,8 @@ def test_in_chinese(reader: FlaskClient) -> None:
         text = re.sub(r"<(pre|code).*?</\1>|<[^>]*>", " ", page.partition('id="content"')[2])
         for known in ("What was", "searched", "for", "Nobody has reported", "search", "longestw",
                       "terms", "quiet", "engine", "followed", "CSV", "JSON", "growth",
-                      "acme", "example", "English", "deniable", "epsilon", "odds", "devices"):  # fmt: skip
+                      "acme", "example", "English", "deniable", "epsilon", "odds",
+                      "devices"):  # fmt: skip
             text = text.replace(known, "")
         assert re.findall(r"[A-Za-z]{4,}", text.partition("<footer")[0]) == []
 
