@@ -30,6 +30,7 @@ __all__ = [
     "Archive",
     "DamagedBlock",
     "GoneFile",
+    "add_counters",
     "block_of",
     "counters_in",
     "reports_in",
@@ -81,11 +82,23 @@ def counters_in(tally: TallyKey, size: int, block: bytes) -> NDArray[np.int64]:
         DamagedBlock: it is damaged, or of another tally.
         StoreError: a newer version wrote it.
     """
+    counters = np.zeros(size, np.int64)
+    add_counters(tally, counters, block)
+    return counters
+
+
+def add_counters(tally: TallyKey, total: NDArray[np.int64], block: bytes) -> None:
+    """Add the counters in a block to a vector of the tally's size.
+
+    Raises:
+        DamagedBlock: as `counters_in` does.
+    """
     rows, reports, cells = _parts(tally, block)
     try:
-        if rows > size:
+        if rows > len(total):
             raise ValueError("more rows than counters")
-        return np.concatenate((coding.decode(reports, rows), coding.decode(cells, size - rows)))
+        coding.add(reports, total[:rows])
+        coding.add(cells, total[rows:])
     except ValueError:
         raise _damaged(tally) from None
 

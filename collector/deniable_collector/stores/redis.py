@@ -42,6 +42,7 @@ from deniable_collector.stores.redis_errors import translated
 from deniable_collector.stores.redis_forms import (
     HEADER,
     TallyWrite,
+    add_value,
     counters_of,
     is_sealed,
     kept_in,
@@ -242,19 +243,21 @@ class RedisStore(Store):
                 with translated():
                     values = self._read([self._tally_key(shard, each) for each in some])
                     for tally, value in zip(some, values, strict=True):
-                        total += self._counters(shard, tally, value, shape.size)
+                        self._add(shard, tally, value, total)
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
-    def _counters(
-        self, shard: int, tally: TallyKey, value: bytes | None, size: int
-    ) -> NDArray[np.int64] | int:
-        """The counters in a string that was read; 0 if there is none."""
+    def _add(
+        self, shard: int, tally: TallyKey, value: bytes | None, total: NDArray[np.int64]
+    ) -> None:
+        """Add the counters in a string that was read, if there is one."""
         try:
-            return 0 if value is None else counters_of(value, tally, size, self._archive)
+            if value is not None:
+                add_value(value, tally, total, self._archive)
         except GoneFile:
             # It was opened again since it was read; a second look tells.
             (again,) = self._read([self._tally_key(shard, tally)])
-            return 0 if again is None else counters_of(again, tally, size, self._archive)
+            if again is not None:
+                add_value(again, tally, total, self._archive)
 
     def row_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
@@ -280,8 +283,9 @@ class RedisStore(Store):
                         continue
                 # It was opened again since its beginning was read.
                 (again,) = self._read([self._tally_key(shard, tally)])
-                counters = self._counters(shard, tally, again, shape.size)
-                found[tally.window] += counters if isinstance(counters, int) else counters[:rows]
+                counters = np.zeros(shape.size, np.int64)
+                self._add(shard, tally, again, counters)
+                found[tally.window] += counters[:rows]
         return found
 
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:

@@ -29,6 +29,7 @@ from deniable_collector.stores.blocks import (
     IN_THE_STORE,
     Archive,
     GoneFile,
+    add_counters,
     block_of,
     counters_in,
     reports_in,
@@ -142,7 +143,7 @@ class SqliteStore(Store):
             total = np.zeros(shape.size, np.int64)
             add_pages(connection, metric, scheme, labels, total)
             for tally, kept in blocks_of(connection, metric, scheme, labels):
-                total += counters_in(tally, shape.size, self._archive.get(tally, kept))
+                add_counters(tally, total, self._archive.get(tally, kept))
             return total
 
         total = self._reading(read)
