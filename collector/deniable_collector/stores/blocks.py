@@ -33,6 +33,7 @@ __all__ = [
     "add_counters",
     "block_of",
     "counters_in",
+    "file_of",
     "reports_in",
 ]
 
@@ -144,6 +145,12 @@ def _damaged(tally: TallyKey, what: str = "is damaged") -> DamagedBlock:
     )
 
 
+def file_of(kept: bytes) -> str:
+    """The name of the file of a block, by what a store keeps for it; empty if it has none."""
+    # Its last part only: nothing that stands in a store leads out of the folder.
+    return Path(kept[1:].decode("utf-8", "replace")).name if kept[:1] == _FILE else ""
+
+
 class Archive:
     """Where sealed blocks are: in the store itself, or as files in a folder.
 
@@ -211,8 +218,7 @@ class Archive:
                 f"metric {tally.metric}, window {tally.window} is sealed in a folder of files: "
                 "set DENIABLE_ARCHIVE to it"
             )
-        # Its last part only: nothing that stands in a store leads out of the folder.
-        return self._folder / Path(kept[1:].decode("utf-8", "replace")).name
+        return self._folder / file_of(kept)
 
 
 IN_THE_STORE = Archive()

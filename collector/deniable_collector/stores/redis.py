@@ -6,6 +6,9 @@ commit stays in one slot of a cluster; readers add the shards. A tally is one st
 
 Many counters are added by numpy: the tally is read, added to, and swapped for the sum if
 nobody has changed it meanwhile. Few are added by the script, in place.
+
+A sealed tally that has its block in a file is opened by a commit, and the file stays: a Redis that
+crashes may forget its last second, and refer to it again. `block_files` tells which are in use.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from deniable_collector.stores.base import (
     TallyKey,
     version_of,
 )
-from deniable_collector.stores.blocks import IN_THE_STORE, Archive, GoneFile, block_of
+from deniable_collector.stores.blocks import IN_THE_STORE, Archive, GoneFile, block_of, file_of
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.driver import Driver
 from deniable_collector.stores.redis_errors import translated
@@ -60,8 +63,8 @@ _LAYOUT, _OLDEST_LAYOUT = 3, 2
 """The version of everything this file and `fold.lua` write, and the oldest one that they read, in
 which all tallies are dense."""
 
-_IN, _FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED = 0, 2, 3, 4, 5
-"""What the script can answer beside that ids were seen."""
+_FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED = 2, 3, 4, 5
+"""What the script can answer beside that the commit is in, or that ids were seen."""
 
 _SWAPS = 2
 """Times that a commit tries to swap a tally; where others are faster, it adds in place."""
@@ -144,7 +147,6 @@ class RedisStore(Store):
         limits = (" ".join(map(str, lifetimes)), MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
         must_swap: set[int] = set()
-        opened: dict[TallyKey, bytes] = {}
         with self._files.writing(), translated():
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
@@ -158,11 +160,6 @@ class RedisStore(Store):
                 found = dict(
                     zip(asked, self._read([parts[each].key for each in asked]), strict=True)
                 )
-                opened = {
-                    parts[number].tally: kept_in(value)
-                    for number, value in found.items()
-                    if value is not None and is_sealed(value)
-                }
                 for number, part in enumerate(parts):
                     if number in swaps:
                         swap = part.swap(found[number])
@@ -182,9 +179,6 @@ class RedisStore(Store):
             self._driver.wait_for_replicas(self._key(commit.shard, "replicated"))
         if verdict == _FULL:
             raise full(parts[places[0] - 1].tally)
-        if verdict == _IN:
-            for tally, kept in opened.items():
-                self._archive.forget(tally, kept)
         return frozenset(commit.ids[place - 1] for place in places)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -293,6 +287,16 @@ class RedisStore(Store):
         for label, _, value in self._beginnings(metric, scheme, windows, 0):
             parts[label] = parts.get(label, True) and is_sealed(value)
         return frozenset(label for label, each in parts.items() if each)
+
+    def block_files(self) -> frozenset[str]:
+        found = set()
+        for metric, published in self.schemes().items():
+            for scheme in published:
+                labels = self.windows(metric, scheme)
+                for _, _, value in self._beginnings(metric, scheme, labels, _NAMED):
+                    if is_sealed(value) and (name := file_of(kept_in(value))):
+                        found.add(name)
+        return frozenset(found)
 
     def _beginnings(
         self, metric: str, scheme: str, windows: Iterable[str], more: int

@@ -32,6 +32,7 @@ from deniable_collector.stores.blocks import (
     add_counters,
     block_of,
     counters_in,
+    file_of,
     reports_in,
 )
 from deniable_collector.stores.definitions import read_scheme, unpublished
@@ -62,6 +63,9 @@ from deniable_collector.tally import Tally
 __all__ = ["SqliteStore"]
 
 _Read = TypeVar("_Read")
+
+_NAMED = 1024
+"""The beginning of what is kept for a block, which has the whole name of its file if it has one."""
 
 
 class SqliteStore(Store):
@@ -177,6 +181,11 @@ class SqliteStore(Store):
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         with self._file.transaction("DEFERRED") as connection:
             return sealed_windows(connection, metric, scheme, windows)
+
+    def block_files(self) -> frozenset[str]:
+        with self._file.transaction("DEFERRED") as connection:
+            found = connection.execute("SELECT substr(block, 1, ?) FROM blocks", (_NAMED,))
+            return frozenset(name for (kept,) in found if (name := file_of(kept)))
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         shape = self._shapes.of(tally.metric, tally.scheme)
