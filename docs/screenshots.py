@@ -38,6 +38,8 @@ PICTURES = (
     ("dashboard-overview", "/", 1200, None, "light", 1),
     ("dashboard-metric", "/metric/language", 1200, None, "light", 1),
     ("dashboard-number", "/metric/page_load?limit=2.5", 1200, None, "light", 1),
+    ("dashboard-segments", "/metric/page_load/segments?by=platform", 1200, None, "light", 1),
+    ("dashboard-pair", "/metric/plan_and_minutes", 1200, 1090, "light", 1),
     ("dashboard-dark", "/metric/dark_mode", 1200, None, "dark", 1),
     ("dashboard-compare", "/metric/browser/compare", 1200, None, "light", 1),
     ("dashboard-planner", "/plan", 1200, None, "light", 1),

@@ -30,6 +30,9 @@ app = "example"
 owner = "growth@acme.example"
 expires = 2027-06-30
 
+[segments.platform]
+values = ["android", "ios", "web"]
+
 [metrics.browser]
 type = "category"
 description = "Which browser opens links on this desktop?"
@@ -91,6 +94,7 @@ ask = "distribution"
 epsilon = 1.0
 lifetime_epsilon = 8.0
 sample_rate = 0.05
+segments = ["platform"]
 tags = ["platform"]
 
 [metrics.tabs]
@@ -104,6 +108,39 @@ epsilon = 1.0
 lifetime_epsilon = 8.0
 sample_rate = 0.05
 tags = ["platform"]
+
+[metrics.plan]
+type = "category"
+description = "Which plan is paid for?"
+values = ["free", "pro", "team"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.05
+tags = ["plans"]
+
+[metrics.minutes]
+type = "number"
+description = "How long was the app open in the day?"
+low = 0
+high = 1440
+unit = "min"
+aggregate = "sum"
+ask = "mean"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.05
+tags = ["plans"]
+
+[metrics.plan_and_minutes]
+type = "pair"
+of = ["plan", "minutes"]
+bins = { minutes = [5, 15, 60] }
+forget = "marginals"
+description = "Is the app used longer on some plans?"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+sample_rate = 0.05
+tags = ["plans"]
 
 [metrics.old_importer]
 type = "boolean"
@@ -169,6 +206,11 @@ FLOODED = 65
 CROWD = 400_000
 CROWDS = {"language": 40_000}
 """So few that rare languages cannot be told from noise."""
+PLATFORMS = {"android": 0.45, "ios": 0.2, "web": 0.35}
+SLOWER = 1.6
+"""Pages take so many times longer on Android."""
+PLANS = np.array([[0.30, 0.23, 0.12, 0.05], [0.03, 0.05, 0.08, 0.05], [0.01, 0.01, 0.02, 0.05]])
+"""The share of each plan (free, pro, team) with each range of minutes."""
 SITES = ("google.com", "bing.com", "duckduckgo.com", "yahoo.com", "ecosia.org", "yandex.com")
 
 
@@ -230,6 +272,7 @@ def _report(
         "dark_mode": (0.22 + 0.05 * step + wave, 0.78 - 0.05 * step - wave),
         "language": (english, *(rest / rest.sum() * (1 - english))),
         "crash_on_start": (0.03, 0.97),
+        "plan_and_minutes": PLANS.ravel(),
         "search_engine": (0.58, 0.14, 0.08 + 0.06 * progress, 0.06, 0.04, 0.03),
     }
     for name, weights in shares.items():
@@ -243,14 +286,16 @@ def _report(
         _fold(store, tally)
     own = np.random.default_rng([7, day.toordinal()])
     answering = round(CROWD * 0.05)
-    numbers = {
-        # Some pages come from a cache; a release makes the others faster.
-        "page_load": np.exp(own.normal(np.log(1.4 - 0.3 * step), 0.7, answering))
-        * np.where(own.random(answering) < 0.3, 0.1, 1),
-        "tabs": own.negative_binomial(1.2, 0.12, answering).astype(float),
-    }
-    for name, values in numbers.items():
-        _fold(store, _tally_of_numbers(registry[name], values, day, own))
+    # Some pages come from a cache; a release makes the others faster.
+    load = np.exp(own.normal(np.log(1.4 - 0.3 * step), 0.7, answering))
+    load *= np.where(own.random(answering) < 0.3, 0.1, 1)
+    groups = np.split(
+        load, np.round(np.cumsum(list(PLATFORMS.values())[:-1]) * answering).astype(int)
+    )
+    groups[0] *= SLOWER
+    tabs = own.negative_binomial(1.2, 0.12, answering).astype(float)
+    _fold(store, _tally_of_numbers(registry["page_load"], groups, day, own))
+    _fold(store, _tally_of_numbers(registry["tabs"], [tabs], day, own))
 
 
 def _fold(store: Store, tally: Tally) -> None:
@@ -266,13 +311,16 @@ def _fold(store: Store, tally: Tally) -> None:
 
 
 def _tally_of_numbers(
-    metric: Metric, values: np.ndarray[tuple[int], np.dtype[np.float64]], day: date,
+    metric: Metric, groups: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]], day: date,
     rng: np.random.Generator,
 ) -> Tally:  # fmt: skip
+    """The tally of the numbers of each segment, in their order."""
     assert isinstance(metric.type, Number)
-    positions = [metric.type.range.position(value) for value in values.tolist()]
-    items, counts = np.unique(positions, return_counts=True)
-    rows = analysis_of(metric.scheme.mechanism).sample_rows(items, counts, rng)
+    rows: list[TallyRow] = []
+    for values in groups:
+        positions = [metric.type.range.position(value) for value in values.tolist()]
+        items, counts = np.unique(positions, return_counts=True)
+        rows += analysis_of(metric.scheme.mechanism).sample_rows(items, counts, rng)
     return Tally(metric.name, metric.scheme.fingerprint, (day.isoformat(),), tuple(rows))
 
 

@@ -9,7 +9,7 @@ import secrets
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deniable import DeniableError, Registry
-from deniable.types import Value
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, services
+from deniable_demo.made_up import CRASHES, USAGE
 from deniable_demo.population import PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, compare_shares, tables
 from deniable_demo.try_it import try_it
@@ -145,10 +145,13 @@ def _report(population: Population, endpoint: str, console: Console) -> None:
             progress.advance(task, job.get())
 
 
-def _chunks(population: Population) -> Iterator[list[Mapping[str, Value]]]:
+def _chunks(population: Population) -> Iterator[list[fleet.Device]]:
     for first in range(0, population.size, _CHUNK):
         yield [
-            {metric: values[device] for metric, values in population.values.items()}
+            (
+                {segment: groups[device] for segment, groups in population.segments.items()},
+                {metric: values[device] for metric, values in population.values.items()},
+            )
             for device in range(first, min(first + _CHUNK, population.size))
         ]
 
@@ -158,7 +161,7 @@ def _print(console: Console, compared: list[dict[str, Any]]) -> None:
         console.print()
         console.print(table)
     console.print("\n[dim]The true shares and numbers follow[/]")
-    for each in (*POPULARITIES, *PERCENTILES):
+    for each in (*POPULARITIES, *PERCENTILES, CRASHES, USAGE):
         console.print(f"[dim]  {each.metric}: {each.source}[/]")
 
 

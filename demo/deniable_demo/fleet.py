@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Mapping
 from functools import cache
+from typing import TypeAlias
 
 from deniable import Registry
 from deniable.client import Client
@@ -17,10 +18,13 @@ from deniable.state import State, begin
 from deniable.types import Value
 from deniable_demo.relay import Relay
 
-__all__ = ["DAY", "prepare_worker", "report_from"]
+__all__ = ["DAY", "Device", "prepare_worker", "report_from"]
 
 DAY = 86_400
 """Seconds. Devices record so long before they report."""
+
+Device: TypeAlias = tuple[Mapping[str, str], Mapping[str, Value]]
+"""The device's segments, and its value of each metric."""
 
 
 class _MemoryState(State):
@@ -49,9 +53,7 @@ class _Clock:
         return self.now
 
 
-def report_from(
-    registry_path: str, endpoint: str, devices: list[Mapping[str, Value]], now: float
-) -> int:
+def report_from(registry_path: str, endpoint: str, devices: list[Device], now: float) -> int:
     """Let each device record its values a day before `now`, and report. Returns how many did.
 
     `now` is POSIX time in seconds. Runs in a process of its own.
@@ -61,7 +63,7 @@ def report_from(
     """
     registry, memory = _load(registry_path), _memory()
     relay, clock = Relay(endpoint), _Clock()
-    for values in devices:
+    for segments, values in devices:
         clock.now = now - DAY
         client = Client(
             registry,
@@ -71,6 +73,7 @@ def report_from(
             spread=0,
             background=False,
             on_trouble=_raise,
+            segments=segments,
         )
         for metric, value in values.items():
             client.record(metric, value)

@@ -1,4 +1,5 @@
-"""The demo's devices: true values that follow real, published distributions.
+"""The demo's devices: true values that follow real, published distributions. What goes together
+with what is made up (`made_up.py`).
 
 Shares are in percent as published; the rest up to 100 % is "other". Of numbers percentiles are
 published. Between two of them logarithms are taken to be normally distributed, and beyond the
@@ -8,12 +9,14 @@ outermost as between the two next to it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from deniable.types import Value
+from deniable_demo.made_up import CRASHES, USAGE
 from deniable_estimator.planning.population import Crowd
 
 __all__ = ["PERCENTILES", "POPULARITIES", "Percentiles", "Popularity", "Population", "draw"]
@@ -122,11 +125,18 @@ class Population:
     size: int
     values: dict[str, list[Value]]
     """Metric -> the true value of each device."""
+    segments: dict[str, list[str]]
+    """Segment -> its value on each device."""
 
-    def shares(self, metric: str) -> dict[str, float]:
-        """The true share of each value that any of these devices has, by its text."""
-        counts = Counter(_text(value) for value in self.values[metric])
-        return {value: count / self.size for value, count in counts.items()}
+    def shares(self, metric: str, where: Mapping[str, str] | None = None) -> dict[str, float]:
+        """The true share of each value that any of these devices has, by its text; of the devices
+        of one segment, if `where` names one."""
+        values = self.values[metric]
+        for segment, group in (where or {}).items():
+            places = self.segments[segment]
+            values = [value for value, of in zip(values, places, strict=True) if of == group]
+        counts = Counter(_text(value) for value in values)
+        return {value: count / len(values) for value, count in counts.items()}
 
     def crowd(self, metric: str) -> Crowd:
         """The true numbers of these devices."""
@@ -134,11 +144,12 @@ class Population:
 
 
 def draw(size: int) -> Population:
-    """Devices drawn at random, each metric by itself."""
+    """Devices drawn at random, each metric by itself but for what is made up."""
     random = np.random.default_rng()
-    return Population(
-        size, {each.metric: each.draw(size, random) for each in (*POPULARITIES, *PERCENTILES)}
-    )
+    values = {each.metric: each.draw(size, random) for each in (*POPULARITIES, *PERCENTILES)}
+    systems, values[CRASHES.metric] = CRASHES.draw(size, random)
+    values[USAGE.category], values[USAGE.number] = USAGE.draw(size, random)
+    return Population(size, values, {CRASHES.segment: systems})
 
 
 def _text(value: Value) -> str:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
 
 from deniable import Registry
+from deniable.types.pair import Pair
 from deniable_collector.stores import Store
+from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
 from deniable_demo.population import PERCENTILES, POPULARITIES, Population
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_words import verdict_words
 from deniable_estimator.answers.units import NumberUnit, half_width
 from deniable_estimator.questions.reading import read
 
@@ -20,27 +25,50 @@ __all__ = ["compare", "compare_shares", "tables"]
 def compare(store: Store, registry: Registry, population: Population) -> list[dict[str, Any]]:
     """For each metric, the truth and the estimates from the collector's tallies.
 
-    Each is {"metric", "kind", "n", "epsilon", "unit", "values"}, with values as {"value", "truth",
-    "estimate", "std_error", "low", "high"}. Shares are fractions, the largest truth first, and
-    have no unit. Of numbers a value is what "p95" or "geometric mean" says, and null is an end
-    without a limit.
+    Each is {"metric", "segment", "kind", "n", "epsilon", "unit", "values"}, with values as
+    {"value", "truth", "estimate", "std_error", "low", "high"}. Shares are fractions, the largest
+    truth first, and have no unit. Of numbers a value is what "p95" or "geometric mean" says, and
+    null is an end without a limit. A metric that is counted by a segment is there once for each
+    group, which "segment" names. Of a pair a value is a conditional share, and null is one of too
+    few devices.
     """
     compared = [compare_shares(store, registry, population, each.metric) for each in POPULARITIES]
     for number in PERCENTILES:
         answer, crowd = read(store, registry, number.metric), population.crowd(number.metric)
         found = _compared(answer, {name: crowd.series(name) for name in answer.series.names})
         compared.append({**found, "unit": registry[number.metric].type.unit})
+    for group in CRASHES.percent:
+        where = {CRASHES.segment: group}
+        compared.append(compare_shares(store, registry, population, CRASHES.metric, where))
+    compared.append(_compare_pair(store, registry, population))
     return compared
 
 
 def compare_shares(
-    store: Store, registry: Registry, population: Population, metric: str
+    store: Store,
+    registry: Registry,
+    population: Population,
+    metric: str,
+    where: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The same for one metric of shares."""
-    answer, truth = read(store, registry, metric), population.shares(metric)
+    """The same for one metric of shares; for one segment of it, if `where` names one."""
+    answer = read(store, registry, metric, where=where)
+    truth = population.shares(metric, where)
     found = _compared(answer, {name: truth.get(name, 0.0) for name in answer.series.names})
     found["values"].sort(key=lambda row: -row["truth"])
-    return found
+    return {**found, "segment": dict(where) if where else None}
+
+
+def _compare_pair(store: Store, registry: Registry, population: Population) -> dict[str, Any]:
+    """The same for the conditional shares of the pair, given its first metric."""
+    answer, kind = read(store, registry, USAGE.metric), registry[USAGE.metric].type
+    assert isinstance(answer, PairAnswer)
+    assert isinstance(kind, Pair)
+    first, second = (population.values[part.metric] for part in kind.parts)
+    return {
+        **_compared(answer, conditional_shares(kind, first, second)),
+        "verdict": str(verdict_words(answer)),
+    }
 
 
 def tables(compared: list[dict[str, Any]]) -> list[Table]:
@@ -53,6 +81,7 @@ def _compared(answer: Answer, truth: dict[str, float]) -> dict[str, Any]:
     columns = (series.value, series.std_error, series.low, series.high)
     return {
         "metric": answer.metric,
+        "segment": None,
         "kind": answer.kind,
         "n": answer.n,
         "epsilon": answer.epsilon,
@@ -67,6 +96,7 @@ def _compared(answer: Answer, truth: dict[str, float]) -> dict[str, Any]:
                 "high": _finite(high),
             }
             for name, value, error, low, high in zip(series.names, *columns, strict=True)
+            if name in truth
         ],
     }
 
@@ -76,24 +106,33 @@ def _finite(number: float) -> float | None:
 
 
 def _table(metric: dict[str, Any]) -> Table:
+    of = "".join(f", {segment}={group}" for segment, group in (metric["segment"] or {}).items())
     table = Table(
-        title=f"{metric['metric']}  [dim]{metric['n']:,} reports, ε {metric['epsilon']:.2f}[/]",
+        title=f"{metric['metric']}{of}  [dim]{metric['n']:,} reports, ε {metric['epsilon']:.2f}[/]",
+        caption=metric.get("verdict"),
+        caption_justify="left",
+        caption_style="",
         title_justify="left",
         title_style="bold",
         box=None,
         padding=(0, 2, 0, 0),
     )
-    shares = metric["kind"] == "shares"
+    shares = metric["kind"] != "distribution"
     table.add_column("value" if shares else "", style="cyan", min_width=12)
     for name in ("truth", "estimate", "95% interval"):
         table.add_column(name, justify="right")
     table.add_column("")
     for row in metric["values"]:
+        value, _, condition = row["value"].partition(" given ")
+        name = f"{condition}: {value.partition('=')[2]}" if condition else value
         low = -math.inf if row["low"] is None else row["low"]
         high = math.inf if row["high"] is None else row["high"]
+        if row["estimate"] is None and shares:
+            table.add_row(name, f"{row['truth']:.1%}", "too few")
+            continue
         inside = low <= row["truth"] <= high
         table.add_row(
-            row["value"],
+            name,
             *(_share_cells(row) if shares else _number_cells(row, low, high, metric["unit"])),
             "[green]holds the truth[/]" if inside else "[yellow]misses it[/]",
         )

@@ -17,6 +17,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import deniable_demo
+from deniable import Registry
+from deniable.types.pair import Pair
+from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
 from deniable_demo.population import PERCENTILES, Percentiles
 
 DEVICES = 600
@@ -48,10 +52,11 @@ def left_below(folder: str) -> list[int]:
 def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, str]) -> None:
     """`--once --json` prints JSON alone, and every estimate is near the truth.
 
-    Alpha 2e-4 for all 30 comparisons together: 29 shares and a geometric mean, each within 5
-    standard errors of the truth (two-sided normal tail 6e-7, times ten for the discreteness of
-    600 reports). The randomness is the operating system's, so there is no seed. Of quantiles, whose
-    intervals 600 reports leave open as often as not, the truth alone is looked at.
+    Alpha 3e-4 for all 36 comparisons together: 35 shares, six of them in the three groups of a
+    segment, and a geometric mean, each within 5 standard errors of the truth (two-sided normal tail
+    6e-7, times ten for the discreteness of 600 reports). The randomness is the operating system's,
+    so there is no seed. Of quantiles, whose intervals 600 reports leave open as often as not, and
+    of the pair's ratios, which are not normal, the truth alone is looked at.
     """
     done = subprocess.run(
         [*command, "demo", "--once", "--json", "--devices", str(DEVICES)],
@@ -67,13 +72,23 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
     document = json.loads(done.stdout)
     assert list(document) == ["metrics"]
     assert len(document["metrics"]) >= 2
-    compared = 0
+    compared, groups = 0, dict[str, int]()
     for metric in document["metrics"]:
-        assert set(metric) == {"metric", "kind", "n", "epsilon", "unit", "values"}
-        assert metric["n"] == DEVICES
+        keys = {"metric", "segment", "kind", "n", "epsilon", "unit", "values"}
+        assert set(metric) == keys | ({"verdict"} if metric["kind"] == "pair" else set())
+        if metric["segment"] is None:
+            assert metric["n"] == DEVICES
+        else:
+            groups[metric["segment"]["system"]] = metric["n"]
         assert 0 < metric["epsilon"] <= 2.5
         if metric["kind"] == "shares":
             assert sum(value["truth"] for value in metric["values"]) == pytest.approx(1)
+        elif metric["kind"] == "pair":
+            # One conditional share of each cell, which sum to 1 for each plan.
+            assert sum(value["truth"] for value in metric["values"]) == pytest.approx(3)
+            assert all(" given plan=" in value["value"] for value in metric["values"])
+            assert "plan and minutes" in metric["verdict"]
+            continue
         else:
             assert (metric["metric"], metric["unit"]) == ("shop_images", "KB")
             assert [value["value"] for value in metric["values"][:4]] == [
@@ -92,7 +107,9 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
             assert value["low"] < value["estimate"] < value["high"]
             assert abs(value["estimate"] - value["truth"]) < 5 * value["std_error"], value
             compared += 1
-    assert compared == 30
+    assert compared == 36
+    assert list(groups) == ["windows", "macos", "linux"]
+    assert sum(groups.values()) == DEVICES
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
     assert left_below(environ["TMPDIR"]) == []
 
@@ -141,6 +158,22 @@ def test_numbers_have_the_published_percentiles(each: Percentiles) -> None:
         assert p > 1e-4 / len(each.at)
     assert drawn.min() < min(each.at.values()) / 2
     assert drawn.max() > 2 * max(each.at.values())
+
+
+def test_what_is_made_up_goes_together() -> None:
+    """The drawn crowd crashes as often on each system as it is made up to, and whoever pays uses
+    the app longer. Alpha 1e-4 for the three systems, by binomial tails; seed 1."""
+    random = np.random.default_rng(1)
+    systems, crashed = map(np.array, CRASHES.draw(40_000, random))
+    for system, (_, percent) in CRASHES.percent.items():
+        of = crashed[systems == system]
+        assert stats.binomtest(int(of.sum()), len(of), percent / 100).pvalue > 1e-4 / 3
+    pair = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))[USAGE.metric].type
+    assert isinstance(pair, Pair)
+    shares = conditional_shares(pair, *USAGE.draw(40_000, random))
+    longest = [shares[f"minutes=60 or more given plan={plan}"] for plan in USAGE.typical]
+    assert longest == sorted(longest)
+    assert longest[-1] - longest[0] > 0.4
 
 
 def test_json_needs_an_end(command: list[str]) -> None:

@@ -87,6 +87,8 @@ def _commands() -> dict[str, list[str]]:
         ],
         "unary encoding": ["--size", "20", *devices, "--mechanism", "optimized_unary_encoding"],
         "hadamard response": ["--size", "20", *devices, "--mechanism", "hadamard_response"],
+        "pair": ["--pair", "3x4", *devices, "--effect", "0.2"],
+        "segment": ["--size", "5", *devices, "--segment-share", "0.05"],
         "unknown mechanism": ["--size", "20", *devices, "--mechanism", "magic"],
         "lifetime": [
             *("--size", "2", "--lifetime", "8", "--years", "2", "--turnover", "0.3", *devices),
@@ -113,6 +115,8 @@ def _pages() -> dict[str, str]:
         "plan in Chinese.html": "/plan?lang=zh&size=40&memoize=on",
         "plan of a long list.html": "/plan?size=90&epsilon=2&devices=1000000&sample_rate=1",
         "plan with a mistake.html": "/plan?size=1",
+        "plan of a pair.html": "/plan/pair?devices=50000",
+        "plan of a segment in Chinese.html": "/plan?lang=zh&segment_share=0.05",
         "plan of a lifetime.html": "/plan/lifetime?turnover=30&devices=50000",
         "plan of a lifetime in Chinese.html": "/plan/lifetime?lang=zh&question=mean&window=week",
         "API metrics.json": "/api/v1/metrics",

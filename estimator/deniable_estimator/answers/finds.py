@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
+from deniable.discovery_forecast import Reach
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.analyses.discovery.confirming import LEVEL
-from deniable_estimator.analyses.discovery.reach import Reach
 from deniable_estimator.answers.base import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.change import unfinished_note
 from deniable_estimator.answers.files import csv_text, harmless

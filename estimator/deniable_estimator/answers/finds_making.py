@@ -12,6 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 from deniable import Scheme
+from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
@@ -19,7 +20,6 @@ from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, Head, PrefixTreeAnalysis
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
-from deniable_estimator.analyses.discovery.reach import Reach
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Basis
@@ -165,8 +165,7 @@ def _kept(part: Reported) -> Noise | None:
 
 
 def _reach(part: Reported) -> Reach:
-    code = _mechanism(part)
-    return Reach.of(float(code.p), float(code.q), code.levels, part.tally.reports)
+    return Reach.in_window(_mechanism(part), part.tally.reports)
 
 
 def _figures(part: Reported) -> tuple[Figure, ...]:

@@ -23,6 +23,7 @@ from deniable_estimator.analyses.pairs.dependence import (
     residuals,
 )
 from deniable_estimator.analyses.pairs.effect import Effect, effect
+from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Answer, Basis, Series
 from deniable_estimator.answers.caveats import footnotes
@@ -60,6 +61,8 @@ class PairAnswer(Answer):
     margins: tuple[Shares, Shares]
     covariance: Covariance | None = field(repr=False)
     """That of the cells; None without reports."""
+    fake: Fake | None = field(default=None, repr=False)
+    """What a fake report can say of the cells; None without reports."""
 
     @property
     def unit(self) -> Unit:
@@ -73,6 +76,33 @@ class PairAnswer(Answer):
     def budget(self) -> float:
         """The most that so many fake devices add to any one cell."""
         return float(self.fakes * self.joint.exposure.gain.max()) if self.n else math.nan
+
+    @cached_property
+    def budget_of_conditionals(self) -> float:
+        """The most that so many fake devices move any conditional share that is shown, up or down;
+        at most to 0 or 1. NaN if none is shown."""
+        if self.fake is None:
+            return math.nan
+        most = math.nan
+        for given, found in self.conditionals.items():
+            turned = given == "second"
+            ends = moved(self.table.T if turned else self.table, self.fake, self.fakes)
+            low, high = (each.T if turned else each for each in ends)
+            share = np.clip(found.share, 0.0, 1.0)
+            up, down = np.minimum(high, 1.0) - share, share - np.maximum(low, 0.0)
+            shown = np.maximum(up, down)[found.known]
+            most = float(np.fmax(most, shown.max())) if shown.size else most
+        return most
+
+    @cached_property
+    def fakes_to_reject(self) -> float | None:
+        """With which fraction of fakes the test calls lists dependent that are not, in 4 of 5
+        cases; None without the test."""
+        if self.fake is None or self.covariance is None or self.independence is None:
+            return None
+        margins = (np.maximum(each.share, 0.0) for each in self.margins)
+        rows, columns = (each / each.sum() for each in margins)
+        return fakes_to_reject(rows, columns, self.covariance, self.fake, 1 - self.level)
 
     @property
     def shape(self) -> tuple[int, int]:

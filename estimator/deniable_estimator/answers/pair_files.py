@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from deniable_estimator.answers.base import BASIS_COLUMNS
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.numbers import NUMBER_COLUMNS
@@ -31,6 +33,9 @@ def pair_numbers(pair: PairAnswer) -> dict[str, Any]:
     have the value that is given.
     `independence`: `statistic`, `freedom`, `p_value` and whether they are `dependent`; null with
     too few reports. `effect`: Cramer's `v` with `low` and `high`, and the values `lumped` for it.
+    `fakes`: the most that the fakes of `poisoning` move any `conditional` share that is shown, and
+    the fraction of fakes with which the test would `reject` the independence of lists that are
+    independent, in 4 of 5 cases; null where there is none.
     `series`: as for a mean, what trends and comparisons follow.
     """
     rows = list(_rows(pair))
@@ -68,6 +73,10 @@ def pair_numbers(pair: PairAnswer) -> dict[str, Any]:
             "low": effect.low,
             "high": effect.high,
             "lumped": list(pair.lumped),
+        },
+        "fakes": {
+            "conditional": plain(np.array([pair.budget_of_conditionals]))[0],
+            "reject": pair.fakes_to_reject,
         },
         "series": [
             dict(zip(("series", "estimate", *_SHARE[1:]), row, strict=True))

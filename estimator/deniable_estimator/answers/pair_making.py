@@ -15,6 +15,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs.poisoning import Fake
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Basis
 from deniable_estimator.answers.numbers import vars_of
@@ -60,7 +61,8 @@ def estimate_pair(
         _exposure(mechanism, joint.share.reshape(shape).sum(axis=1 - axis), shape[1 - axis])
         for axis in (0, 1)
     )
-    return _made(joint, names, values, covariance, exposures)
+    fake = Fake.of(mechanism) if joint.n else None
+    return _made(joint, names, values, covariance, exposures, fake)
 
 
 def _made(
@@ -69,6 +71,7 @@ def _made(
     values: tuple[tuple[str, ...], tuple[str, ...]],
     covariance: Covariance | None,
     exposures: Iterable[Exposure],
+    fake: Fake | None,
 ) -> PairAnswer:
     basis = Basis(**vars_of(joint))
     shape = len(values[0]), len(values[1])
@@ -92,6 +95,7 @@ def _made(
         joint=joint,
         margins=(margins[0], margins[1]),
         covariance=covariance,
+        fake=fake,
     )
 
 
@@ -135,7 +139,13 @@ def pooled(parts: Sequence[PairAnswer]) -> PairAnswer:
     )
     values = first.margins[0].values, first.margins[1].values
     exposures = [exposed([each.margins[axis].exposure for each in parts]) for axis in (0, 1)]
-    return _made(joint, first.names, values, covariance, exposures)
+    fakes = [
+        replace(each.fake, rate=float(w * basis.n / each.n))
+        for w, each in zip(weights, parts, strict=True)
+        if each.fake is not None
+    ]
+    worst = max(fakes, key=lambda fake: fake.rate * (fake.inside - fake.outside))
+    return _made(joint, first.names, values, covariance, exposures, worst)
 
 
 def _exposure(mechanism: SubsetSelection, share: FloatArray, cells: int) -> Exposure:

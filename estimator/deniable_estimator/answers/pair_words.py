@@ -62,6 +62,30 @@ def verdict_words(pair: PairAnswer) -> str:
     )
 
 
+def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
+    """What fake devices could do to conditional shares and to the test, in sentences."""
+    found = []
+    if math.isfinite(pair.budget_of_conditionals):
+        points = CONDITIONALS.text(pair.budget_of_conditionals, pair.budget_of_conditionals)
+        found.append(
+            message(
+                "{fakes:.3g}% fake devices could move a conditional share that is shown by up to "
+                "{points} points.",
+                fakes=100 * pair.fakes,
+                points=points,
+            )
+        )
+    if pair.fakes_to_reject is not None:
+        found.append(
+            message(
+                "{percent:.2g}% fake devices that send the same report are enough for the test to "
+                "call two independent metrics dependent.",
+                percent=100 * pair.fakes_to_reject,
+            )
+        )
+    return tuple(found)
+
+
 def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> str:
     """One conditional share, in a sentence."""
     found = pair.conditionals[given]

@@ -12,6 +12,8 @@ from flask import url_for
 from deniable import Metric, windows
 from deniable.forecast import detectable_share
 from deniable.mechanisms import FrequencyOracle, Memoizing
+from deniable.segments import combinations
+from deniable.types import Pair
 from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
@@ -21,7 +23,7 @@ from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.messages import counted, joined, message, spaced
 
-__all__ = ["About", "about", "visible"]
+__all__ = ["About", "about", "planner_address", "visible"]
 
 _LISTED = 100
 """So many values are listed in a definition."""
@@ -107,10 +109,22 @@ def _freshness(newest: str | None, latest: str | None, now: float) -> str:
 
 
 def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
-    """The address of the planner with the numbers of the metric.
+    """The address of the planner with the numbers of the metric, and as many devices as the newest
+    complete window had, of which a part was asked."""
+    reports = None
+    if metric.devices is None and newest is not None:
+        day = _day(windows.start(newest))
+        last = _day(windows.end(newest) - 1)
+        reports = source.reports(metric, DayRange(day, last))
+    # The registry does not say how large segments are: about the smallest, if all are alike.
+    share = 1 / combinations(metric.segments) if metric.segments else None
+    return planner_address(metric, reports, share)
 
-    The crowd is the declared one, or else as many devices as the newest complete window had, of
-    which a part was asked.
+
+def planner_address(metric: Metric, reports: float | None, segment_share: float | None) -> str:
+    """The address of the planner with the numbers of a metric.
+
+    The crowd is the declared one, or else the one that sends so many reports in a window.
     """
     numbers: dict[str, Any] = {
         "epsilon": f"{metric.epsilon:g}",
@@ -118,13 +132,17 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
         "sample_rate": f"{metric.sample_rate:g}",
     }
     devices = metric.devices
-    if devices is None and newest is not None:
-        day = _day(windows.start(newest))
-        last = _day(windows.end(newest) - 1)
-        devices = round(source.reports(metric, DayRange(day, last)) / metric.sample_rate)
+    if devices is None and reports is not None:
+        devices = round(reports / metric.sample_rate)
     if devices is not None:
         numbers["devices"] = max(_LEAST_DEVICES, devices)
+    if segment_share is not None:
+        numbers["segment_share"] = f"{segment_share:.3g}"
     kind = metric.type
+    if isinstance(kind, Pair):
+        rows, columns = (len(part.values) for part in kind.parts)
+        numbers |= {"rows": rows, "columns": columns}
+        return url_for("pair_planner.pair_planner_page", **numbers)
     if isinstance(kind, Number):
         ask = "both" if len(kind.ask) > 1 else kind.ask[0]
         numbers |= {

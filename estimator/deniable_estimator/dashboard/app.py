@@ -39,6 +39,7 @@ from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
 from deniable_estimator.dashboard.number_planner import number_planner
 from deniable_estimator.dashboard.overview import KeptSummaries
 from deniable_estimator.dashboard.pages import pages
+from deniable_estimator.dashboard.pair_planner import pair_planner
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import ApiProblem, told_error
@@ -129,6 +130,7 @@ def create_app(
     app.register_blueprint(segments)
     app.register_blueprint(planner)
     app.register_blueprint(number_planner)
+    app.register_blueprint(pair_planner)
     app.register_blueprint(lifetime_planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)

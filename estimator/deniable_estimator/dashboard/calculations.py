@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,10 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimePlan
-from deniable_estimator.planning.numbers import number_type, plan_number
-from deniable_estimator.planning.plan import plan
+from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_number
+from deniable_estimator.planning.pairs import plan_pair
+from deniable_estimator.planning.plan import Plan, plan
+from deniable_estimator.planning.segment import PlannedSegment
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.questions.segments import SplitQuestion
@@ -40,6 +42,7 @@ __all__ = [
     "comparison_text",
     "decoded",
     "estimate_text",
+    "pair_plan_text",
     "plan_text",
     "segmented_text",
     "split_answer",
@@ -178,13 +181,29 @@ def comparison_text(
 
 
 def plan_text(numbers: Mapping[str, Any]) -> str:
-    """A plan as JSON; `numbers` are the arguments of `planning.plan`."""
-    return to_json(plan(**numbers).to_dict())
+    """A plan as JSON; `numbers` are the arguments of `planning.plan`, and `segment_share`."""
+    return _planned(plan, numbers)
 
 
 def number_plan_text(numbers: Mapping[str, Any]) -> str:
-    """The plan of a number as JSON; `numbers` are the arguments of `planning.numbers`."""
-    return to_json(plan_number(**numbers).to_dict())
+    """The plan of a number as JSON; `numbers` are the arguments of `planning.numbers`, and
+    `segment_share`."""
+    return _planned(plan_number, numbers)
+
+
+def pair_plan_text(numbers: Mapping[str, Any]) -> str:
+    """The plan of a pair as JSON; `numbers` are the arguments of `planning.pairs`."""
+    return to_json(plan_pair(**numbers).to_dict())
+
+
+def _planned(planned: Callable[..., Plan | NumberPlan], numbers: Mapping[str, Any]) -> str:
+    """The plan of all devices, or of the segment that has `segment_share` of them."""
+    rest = dict(numbers)
+    share = rest.pop("segment_share")
+    if share is None:
+        return to_json(planned(**rest).to_dict())
+    segment = PlannedSegment(share, rest.pop("devices"))
+    return to_json({**planned(**rest, devices=segment.devices).to_dict(), **segment.to_dict()})
 
 
 def lifetime_plan_text(numbers: Mapping[str, Any]) -> str:

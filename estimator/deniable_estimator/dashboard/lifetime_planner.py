@@ -89,6 +89,8 @@ class LifetimeResult:
     chart: DivisionChart
     rows: tuple[DivisionRow, ...]
     toml: str
+    segment: None = None
+    label: None = None
 
 
 @lifetime_planner.get("/plan/lifetime")

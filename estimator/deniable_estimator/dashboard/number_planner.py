@@ -17,9 +17,17 @@ from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.planner import (
     FIELDS,
+    PLANNED,
+    SEGMENT,
     FieldSpec,
+    cost_fact,
+    lifetime_facts,
     marked,
+    planned_segment,
     read_fields,
+    reports_fact,
+    segment_toml,
+    segment_words,
 )
 from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
@@ -31,6 +39,7 @@ from deniable_estimator.planning.numbers import (
     QuantilePlan,
     plan_number,
 )
+from deniable_estimator.planning.segment import PlannedSegment
 
 __all__ = ["number_planner"]
 
@@ -64,6 +73,8 @@ class NumberPlanResult:
     """Name, how far its interval reaches, devices for both limits and for a useful interval."""
     toml: str
     label: PrivacyLabel
+    segment: str | None
+    """What the figures are of, if they are of a segment alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,7 @@ class _AskedNumber:
 @number_planner.get("/plan/number")
 def number_planner_page() -> ResponseReturnValue:
     """The form and, if it is filled in as it can be, the results."""
-    specs = (*_RANGE, *FIELDS[1:])
+    specs = (*_RANGE, *FIELDS[1:], SEGMENT)
     fields, numbers = read_fields(request.args, specs)
     outcome, mistake, question = None, None, _AskedNumber("distribution", "linear", None)
     try:
@@ -125,12 +136,13 @@ def _question(arguments: Mapping[str, str]) -> _AskedNumber:
 
 
 def _outcome(numbers: Mapping[str, float], question: _AskedNumber) -> NumberPlanResult:
+    segment = planned_segment(numbers)
     made = plan_number(
         numbers["low"],
         numbers["high"],
         question.ask,
         numbers["epsilon"],
-        int(numbers["devices"]),
+        segment.devices,
         scale=question.scale,
         unit=question.unit,
         sample_rate=numbers["sample_rate"],
@@ -149,8 +161,9 @@ def _outcome(numbers: Mapping[str, float], question: _AskedNumber) -> NumberPlan
             )
             for each in made.quantiles
         ),
-        toml=_toml(made),
+        toml=_toml(made, segment),
         label=label_of(_metric(made, numbers)),
+        segment=segment_words(segment),
     )
 
 
@@ -170,11 +183,7 @@ def _verdict(made: NumberPlan) -> str:
 def _facts(made: NumberPlan) -> Iterator[tuple[str, str, str]]:
     mean = made.mean
     name = message("Geometric mean") if made.scale == "log" else message("Mean")
-    yield (
-        message("Reports in a window"),
-        number(round(made.reports)),
-        message("from {devices:,} devices, on average", devices=made.devices),
-    )
+    yield reports_fact(made.reports, made.devices)
     yield (
         name,
         f"±{_width(made, mean.half_width)}",
@@ -193,25 +202,13 @@ def _facts(made: NumberPlan) -> Iterator[tuple[str, str, str]]:
             message("±{error:.2g} points", error=100 * made.share_half_width),
             message("half of its 95% interval, on average over the range"),
         )
-    if made.lifetime is not None:
-        yield (
-            message("Reports of a device"),
-            number(made.lifetime.reports),
-            message(
-                "until its budget is spent, over about {windows:,} windows",
-                windows=round(made.lifetime.windows),
-            ),
-        )
+    yield from lifetime_facts(made.lifetime)
     yield (
         message("{fakes:.3g}% fake devices", fakes=100 * made.fakes),
         _width(made, mean.fakes_gain),
         message("that they could add to the mean: the smaller epsilon, the more"),
     )
-    yield (
-        message("Cost"),
-        message("{bytes:,} bytes", bytes=made.report_bytes),
-        message("a report; {cells:,} counters a window", cells=made.tally_cells),
-    )
+    yield cost_fact(made.report_bytes, made.tally_cells)
 
 
 def _width(made: NumberPlan, width: float) -> str:
@@ -242,16 +239,19 @@ def _metric(made: NumberPlan, numbers: Mapping[str, float]) -> Metric:
         epsilon=made.declared_epsilon,
         lifetime_epsilon=float(numbers["lifetime_epsilon"]),
         sample_rate=made.sample_rate,
+        segments=PLANNED if numbers[SEGMENT[0]] < 1 else (),
     )
 
 
-def _toml(made: NumberPlan) -> str:
+def _toml(made: NumberPlan, segment: PlannedSegment) -> str:
     """The metric as a registry declares it."""
     assert made.lifetime is not None
     ask = '["mean", "distribution"]' if made.ask == "both" else f'"{made.ask}"'
     unit = made.unit and made.unit.replace("\\", "\\\\").replace('"', '\\"')
+    above, within = segment_toml(segment)
     return "\n".join(
         (
+            *above,
             "[metrics.my_metric]",
             'type = "number"',
             f"low = {number_text(float(made.low))}",
@@ -262,6 +262,7 @@ def _toml(made: NumberPlan) -> str:
             f"epsilon = {made.declared_epsilon!r}",
             f"lifetime_epsilon = {made.lifetime.lifetime_epsilon!r}",
             f"sample_rate = {made.sample_rate!r}",
-            f"devices = {made.devices}",
+            f"devices = {segment.all_devices}",
+            *within,
         )
     )

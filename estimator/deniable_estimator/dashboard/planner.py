@@ -14,6 +14,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Metric, Scheme
 from deniable.mechanisms import MAX_EPSILON, Mechanism
+from deniable.segments import Segment
 from deniable.types import Category
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
@@ -27,11 +28,28 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import mechanism_words, number
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.planning.plan import Plan, plan
+from deniable_estimator.planning.plan import Lifetime, Plan, plan
 from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.planning.segment import PlannedSegment
 from deniable_estimator.privacy.words import rounded_up
 
-__all__ = ["FIELDS", "LIGHT_SIZE", "Field", "FieldSpec", "marked", "planner", "read_fields"]
+__all__ = [
+    "FIELDS",
+    "LIGHT_SIZE",
+    "PLANNED",
+    "SEGMENT",
+    "Field",
+    "FieldSpec",
+    "cost_fact",
+    "lifetime_facts",
+    "marked",
+    "planned_segment",
+    "planner",
+    "read_fields",
+    "reports_fact",
+    "segment_toml",
+    "segment_words",
+]
 
 planner = Blueprint("planner", __name__)
 
@@ -55,6 +73,7 @@ class Field:
     label: str
     help: str
     text: str
+    whole: bool = False
     mistake: str | None = None
 
 
@@ -73,6 +92,8 @@ class PlanResult:
     found: str
     toml: str
     label: PrivacyLabel
+    segment: str | None
+    """What the figures are of, if they are of a segment alone."""
 
 
 FieldSpec: TypeAlias = tuple[str, str, str, str, float, float, bool]
@@ -101,6 +122,16 @@ FIELDS: tuple[FieldSpec, ...] = (
         *(message("The probability that a device reports in a window"), "0.1", 0, 1, False),
     ),
 )
+"""Of every planner."""
+
+SEGMENT: FieldSpec = (
+    *("segment_share", message("Part of a segment")),
+    *(message("Of the devices, the part with the smallest segment; 1 for all devices"),),
+    *("1", 0, 1, False),
+)
+
+PLANNED = (Segment("my_segment", ("smallest", "other")),)
+"""What stands for the segments of the metric, of which only one part is known."""
 
 
 _WHOLE = sentence("Write a whole number from {lowest:,} up to {highest:,}.")
@@ -113,7 +144,7 @@ def planner_page() -> ResponseReturnValue:
     if "number" in request.args:
         rest: dict[str, Any] = {**request.args.to_dict(), "number": None}
         return redirect(url_for("number_planner.number_planner_page", **rest))
-    fields, numbers = read_fields(request.args, FIELDS)
+    fields, numbers = read_fields(request.args, (*FIELDS, SEGMENT))
     memoize = "memoize" in request.args
     outcome, mistake = None, None
     try:
@@ -150,7 +181,7 @@ def read_fields(
             numbers[name] = value
         else:
             mistake = message(_WHOLE if whole else _NUMBER, lowest=lowest, highest=highest)
-        fields.append(Field(name, label, explained, text, mistake))
+        fields.append(Field(name, label, explained, text, whole, mistake))
     if len(numbers) < len(fields):
         return fields, None
     if numbers["lifetime_epsilon"] < numbers["epsilon"]:
@@ -175,7 +206,8 @@ def _calculated(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
 
 
 def _outcome(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
-    size, devices = int(numbers["size"]), int(numbers["devices"])
+    segment = planned_segment(numbers)
+    size, devices = int(numbers["size"]), segment.devices
     epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
     made = plan(
         size,
@@ -199,7 +231,27 @@ def _outcome(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
         found=found,
         toml=_toml(numbers, size, memoize),
         label=label_of(metric),
+        segment=segment_words(segment),
     )
+
+
+def planned_segment(numbers: Mapping[str, float]) -> PlannedSegment:
+    """The segment that the form asks about, which may be all devices."""
+    return PlannedSegment(numbers[SEGMENT[0]], int(numbers["devices"]))
+
+
+def segment_words(segment: PlannedSegment) -> str | None:
+    """What the figures are of; None if it is all devices."""
+    return segment.words if segment.share < 1 else None
+
+
+def segment_toml(segment: PlannedSegment) -> tuple[list[str], list[str]]:
+    """How segments are declared: the lines before the metric, and those in it."""
+    if segment.share >= 1:
+        return [], []
+    name = PLANNED[0].name
+    values = f"values = [...]  # the smallest with {segment.share:.4g} of the devices"
+    return [f"[segments.{name}]", values, ""], [f'segments = ["{name}"]']
 
 
 def _verdict(made: Plan) -> str:
@@ -213,11 +265,7 @@ def _verdict(made: Plan) -> str:
 
 def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
     return (
-        (
-            message("Reports in a window"),
-            number(round(made.reports)),
-            message("from {devices:,} devices, on average", devices=made.devices),
-        ),
+        reports_fact(made.reports, made.devices),
         (
             message("To detect 1%"),
             message("{devices:,} devices", devices=made.devices_to_detect),
@@ -243,24 +291,43 @@ def _facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
                 loss=made.loss,
             ),
         ),
-        (
-            message("Cost"),
-            message("{bytes:,} bytes", bytes=made.report_bytes),
-            message("a report; {cells:,} counters a window", cells=made.tally_cells),
-        ),
+        cost_fact(made.report_bytes, made.tally_cells),
     )
 
 
-def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
-    if made.lifetime is not None:
+def reports_fact(reports: float, devices: int) -> tuple[str, str, str]:
+    """How many reports a window has."""
+    return (
+        message("Reports in a window"),
+        number(round(reports)),
+        message("from {devices:,} devices, on average", devices=devices),
+    )
+
+
+def cost_fact(report_bytes: int, tally_cells: int) -> tuple[str, str, str]:
+    """What a report and a tally take."""
+    return (
+        message("Cost"),
+        message("{bytes:,} bytes", bytes=report_bytes),
+        message("a report; {cells:,} counters a window", cells=tally_cells),
+    )
+
+
+def lifetime_facts(lifetime: Lifetime | None) -> Iterator[tuple[str, str, str]]:
+    """How long the budget of a device lasts, if it does not report for ever."""
+    if lifetime is not None:
         yield (
             message("Reports of a device"),
-            number(made.lifetime.reports),
+            number(lifetime.reports),
             message(
                 "until its budget is spent, over about {windows:,} windows",
-                windows=round(made.lifetime.windows),
+                windows=round(lifetime.windows),
             ),
         )
+
+
+def _over_time(made: Plan) -> Iterator[tuple[str, str, str]]:
+    yield from lifetime_facts(made.lifetime)
     if made.memory is not None:
         yield (
             message("Reports of a device"),
@@ -318,13 +385,16 @@ def _metric(numbers: Mapping[str, float], size: int, memoize: bool) -> Metric:
         lifetime_epsilon=float(numbers["lifetime_epsilon"]),
         sample_rate=float(numbers["sample_rate"]),
         longitudinal="memoize" if memoize else "fresh",
+        segments=PLANNED if numbers[SEGMENT[0]] < 1 else (),
     )
 
 
 def _toml(numbers: Mapping[str, float], size: int, memoize: bool) -> str:
     """The numbers as a metric declares them."""
+    above, within = segment_toml(planned_segment(numbers))
     return "\n".join(
         (
+            *above,
             "[metrics.my_metric]",
             'type = "category"',
             f"values = [...]  # {number(size)} of them",
@@ -333,5 +403,6 @@ def _toml(numbers: Mapping[str, float], size: int, memoize: bool) -> str:
             f"sample_rate = {float(numbers['sample_rate'])!r}",
             f"devices = {int(numbers['devices'])}",
             *(['longitudinal = "memoize"'] if memoize else []),
+            *within,
         )
     )

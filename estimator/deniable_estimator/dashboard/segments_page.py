@@ -17,6 +17,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
+from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.calculations import segmented_text
 from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import privacy_label
@@ -128,6 +129,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         asked=request.args if refused else days.query,
         against_text=against_text,
         query=_query(days, by, where, found),
+        planner=_planner(metric, found) if found and found.total.n else None,
     )
     return page, 400 if refused else 200
 
@@ -261,6 +263,18 @@ def _query(
     against = {"against": against_text(found.reference)} if found and found.reference else {}
     more = {"where": limits} if limits else {}
     return {**days.query, "by": ",".join(by), **more, **against}
+
+
+def _planner(metric: Metric, found: Segmented) -> str | None:
+    """The address of the planner for the smallest segment, folded or not, by its part of the
+    reports; None where nothing tells how large it is."""
+    sizes = [each.answer.n for each in (*found.groups, *found.small)]
+    if len(sizes) < 2:
+        return None
+    whole = found.total.n - found.unsplit
+    return planner_address(
+        metric, found.total.n / max(1, len(found.total.windows)), min(sizes) / whole
+    )
 
 
 def _panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:

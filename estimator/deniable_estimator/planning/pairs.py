@@ -24,19 +24,43 @@ from deniable.forecast import LEVEL, POWER
 from deniable.mechanisms import SubsetSelection
 from deniable.mechanisms.base import check_epsilon
 from deniable.types import MAX_PAIR_CELLS
-from deniable_estimator.analyses.pairs.conditional import conditionals
+from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
+from deniable_estimator.analyses.pairs.poisoning import (
+    Fake,
+    faked_effect,
+    fakes_to_move,
+    fakes_to_reject,
+    moved,
+)
 from deniable_estimator.analyses.poisoning import FAKES, gain
 from deniable_estimator.planning.plan import Lifetime
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
 
-__all__ = ["PairPlan", "dependent_table", "plan_pair", "power"]
+__all__ = [
+    "EFFECT",
+    "MOVE",
+    "PairPlan",
+    "conditional_half_width",
+    "dependent_table",
+    "devices_to_find",
+    "plan_pair",
+    "power",
+    "power_of",
+    "strongest_effect",
+]
 
 _Z = NormalDist().inv_cdf(0.975)
 
 _MOST_DEVICES = 10**13
+
+MOVE = 0.1
+"""By how much fakes are to move a conditional share: ten points."""
+
+EFFECT = 0.1
+"""The Cramer's V that is planned for if none is said."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +94,21 @@ class PairPlan:
     conditional_half_widths: tuple[float, float]
     """Of the 95 % interval of a share of the second list among the devices with a value of the
     first, and the reverse; 1/2 if the interval says nothing."""
+    shown_from: tuple[float | None, float | None]
+    """The smallest share of a value of the first list, and of the second, whose conditional shares
+    are shown; None if not even 1 is enough."""
     fakes: float
     fakes_gain: float
     """The most that such fakes add to any one cell."""
+    fakes_conditional: float
+    """The most that they add to a conditional share of the second list, if all values are equally
+    frequent; at most up to 1."""
+    fakes_to_move: float | None
+    """The fraction of fakes that adds MOVE to such a share; None if no fraction does."""
+    fakes_effect: float
+    """The Cramer's V that they bring to two lists that are independent."""
+    fakes_to_reject: float
+    """The fraction of fakes with which the test calls such lists dependent with power 0.8."""
     lifetime: Lifetime | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +122,7 @@ def plan_pair(
     epsilon: float,
     devices: int,
     *,
-    effect: float = 0.1,
+    effect: float = EFFECT,
     sample_rate: float = 1.0,
     lifetime_epsilon: float | None = None,
     fakes: float = FAKES,
@@ -105,14 +141,15 @@ def plan_pair(
             f"{MAX_PAIR_CELLS}: merge rare values"
         )
     mechanism = SubsetSelection.design(rows * columns, check_epsilon(epsilon))
-    table = dependent_table(rows, columns, effect)
+    _check_effect(rows, columns, effect)
     reports = devices * sample_rate
     covariance = Covariance.of(mechanism, max(1, round(reports)))
     lifetime = None
     if lifetime_epsilon is not None:
         allowed = Fraction(lifetime_epsilon) // Fraction(mechanism.epsilon)
         lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
-    needed = _reports_to_detect(mechanism, table)
+    needed = _reports_to_detect(mechanism, rows, columns, effect)
+    fake = Fake.of(mechanism)
     even = np.full((rows, columns), 1 / (rows * columns))
     widths = [conditionals(each, covariance, 0.95) for each in (even, even.T)]
     margins = [
@@ -132,7 +169,7 @@ def plan_pair(
         report_bytes=mechanism.rows[0].report_bytes,
         tally_cells=rows * columns,
         effect=effect,
-        power=power(table, covariance),
+        power=power_of(effect, rows, columns, covariance),
         least_effect=_least_effect(rows, columns, covariance),
         devices_to_detect=None if needed is None else math.ceil(needed / sample_rate),
         cell_std_error=float(covariance.noise(1, 1).at(np.array([1 / even.size]))[0]) ** 0.5,
@@ -141,8 +178,15 @@ def plan_pair(
             float((widths[0].high - widths[0].low).mean() / 2),
             float((widths[1].high - widths[1].low).mean() / 2),
         ),
+        shown_from=(_shown_from(columns, covariance), _shown_from(rows, covariance)),
         fakes=fakes,
         fakes_gain=gain(mechanism, fakes),
+        fakes_conditional=min(1.0, float(moved(even, fake, fakes)[1][0, 0])) - 1 / columns,
+        fakes_to_move=fakes_to_move(1 / columns, 1 / rows, MOVE, fake, (rows, columns)),
+        fakes_effect=faked_effect(rows, columns, fake, fakes),
+        fakes_to_reject=fakes_to_reject(
+            even.sum(axis=1), even.sum(axis=0), covariance, fake, LEVEL
+        ),
         lifetime=lifetime,
     )
 
@@ -161,14 +205,71 @@ def dependent_table(rows: int, columns: int, effect: float) -> FloatArray:
         SchemeError: two lists of these sizes cannot go together so strongly.
     """
     rising, strongest = _rising(rows, columns)
+    _check_effect(rows, columns, effect)
+    part = effect / strongest
+    table: FloatArray = (1 - part) / (rows * columns) + part * rising
+    return table
+
+
+def power_of(effect: float, rows: int, columns: int, covariance: Covariance) -> float:
+    """The same for `dependent_table`, whose margins are even, so that the statistic is a quotient::
+
+        V**2 (min(rows, columns) - 1) / (d own + own_share + kept),   d = rows columns
+
+    The contrasts of `analyses.pairs.dependence` have one variance here, own + own_share / d.
+    """
+    freedom = (rows - 1) * (columns - 1)
+    variance = rows * columns * covariance.own + covariance.own_share + covariance.kept
+    noncentrality = effect**2 * (min(rows, columns) - 1) / variance
+    return noncentral_chi_square_tail(chi_square_quantile(LEVEL, freedom), freedom, noncentrality)
+
+
+def devices_to_find(
+    effect: float, rows: int, columns: int, epsilon: float, sample_rate: float
+) -> int | None:
+    """How many devices find a Cramer's V with power POWER; None if no number that there can be."""
+    mechanism = SubsetSelection.design(rows * columns, check_epsilon(epsilon))
+    needed = _reports_to_detect(mechanism, rows, columns, effect)
+    return None if needed is None else math.ceil(needed / sample_rate)
+
+
+def _shown_from(cells: int, covariance: Covariance) -> float | None:
+    """The smallest share of a value whose conditional shares are shown, if it goes together with
+    `cells` values of the other list; None if not even 1 is enough."""
+    noise = covariance.noise(cells, 1)
+
+    def shown(share: float) -> bool:
+        return share > LEAST_ERRORS * math.sqrt(float(noise.at(np.array([share]))[0]))
+
+    low, high = 0.0, 1.0
+    if not shown(high):
+        return None
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high
+
+
+def conditional_half_width(share: float, cells: int, covariance: Covariance) -> float | None:
+    """Half of the 95 % interval of a conditional share, among the devices with a value that has
+    this share, of one of `cells` equally frequent values; None if too few devices have it."""
+    table = np.repeat([[share], [1 - share]], cells, axis=1) / cells
+    found = conditionals(table, covariance, 0.95)
+    return float(found.high[0, 0] - found.low[0, 0]) / 2 if found.known[0, 0] else None
+
+
+def strongest_effect(rows: int, columns: int) -> float:
+    """The largest Cramer's V of two lists of equally frequent values."""
+    return _rising(rows, columns)[1]
+
+
+def _check_effect(rows: int, columns: int, effect: float) -> None:
+    strongest = strongest_effect(rows, columns)
     if not 0 <= effect <= strongest:
         raise SchemeError(
             f"lists of {rows} and {columns} equally frequent values have a Cramér's V of at most "
             f"{strongest:.2f}, not {effect:g}: say a smaller effect"
         )
-    part = effect / strongest
-    table: FloatArray = (1 - part) / (rows * columns) + part * rising
-    return table
 
 
 def _rising(rows: int, columns: int) -> tuple[FloatArray, float]:
@@ -181,11 +282,13 @@ def _rising(rows: int, columns: int) -> tuple[FloatArray, float]:
     return rising, math.sqrt(phi2 / (min(rows, columns) - 1))
 
 
-def _reports_to_detect(mechanism: SubsetSelection, table: FloatArray) -> int | None:
+def _reports_to_detect(
+    mechanism: SubsetSelection, rows: int, columns: int, effect: float
+) -> int | None:
     """How many reports find the dependence with power POWER."""
 
     def found(reports: int) -> bool:
-        return power(table, Covariance.of(mechanism, reports)) >= POWER
+        return power_of(effect, rows, columns, Covariance.of(mechanism, reports)) >= POWER
 
     high = 1
     while not found(high):
@@ -201,11 +304,11 @@ def _reports_to_detect(mechanism: SubsetSelection, table: FloatArray) -> int | N
 
 def _least_effect(rows: int, columns: int, covariance: Covariance) -> float | None:
     """The smallest Cramer's V that is found with power POWER."""
-    low, (_, high) = 0.0, _rising(rows, columns)
-    if power(dependent_table(rows, columns, high), covariance) < POWER:
+    low, high = 0.0, strongest_effect(rows, columns)
+    if power_of(high, rows, columns, covariance) < POWER:
         return None
     for _ in range(20):
         middle = (low + high) / 2
-        enough = power(dependent_table(rows, columns, middle), covariance) >= POWER
+        enough = power_of(middle, rows, columns, covariance) >= POWER
         low, high = (low, middle) if enough else (middle, high)
     return high

@@ -23,6 +23,7 @@ __all__ = [
     "read_cells",
     "read_numbers",
     "read_shares",
+    "read_strings",
     "zipf_shares",
 ]
 
@@ -136,6 +137,29 @@ def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
     if not total > 0:
         raise ValueListError(source, None, "gives no value a weight above 0; write value,weight")
     return np.array(list(weights.values())) / total
+
+
+def read_strings(path: str | Path) -> tuple[list[str], FloatArray]:
+    """The strings of a CSV file of `string,weight` lines, and their shares, in its order.
+
+    Weights are scaled to sum to 1.
+
+    Raises:
+        ValueListError: the file cannot be read, or a line is not a string, once, with a weight of
+            at least 0; the error names the line.
+    """
+    source = str(path)
+    weights: dict[str, float] = {}
+    reader = csv.reader(_text(source).splitlines())
+    for fields in filter(None, reader):
+        text, weight = _line(source, reader.line_num, fields)
+        if text in weights:
+            raise ValueListError(source, reader.line_num, f"names {text!r} a second time")
+        weights[text] = weight
+    total = math.fsum(weights.values())
+    if not total > 0:
+        raise ValueListError(source, None, "gives no string a weight above 0; write string,weight")
+    return list(weights), np.array(list(weights.values())) / total
 
 
 def pair_shares(first: FloatArray, second: FloatArray, dependence: float) -> FloatArray:

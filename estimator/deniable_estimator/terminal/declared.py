@@ -6,9 +6,8 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -22,6 +21,9 @@ from deniable_estimator.terminal.options import (
     registry_option,
     reported,
 )
+
+if TYPE_CHECKING:
+    from deniable_estimator.planning.segment import PlannedSegment
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -213,6 +215,8 @@ def plan(
         )
     segment = None
     if segment_share is not None:
+        from deniable_estimator.planning.segment import PlannedSegment
+
         segment = PlannedSegment(segment_share, devices)
         devices = segment.devices
     if number:
@@ -260,31 +264,10 @@ def plan(
     Console().print(*_told(segment), plan_view(made), sep="\n")
 
 
-@dataclass(frozen=True)
-class PlannedSegment:
-    """The segment that is planned, in place of all devices."""
-
-    share: float
-    all_devices: int
-
-    @property
-    def devices(self) -> int:
-        """Its devices."""
-        return max(1, round(self.share * self.all_devices))
-
-    def to_dict(self) -> dict[str, float]:
-        """For JSON: with `devices` of the plan those of the segment."""
-        return {"segment_share": self.share, "all_devices": self.all_devices}
-
-
 def _told(segment: PlannedSegment | None) -> list[str]:
     if segment is None:
         return []
-    return [
-        f"For a segment with {segment.share:.4g} of {segment.all_devices:,} devices. Every figure "
-        "is of the segment alone: where it says how many devices are needed, all segments together "
-        f"need {1 / segment.share:,.4g} times as many."
-    ]
+    return [segment.words]
 
 
 _OF_PAIRS = frozenset(
@@ -338,7 +321,7 @@ def _plan_discovery(context: click.Context, max_length: int) -> None:
 
 def _plan_pair(context: click.Context, pair: str, effect: float | None) -> None:
     """Print the plan of a pair; refuses the options that have no meaning for it."""
-    from deniable_estimator.planning.pairs import plan_pair
+    from deniable_estimator.planning.pairs import EFFECT, plan_pair
     from deniable_estimator.terminal.pair_plan import pair_plan_view, read_shape
 
     told = _only(context, _OF_PAIRS, "--pair")
@@ -346,7 +329,7 @@ def _plan_pair(context: click.Context, pair: str, effect: float | None) -> None:
         *read_shape(pair),
         told["epsilon"],
         told["devices"],
-        effect=0.1 if effect is None else effect,
+        effect=EFFECT if effect is None else effect,
         sample_rate=told["sample_rate"],
         lifetime_epsilon=told["lifetime_epsilon"],
         fakes=told["fakes"],

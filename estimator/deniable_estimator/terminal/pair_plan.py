@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deniable.forecast import LEVEL, POWER
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.planning.pairs import PairPlan
+from deniable_estimator.planning.pairs import MOVE, PairPlan
 
 __all__ = ["pair_plan_view", "read_shape"]
 
@@ -72,9 +72,27 @@ def _lines(plan: PairPlan) -> Iterator[tuple[str, str]]:
         "conditional shares",
         f"±{one} points of the second list given the first, ±{two} the reverse (95 % interval)",
     )
+    ends = [
+        "of no value" if each is None else f"from {_points(each)} % on" for each in plan.shown_from
+    ]
+    yield (
+        "they are shown",
+        f"{ends[0]} of the first list, {ends[1]} of the second: given a value that so many have",
+    )
     yield (
         f"{plan.fakes * 100:.3g} % fakes",
-        f"could add up to {_points(plan.fakes_gain)} points to any one cell",
+        f"could add up to {_points(plan.fakes_gain)} points to any one cell and "
+        f"{_points(plan.fakes_conditional)} to a conditional share, and bring a Cramér's V of "
+        f"{plan.fakes_effect:.2f} to independent lists",
+    )
+    if plan.fakes_to_move is not None:
+        yield (
+            f"{plan.fakes_to_move * 100:.2g} % fakes",
+            f"add {100 * MOVE:g} points to a conditional share",
+        )
+    yield (
+        f"{plan.fakes_to_reject * 100:.2g} % fakes",
+        "are enough for the test to call independent lists dependent",
     )
     if plan.lifetime is not None:
         yield (

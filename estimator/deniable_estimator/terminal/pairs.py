@@ -15,7 +15,7 @@ from rich.text import Text
 
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import Given, PairAnswer
-from deniable_estimator.answers.pair_words import remarks, verdict_words
+from deniable_estimator.answers.pair_words import fakes_words, remarks, verdict_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
@@ -72,6 +72,7 @@ def _(
                 style="dim",
             )
         )
+        parts += [Text(each, style="dim") for each in fakes_words(pair)]
     notes = (*remarks(pair), *pair.warnings)
     return Group(*parts, *(Text(f"Note: {each}.", style="yellow") for each in notes), *alarms(pair))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from deniable.mechanisms.numeric import Numeric
-from deniable.types import Pair
+from deniable.types import Discovery, Pair
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
     adjust_option,
@@ -65,7 +65,8 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
 @click.option(
     "--shares",
     type=click.Path(path_type=Path),
-    help="A CSV file of value,weight lines, of a pair value,value,weight, instead of --zipf.",
+    help="A CSV file of value,weight lines, of a pair value,value,weight, of a discovery "
+    "string,weight, instead of --zipf.",
 )
 @click.option(
     "--dependence",
@@ -141,6 +142,11 @@ def simulate(
         return
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
+    if isinstance(declared.type, Discovery):
+        from deniable_estimator.terminal.simulated_discovery import simulate_discovery
+
+        simulate_discovery(declared, devices, shares, candidates, zipf, rng, level, form)
+        return
     if candidates and declared.values:
         raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
     asked = read_candidates(declared, candidates)

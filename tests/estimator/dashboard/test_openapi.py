@@ -53,6 +53,7 @@ PARAMETERS = {
     "/api/v1/privacy": parameters.PrivacyParameters,
     "/api/v1/plan": parameters.PlanParameters,
     "/api/v1/plan/number": parameters.NumberPlanParameters,
+    "/api/v1/plan/pair": parameters.PairPlanParameters,
     "/api/v1/plan/lifetime": parameters.LifetimePlanParameters,
 }
 

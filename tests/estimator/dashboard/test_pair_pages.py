@@ -118,6 +118,17 @@ def test_the_page_says_whether_there_is_anything(pair_reader: FlaskClient) -> No
     assert "Beyond chance, points" in page
 
 
+def test_the_page_leads_to_the_planner(pair_reader: FlaskClient) -> None:
+    """The planner for pairs opens with the sizes of both lists and the crowd."""
+    page = pair_reader.get("/metric/plan_by_mode").text
+    found = re.search(r'href="(/plan/pair[^"]*)"', page)
+    assert found is not None
+    planner = pair_reader.get(found[1].replace("&amp;", "&"))
+    assert planner.status_code == 200
+    for name, text in (("rows", "3"), ("columns", "2"), ("devices", "3000")):
+        assert re.search(f'name="{name}" value="{text}"', planner.text)
+
+
 def test_the_direction_is_in_the_address(pair_reader: FlaskClient) -> None:
     """given=dark_mode turns the map round; the link to it keeps the days."""
     page = pair_reader.get("/metric/plan_by_mode?given=dark_mode&from=2026-11-19").text

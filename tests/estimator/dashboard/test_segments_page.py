@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -124,6 +125,20 @@ def test_the_page(reader: FlaskClient) -> None:
     assert re.search(r"<td>\+[0-9.]+ \(\+[0-9.]+ to \+[0-9.]+\)</td>", page)
     assert "/metric/theme/segments?" in reader.get("/metric/theme").text
     assert "/segments" not in reader.get("/metric/plain").text
+
+
+def test_the_planner_has_the_smallest_segment(reader: FlaskClient) -> None:
+    """The page leads to the planner with the part of the smallest segment, folded or not, and the
+    metric's page with an even part."""
+    link = r'href="(/plan[^"]*)">Plan the smallest segment'
+    found = re.search(link, reader.get("/metric/theme/segments").text)
+    assert found is not None
+    asked = parse_qs(urlsplit(found[1].replace("&amp;", "&")).query)
+    assert asked["segment_share"] == [f"{60 / (2 * (8000 + 4000 + 600 + 30)):.3g}"]
+    assert asked["devices"] == [str(2 * (8000 + 4000 + 600 + 30))]
+    assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
+    assert "segment_share=0.125" in reader.get("/metric/theme").text
+    assert "/plan/number?" in reader.get("/metric/size/segments").text
 
 
 def test_the_chooser(reader: FlaskClient) -> None:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from deniable import Scheme
+from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree, ProjectiveGeometry
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, Head
 from deniable_estimator.analyses.discovery.confirming import Supported, _agrees, step_up
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
-from deniable_estimator.analyses.discovery.reach import Reach
 from deniable_estimator.analyses.discovery.tree import candidates
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of

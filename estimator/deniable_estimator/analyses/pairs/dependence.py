@@ -24,7 +24,7 @@ from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import p_values
 from deniable_estimator.statistics.tails import chi_square_tail
 
-__all__ = ["Independence", "Residuals", "independence", "residuals"]
+__all__ = ["Independence", "Residuals", "independence", "kernel", "residuals"]
 
 
 class Independence(NamedTuple):
@@ -48,17 +48,34 @@ class Residuals(NamedTuple):
 def independence(table: FloatArray, covariance: Covariance) -> Independence:
     """The test, from the estimated cells, shape (k1, k2)."""
     rows, columns = table.sum(axis=1), table.sum(axis=0)
+    one, two, h, m, common = _contrasts(rows, columns, covariance)
+    y = one @ table @ two.T
+    statistic = float((y**2 / m).sum()) - common * float((h * y / m).sum()) ** 2
+    freedom = (len(rows) - 1) * (len(columns) - 1)
+    return Independence(max(0.0, statistic), freedom, chi_square_tail(statistic, freedom))
+
+
+def kernel(rows: FloatArray, columns: FloatArray, covariance: Covariance) -> FloatArray:
+    """The matrix K of the test's statistic x'Kx of a table x, row by row, for lists with these
+    margins; shape (d, d)."""
+    one, two, h, m, common = _contrasts(rows, columns, covariance)
+    every = np.kron(one, two)
+    weighted = (h / m).ravel() @ every
+    found: FloatArray = every.T @ (every / m.reshape(-1, 1))
+    return found - common * np.outer(weighted, weighted)
+
+
+def _contrasts(
+    rows: FloatArray, columns: FloatArray, covariance: Covariance
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+    """The directions of the rows and of the columns, h, M and what the common part counts."""
     qa, qb = _complement(rows), _complement(columns)
     la, ua = np.linalg.eigh(qa @ np.diag(np.maximum(rows, 0.0)) @ qa.T)
     lb, ub = np.linalg.eigh(qb @ np.diag(np.maximum(columns, 0.0)) @ qb.T)
-    y = ua.T @ qa @ table @ qb.T @ ub
     h = np.outer(ua.T @ qa.sum(axis=1), ub.T @ qb.sum(axis=1))
     m = covariance.own + (covariance.own_share + covariance.kept) * np.outer(la, lb)
     c = covariance.all
-    common = c * float((h * y / m).sum()) ** 2 / (1 + c * float((h * h / m).sum()))
-    statistic = max(0.0, float((y**2 / m).sum()) - common)
-    freedom = (len(rows) - 1) * (len(columns) - 1)
-    return Independence(statistic, freedom, chi_square_tail(statistic, freedom))
+    return ua.T @ qa, ub.T @ qb, h, m, c / (1 + c * float((h * h / m).sum()))
 
 
 def residuals(table: FloatArray, covariance: Covariance) -> Residuals:

@@ -62,6 +62,7 @@ ROUTES: Mapping[str, Role | None] = {
     "GET comparing.comparison_file": Role.ANALYST,
     "GET planner.planner_page": Role.ANALYST,
     "GET number_planner.number_planner_page": Role.ANALYST,
+    "GET pair_planner.pair_planner_page": Role.ANALYST,
     "GET lifetime_planner.lifetime_planner_page": Role.ANALYST,
     # Links that share a view. Operators revoke those of others too.
     "GET sharing.share": Role.ANALYST,
@@ -86,6 +87,7 @@ ROUTES: Mapping[str, Role | None] = {
     "POST api.comparison": Role.ANALYST,
     "GET api.plan": Role.ANALYST,
     "GET api.plan_number": Role.ANALYST,
+    "GET api.plan_pair": Role.ANALYST,
     "GET api.plan_lifetime": Role.ANALYST,
     "GET api.nowhere": Role.READER,
 }

@@ -36,6 +36,7 @@ from deniable_estimator.dashboard.api.parameters import (
     ListParameters,
     NumberPlanParameters,
     OverviewParameters,
+    PairPlanParameters,
     PlanParameters,
     PrivacyParameters,
     SegmentsParameters,
@@ -56,6 +57,7 @@ from deniable_estimator.dashboard.calculations import (
     estimate_text,
     lifetime_plan_text,
     number_plan_text,
+    pair_plan_text,
     plan_text,
     segmented_text,
     to_json,
@@ -365,6 +367,14 @@ def plan_number() -> ResponseReturnValue:
     return _planned(read_parameters(NumberPlanParameters, request.args), 1, number_plan_text)
 
 
+@api.get("/plan/pair")
+def plan_pair() -> ResponseReturnValue:
+    """Which dependence of two lists will be found, before a pair is declared."""
+    require("plan")
+    asked = read_parameters(PairPlanParameters, request.args)
+    return _planned(asked, asked.rows * asked.columns, pair_plan_text)
+
+
 @api.get("/plan/lifetime")
 def plan_lifetime() -> ResponseReturnValue:
     """The ways to divide a lifetime epsilon."""
@@ -380,7 +390,7 @@ def nowhere(unknown: str) -> ResponseReturnValue:
 
 
 def _planned(
-    asked: PlanParameters | NumberPlanParameters | LifetimePlanParameters,
+    asked: PlanParameters | NumberPlanParameters | PairPlanParameters | LifetimePlanParameters,
     size: int,
     text_of: Callable[..., str],
 ) -> ResponseReturnValue:

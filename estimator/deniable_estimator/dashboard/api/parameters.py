@@ -13,10 +13,12 @@ from werkzeug.datastructures import MultiDict
 from deniable import windows
 from deniable.lifetime_split import SMALL_SHARE
 from deniable.mechanisms import AUTO, MAX_EPSILON
+from deniable.types import MAX_PAIR_CELLS
 from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
 from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
+from deniable_estimator.planning.pairs import EFFECT
 from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "ListParameters",
     "NumberPlanParameters",
     "OverviewParameters",
+    "PairPlanParameters",
     "PlanParameters",
     "PrivacyParameters",
     "SegmentsParameters",
@@ -165,6 +168,7 @@ class PlanParameters(Common, frozen=True, kw_only=True):
     lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
     memoize: bool = False
     mechanism: str = AUTO
+    segment_share: _Proportion | None = None
 
 
 class NumberPlanParameters(Common, frozen=True, kw_only=True):
@@ -182,6 +186,19 @@ class NumberPlanParameters(Common, frozen=True, kw_only=True):
     sample_rate: _Proportion = 1.0
     lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
     mechanism: str = AUTO
+    segment_share: _Proportion | None = None
+
+
+class PairPlanParameters(Common, frozen=True, kw_only=True):
+    """Of the plan of a pair."""
+
+    rows: Annotated[int, Meta(ge=2, le=MAX_PAIR_CELLS // 2)]
+    columns: Annotated[int, Meta(ge=2, le=MAX_PAIR_CELLS // 2)]
+    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
+    devices: Annotated[int, Meta(ge=1, le=10**12)]
+    effect: Annotated[float, Meta(ge=0, le=1)] = EFFECT
+    sample_rate: _Proportion = 1.0
+    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
 
 
 class LifetimePlanParameters(Common, frozen=True, kw_only=True):

@@ -11,7 +11,12 @@ import numpy as np
 
 from deniable_estimator.answers.change import Comparison
 from deniable_estimator.answers.pair import Given, PairAnswer
-from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
+from deniable_estimator.answers.pair_words import (
+    conditional_words,
+    fakes_words,
+    remarks,
+    verdict_words,
+)
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.view import View
@@ -115,6 +120,7 @@ class PairKind(Kind[PairAnswer]):
             "lines": lines,
             "more": len(answer.joint.values) - len(lines),
             "worst": CONDITIONALS.text(answer.budget, answer.budget),
+            "faked": fakes_words(answer),
         }
 
     def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:

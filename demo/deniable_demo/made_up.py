@@ -1,0 +1,90 @@
+"""What is made up about the demo's devices, so that something goes together with something else:
+crashes with the system, and the minutes of use with the plan."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.types import Value
+from deniable.types.pair import Pair
+
+__all__ = ["CRASHES", "USAGE", "Crashes", "Usage", "conditional_shares"]
+
+
+@dataclass(frozen=True)
+class Crashes:
+    """A boolean that is true more often in some segments than in others."""
+
+    metric: str
+    segment: str
+    percent: Mapping[str, tuple[float, float]]
+    """Value of the segment -> the percentage of devices with it, and how many percent of those
+    crash."""
+    source: str = "made up: on some systems the app crashes more often"
+
+    def draw(self, size: int, random: np.random.Generator) -> tuple[list[str], list[Value]]:
+        """The segment and the value of so many devices."""
+        names = list(self.percent)
+        devices, crashing = np.array(list(self.percent.values())).T / 100
+        picked = random.choice(len(names), size, p=devices / devices.sum())
+        crashed: list[Value] = (random.random(size) < crashing[picked]).tolist()
+        return [names[index] for index in picked], crashed
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A category and a number that depends on it."""
+
+    metric: str
+    """The pair of both."""
+    category: str
+    number: str
+    typical: Mapping[str, tuple[float, float]]
+    """Value of the category -> the percentage of devices with it, and the median of their
+    numbers."""
+    sigma: float
+    """The standard deviation of the logarithms of those numbers."""
+    most: float
+    source: str = "made up: whoever pays uses the app longer"
+
+    def draw(self, size: int, random: np.random.Generator) -> tuple[list[Value], list[Value]]:
+        """The category and the number of so many devices."""
+        names = list(self.typical)
+        devices, medians = np.array(list(self.typical.values())).T
+        picked = random.choice(len(names), size, p=devices / devices.sum())
+        numbers = medians[picked] * np.exp(self.sigma * random.standard_normal(size))
+        return [names[index] for index in picked], np.minimum(numbers, self.most).tolist()
+
+
+CRASHES = Crashes("crashed", "system", {"windows": (64, 4), "macos": (26, 2), "linux": (10, 9)})
+
+USAGE = Usage(
+    *("plan_and_minutes", "plan", "minutes"),
+    {"free": (70, 12), "pro": (22, 40), "team": (8, 90)},
+    sigma=1.0,
+    most=1440,
+)
+
+
+def conditional_shares(
+    pair: Pair, first: Iterable[Value], second: Iterable[Value]
+) -> dict[str, float]:
+    """Of the devices with each value of the first metric, a category, the true share of each bin of
+    the second, a number; under the names of the answer's series."""
+    one, two = pair.parts
+    cells = Counter(
+        (one.values.index(str(a)), bisect_right(two.edges, float(b)))
+        for a, b in zip(first, second, strict=True)
+    )
+    rows = Counter(place for place, _ in cells.elements())
+    return {
+        f"{two.metric}={column} given {one.metric}={row}": cells[i, j] / rows[i]
+        for i, row in enumerate(one.values)
+        for j, column in enumerate(two.values)
+        if rows[i]
+    }

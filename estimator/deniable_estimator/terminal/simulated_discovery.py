@@ -1,0 +1,137 @@
+"""`deniable simulate` of a discovery: what is found of a made-up crowd, beside the truth."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deniable import Metric
+from deniable.mechanisms.prefix_code import head
+from deniable.types import Discovery
+from deniable.types.deny import denied
+from deniable_estimator.terminal.options import progress
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from deniable_collector.tally import Tally
+    from deniable_estimator.answers.finds import Finds
+
+__all__ = ["simulate_discovery"]
+
+_MISSED = 10
+"""So many of the commonest strings that were not found are named."""
+
+
+def simulate_discovery(
+    declared: Metric,
+    devices: int,
+    shares: Path | None,
+    candidates: Path | None,
+    zipf: float | None,
+    rng: Generator,
+    level: float,
+    form: str | None,
+) -> None:
+    """Draw a window's tally of `devices`, and print what is found in it.
+
+    Raises:
+        click.UsageError: nobody said which strings the devices have.
+        ValueListError: a file cannot be read, or has a mistake.
+    """
+    from deniable.value_list import read_values
+    from deniable_estimator.planning.population import read_strings, zipf_shares
+
+    kind = declared.type
+    assert isinstance(kind, Discovery)
+    if shares is not None:
+        if candidates is not None or zipf is not None:
+            raise click.UsageError("--shares has strings and weights: leave the others out")
+        texts, spread = read_strings(shares)
+    elif candidates is not None:
+        texts = read_values(candidates)
+        spread = zipf_shares(len(texts), 1.0 if zipf is None else zipf)
+    else:
+        raise click.UsageError(
+            "say which strings devices have: --shares FILE with string,weight lines, or "
+            "--candidates FILE with the commonest first, and --zipf"
+        )
+    with progress(f"Simulating {devices:,} devices"):
+        counts = rng.multinomial(devices, spread)
+        reporting = rng.binomial(counts, declared.sample_rate)
+        finds = _found(declared, kind, _tally(declared, kind, texts, reporting, rng), level)
+    truth: Counter[bytes] = Counter()
+    for text, count in zip(texts, counts.tolist(), strict=True):
+        truth[_head(kind, text)] += count
+    _print(finds, {each: count / devices for each, count in truth.items()}, devices, form)
+
+
+def _head(kind: Discovery, text: str) -> bytes:
+    return head(kind.normalize(text), kind.levels, kind.alphabet)
+
+
+def _tally(
+    declared: Metric, kind: Discovery, texts: list[str], reporting: object, rng: Generator
+) -> Tally:
+    import numpy as np
+
+    from deniable_collector.tally import Tally
+    from deniable_estimator.analyses import analysis_of
+
+    waiting: Counter[str] = Counter()
+    for text, count in zip(texts, np.asarray(reporting).tolist(), strict=True):
+        waiting[kind.normalize(text)] += count
+    some = np.array(list(waiting.values()), np.int64)
+    rows = analysis_of(declared.scheme.mechanism).sample_rows(list(waiting), some, rng)
+    return Tally(declared.name, declared.scheme.fingerprint, ("simulated",), rows)
+
+
+def _found(declared: Metric, kind: Discovery, tally: Tally, level: float) -> Finds:
+    from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
+    from deniable_estimator.statistics.participation import Participation
+
+    part = Reported(tally, declared.scheme, Participation.evenly(tally))
+    rule = Rule(kind.minimum_share, partial(denied, patterns=kind.deny))
+    return find_strings([part], rule, level=level)
+
+
+def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | None) -> None:
+    found = {each.head for each in finds.finds}
+    missed = sorted(
+        ((share, each) for each, share in truth.items() if each and each not in found),
+        reverse=True,
+    )[:_MISSED]
+    named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed if share]
+    if form == "json":
+        document = {"devices": devices, **finds.to_dict()}
+        for row, each in zip(document["finds"], finds.finds, strict=True):
+            row["truth"] = truth.get(each.head, 0.0)
+        document["missed"] = [{"text": text, "truth": share} for text, share in named]
+        click.echo(json.dumps(document, allow_nan=False))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from deniable_estimator.isolation import isolated
+    from deniable_estimator.terminal.finds_view import finds_view
+    from deniable_estimator.terminal.tables import printable
+
+    console = Console()
+    console.print(finds_view(finds))
+    false = sum(not truth.get(each.head) for each in finds.finds)
+    if finds.finds:
+        errors = [each.low <= truth.get(each.head, 0.0) <= each.high for each in finds.finds]
+        console.print(
+            Text(
+                f"Truth: {sum(errors):,} of {len(errors):,} intervals hold the true share, and "
+                f"{false:,} of the strings are nobody's."
+            )
+        )
+    if named:
+        text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
+        console.print(Text(f"The commonest that were not found: {text}."))

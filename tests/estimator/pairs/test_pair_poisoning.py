@@ -1,0 +1,222 @@
+"""What fakes can do to a conditional share and to the test of independence: formulas against all
+reports there are, and against attacked tallies."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from deniable import Registry
+from deniable.mechanisms import SubsetSelection
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs.dependence import independence, kernel
+from deniable_estimator.analyses.pairs.poisoning import (
+    Fake,
+    faked_effect,
+    fakes_to_move,
+    fakes_to_reject,
+    moved,
+    worst_cells,
+)
+from deniable_estimator.planning.pairs import plan_pair
+from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.terminal import estimate
+
+SMALL = [
+    ((2, 2), SubsetSelection.design(4, 1.0, 1)),
+    ((2, 2), SubsetSelection.design(4, 0.5, 2)),
+    ((2, 3), SubsetSelection.design(6, 1.0, 2)),
+    ((3, 2), SubsetSelection.design(6, 1.0, 4)),
+    ((3, 3), SubsetSelection.design(9, 0.5, 3)),
+]
+
+
+def reports(shape: tuple[int, int], fake: Fake) -> Iterator[FloatArray]:
+    """What every report there is shows of the cells."""
+    size = math.prod(shape)
+    for places in combinations(range(size), fake.cells):
+        cells = np.zeros(size)
+        cells[list(places)] = 1
+        yield fake.table(cells).reshape(shape)
+
+
+@pytest.mark.parametrize(("shape", "mechanism"), SMALL)
+@pytest.mark.parametrize("fakes", [0.001, 0.02, 0.3])
+def test_no_report_moves_a_conditional_further(
+    shape: tuple[int, int], mechanism: SubsetSelection, fakes: float
+) -> None:
+    """Of all reports there are, and of mixtures of them, none moves a conditional beyond the ends
+    that are told, and some report reaches them; seed 3."""
+    rng = np.random.default_rng(3)
+    table, fake = rng.dirichlet(np.ones(math.prod(shape))).reshape(shape), Fake.of(mechanism)
+    low, high = moved(table, fake, fakes)
+    shown = list(reports(shape, fake))
+    mixed = [np.tensordot(rng.dirichlet(np.full(len(shown), 0.1)), shown, 1) for _ in range(50)]
+    every = np.array([(1 - fakes) * table + fakes * each for each in (*shown, *mixed)])
+    given = every.sum(axis=2, keepdims=True)
+    ratios = np.where(given > 0, every / given, np.nan)
+    assert (np.nanmax(ratios, axis=0) <= high + 1e-12).all()
+    assert (np.nanmin(ratios, axis=0) >= low - 1e-12).all()
+    for ends, reached in ((high, np.fmax.reduce), (low, np.fmin.reduce)):
+        bounded = np.isfinite(ends)
+        kept = np.concatenate([(table / table.sum(axis=1, keepdims=True))[None], ratios])
+        assert np.allclose(reached(kept[: len(shown) + 1], axis=0)[bounded], ends[bounded])
+        # Infinite only where fakes bring the row to nothing.
+        emptied = np.broadcast_to((given <= 0).any(axis=0), table.shape)
+        assert (bounded | emptied).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(SMALL),
+    st.floats(0.02, 0.9),
+    st.floats(0.05, 0.6),
+    st.floats(-0.5, 0.5).filter(lambda by: abs(by) > 1e-3),
+)
+def test_so_many_fakes_and_no_fewer(
+    case: tuple[tuple[int, int], SubsetSelection], share: float, given_share: float, by: float
+) -> None:
+    """With the fraction that `fakes_to_move` says a conditional reaches its target, and with a
+    little less it does not."""
+    assume(0 <= share + by <= 1)
+    shape, mechanism = case
+    rows, columns = shape
+    fake = Fake.of(mechanism)
+    needed = fakes_to_move(share, given_share, by, fake, shape)
+    table = np.full(shape, (1 - given_share) / ((rows - 1) * columns))
+    table[0] = given_share * (1 - share) / (columns - 1)
+    table[0, 0] = given_share * share
+    assert needed is not None
+
+    def reached(fakes: float) -> float:
+        low, high = moved(table, fake, fakes)
+        return float(high[0, 0] - share if by > 0 else share - low[0, 0])
+
+    assert reached(min(1.0, needed * 1.001)) >= abs(by) * 0.999
+    assert reached(needed * 0.99) < abs(by)
+
+
+@pytest.mark.parametrize(("shape", "mechanism"), SMALL)
+def test_the_worst_report_is_the_worst(shape: tuple[int, int], mechanism: SubsetSelection) -> None:
+    """With equally frequent values no report moves the test further than the one that is built,
+    and the effect that it brings is the one that is told."""
+    rows, columns = (np.full(size, 1 / size) for size in shape)
+    fake, model = Fake.of(mechanism), Covariance.of(mechanism, 10_000)
+    weights = kernel(rows, columns, model)
+    found = fake.table(worst_cells(weights, fake))
+    every = [each.ravel() @ weights @ each.ravel() for each in reports(shape, fake)]
+    assert np.isclose(found @ weights @ found, max(every))
+    b = 0.01
+    table = (1 - b) * np.outer(rows, columns) + b * found.reshape(shape)
+    product = np.outer(table.sum(axis=1), table.sum(axis=0))
+    if np.ptp(table.sum(axis=0)) < 1e-9 and np.ptp(table.sum(axis=1)) < 1e-9:
+        phi2 = float(((table - product) ** 2 / product).sum())
+        assert np.isclose(faked_effect(*shape, fake, b), math.sqrt(phi2 / (min(shape) - 1)))
+
+
+def test_the_kernel_is_the_test() -> None:
+    """x'Kx is the statistic of the table x; seed 5."""
+    rng = np.random.default_rng(5)
+    table = rng.dirichlet(np.ones(12)).reshape(3, 4)
+    model = Covariance.of(SubsetSelection.design(12, 1.0), 5_000)
+    weights = kernel(table.sum(axis=1), table.sum(axis=0), model)
+    told = independence(table, model).statistic
+    assert np.isclose(table.ravel() @ weights @ table.ravel(), told)
+
+
+def attacked(
+    mechanism: SubsetSelection,
+    table: FloatArray,
+    n: int,
+    fakes: int,
+    cells: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """The estimated table of n reports, of which so many are fake and all have these cells."""
+    counts = rng.multinomial(n - fakes, table.ravel())
+    (row,) = analysis_of(mechanism).sample_rows(range(table.size), counts, rng)
+    p, q = float(mechanism.p), float(mechanism.q)
+    found: FloatArray = (((row.cells + fakes * cells.ravel()) / n - q) / (p - q)).reshape(
+        table.shape
+    )
+    return found
+
+
+def test_fakes_move_a_conditional_as_told() -> None:
+    """A thousand attacked tallies of a million reports have the conditional that the formula says
+    on average: within 5 standard errors of the mean, alpha 6e-7; seed 7."""
+    rng = np.random.default_rng(7)
+    mechanism, n, fakes = SubsetSelection.design(6, 1.0), 1_000_000, 10_000
+    table, fake = np.array([[0.1, 0.2, 0.1], [0.2, 0.3, 0.1]]), Fake.of(mechanism)
+    cells = np.zeros(6)
+    cells[[0, *range(3, 3 + fake.cells - 1)]] = 1
+    found = np.array([attacked(mechanism, table, n, fakes, cells, rng) for _ in range(1_000)])
+    ratios = found[:, 0, 0] / found[:, 0].sum(axis=1)
+    _, high = moved(table, fake, fakes / n)
+    assert abs(ratios.mean() - high[0, 0]) < 5 * ratios.std() / math.sqrt(1_000)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "epsilon"),
+    [
+        ([0.5, 0.5], [0.5, 0.5], 1.0),
+        ([0.25] * 4, [0.2] * 5, 2.0),
+        ([0.6, 0.3, 0.1], [0.5, 0.3, 0.1, 0.1], 1.0),
+    ],
+)
+def test_so_many_fakes_make_the_test_reject(
+    rows: list[float], columns: list[float], epsilon: float
+) -> None:
+    """Of 1,000 attacked tallies of independent lists 4 in 5 are called dependent: between .74 and
+    .86, which the sampling alone (standard error .013) leaves with probability 4e-6; a tenth as
+    many fakes are hardly noticed. Seed 11."""
+    rng = np.random.default_rng(11)
+    table, n = np.outer(rows, columns), 50_000
+    mechanism = SubsetSelection.design(table.size, epsilon)
+    fake, model = Fake.of(mechanism), Covariance.of(mechanism, n)
+    a, b = np.array(rows), np.array(columns)
+    cells = worst_cells(kernel(a, b, model), fake)
+    part = fakes_to_reject(a, b, model, fake)
+    for times, low, high in ((1.0, 0.74, 0.86), (0.1, 0.02, 0.12)):
+        fakes = round(times * part * n)
+        tables = (attacked(mechanism, table, n, fakes, cells, rng) for _ in range(1_000))
+        found = np.mean([independence(each, model).p_value <= 0.05 for each in tables])
+        assert low < found < high
+
+
+def test_the_planner_and_the_formulas_agree() -> None:
+    """A plan has the figures of equally frequent values; ten times the reports take about a third
+    of the fraction of fakes to fool the test."""
+    made, more = (plan_pair(3, 3, 1.0, n, fakes=0.02) for n in (10_000, 100_000))
+    mechanism = SubsetSelection.design(9, 1.0)
+    fake = Fake.of(mechanism)
+    even = np.full((3, 3), 1 / 9)
+    assert made.fakes_conditional == pytest.approx(
+        min(1.0, moved(even, fake, 0.02)[1][0, 0]) - 1 / 3
+    )
+    assert made.fakes_effect == faked_effect(3, 3, fake, 0.02)
+    assert made.fakes_to_reject / more.fakes_to_reject == pytest.approx(math.sqrt(10), rel=1e-6)
+
+
+def test_the_estimate_tells_it(filled: Registry, run: Callable[..., Result]) -> None:
+    """The terminal and JSON say what fakes could do to conditionals and to the test; fewer fakes do
+    less to a conditional, and the same to the test."""
+    told = run(estimate, "plan_by_mode").output
+    assert "1% fake devices could move a conditional share that is shown by up to" in told
+    assert "are enough for the test" in told
+    made: list[Any] = [
+        json.loads(run(estimate, "plan_by_mode", "--fakes", part, "--json").output)["fakes"]
+        for part in ("0.01", "0.001")
+    ]
+    assert 0 < made[1]["conditional"] < made[0]["conditional"] <= 1
+    assert 0 < made[0]["reject"] == made[1]["reject"] < 0.05
