@@ -29,6 +29,7 @@ from deniable.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 
@@ -119,6 +120,28 @@ owner = "growth@acme.example"
 expires = 2027-06-30
 epsilon = 2.0
 lifetime_epsilon = 8.0
+[metrics.popular_terms]
+type = "string"
+description = "What was searched for, out of what we know."
+owner = "growth@acme.example"
+expires = 2027-06-30
+epsilon = 2.0
+lifetime_epsilon = 8.0
+[metrics.engine]
+type = "category"
+description = "The engine that was searched with."
+owner = "growth@acme.example"
+expires = 2027-06-30
+epsilon = 2.0
+lifetime_epsilon = 8.0
+values = ["maps", "weather"]
+[metrics.search_terms]
+type = "discovery"
+description = "What was searched for."
+owner = "growth@acme.example"
+expires = 2027-06-30
+epsilon = 4.0
+lifetime_epsilon = 16.0
 [metrics.checkout_step]
 type = "category"
 description = "The last step of the checkout."
@@ -238,7 +261,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (world.folder / "boards").mkdir(exist_ok=True)
     (world.folder / "boards" / "example.toml").write_text(BOARD)
     (world.folder / "rules.toml").write_text('schema = 1\ndashboard = "https://d.example"\n')
-    for name in ("hosts.txt", "sites.txt"):
+    for name in ("hosts.txt", "sites.txt", "plugins.txt", "words.tsv"):
         (world.folder / name).write_text(HOSTS, encoding="utf-8")
     # The owner's commands need a device of one app that has reported.
     made = subprocess.run(
@@ -319,6 +342,10 @@ def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:
     if metric.type.name == "number":
         numbers = np.linspace(0.2, 5, 20)
         return sample_numbers(metric.scheme, numbers, np.full(20, 100), rng, **about)
+    if metric.type.name == "discovery":
+        thousands = np.full(3, 2_000)
+        rows = analysis_of(metric.scheme.mechanism).sample_rows(HOSTS.split(), thousands, rng)
+        return Tally(metric.name, metric.scheme.fingerprint, (day,), rows)
     values = HOSTS.split() if metric.needs_candidates else list(metric.values)
     counts = rng.multinomial(2_000, [1 / len(values)] * len(values))
     named = values if metric.needs_candidates else None
