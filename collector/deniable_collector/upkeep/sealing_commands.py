@@ -62,7 +62,7 @@ def seal(selection: TallySelection, dry_run: bool, address: str | None, as_json:
             f"{outcome.after:,} (1/{times:.1f})"
         )
     else:
-        click.echo("nothing to seal: all other windows are sealed, or may still accept reports")
+        click.echo("nothing to seal: each window is sealed, or may still accept reports")
     if failed:
         why = "; ".join(each["error"] for each in failed[:3])
         raise click.ClickException(
