@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable import Registry
 from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
@@ -30,6 +31,7 @@ from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_nu
 from deniable_estimator.planning.pairs import plan_pair
 from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.segment import PlannedSegment
+from deniable_estimator.privacy.outsider import outsider_of, outsider_together
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.questions.segments import SplitQuestion
@@ -42,6 +44,7 @@ __all__ = [
     "comparison_text",
     "decoded",
     "estimate_text",
+    "outsider_text",
     "pair_plan_text",
     "plan_text",
     "segmented_text",
@@ -209,6 +212,13 @@ def _planned(planned: Callable[..., Plan | NumberPlan], numbers: Mapping[str, An
 def lifetime_plan_text(numbers: Mapping[str, Any]) -> str:
     """The ways to divide a lifetime as JSON; `numbers` are those of `lifetime_of`."""
     return to_json(lifetime_of(numbers).to_dict())
+
+
+def outsider_text(registry: Registry, metric: str | None, reports: int, delta: float) -> str:
+    """What published sums reveal as JSON, of one metric of the registry or of all together."""
+    if metric is None:
+        return to_json(outsider_together(registry, reports, delta).to_dict())
+    return to_json(outsider_of(registry, registry[metric], reports, delta).to_dict())
 
 
 def lifetime_of(numbers: Mapping[str, Any]) -> LifetimePlan:

@@ -51,6 +51,8 @@ PARAMETERS = {
     "/api/v1/annotations": parameters.AnnotationParameters,
     "/api/v1/metrics/{name}/privacy": parameters.PrivacyParameters,
     "/api/v1/privacy": parameters.PrivacyParameters,
+    "/api/v1/metrics/{name}/privacy/outsider": parameters.OutsiderParameters,
+    "/api/v1/privacy/outsider": parameters.OutsiderParameters,
     "/api/v1/plan": parameters.PlanParameters,
     "/api/v1/plan/number": parameters.NumberPlanParameters,
     "/api/v1/plan/pair": parameters.PairPlanParameters,

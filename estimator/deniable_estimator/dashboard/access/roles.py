@@ -76,6 +76,8 @@ ROUTES: Mapping[str, Role | None] = {
     "GET api.metric": Role.READER,
     "GET api.metric_privacy": Role.READER,
     "GET api.privacy": Role.READER,
+    "GET api.metric_outsider": Role.READER,
+    "GET api.outsider": Role.READER,
     "GET api.anomalies": Role.READER,
     "GET api.estimate": Role.READER,
     "POST api.estimate": Role.ANALYST,

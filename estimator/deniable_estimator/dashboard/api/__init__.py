@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
-from deniable import windows
+from deniable import Metric, windows
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.annotated import annotations_of
 from deniable_estimator.dashboard.api.annotations import list_annotations
@@ -35,6 +35,7 @@ from deniable_estimator.dashboard.api.parameters import (
     LifetimePlanParameters,
     ListParameters,
     NumberPlanParameters,
+    OutsiderParameters,
     OverviewParameters,
     PairPlanParameters,
     PlanParameters,
@@ -57,6 +58,7 @@ from deniable_estimator.dashboard.calculations import (
     estimate_text,
     lifetime_plan_text,
     number_plan_text,
+    outsider_text,
     pair_plan_text,
     plan_text,
     segmented_text,
@@ -70,7 +72,7 @@ from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.dashboard.versions import digest, digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in, together
 from deniable_estimator.questions.comparison import has_memory
@@ -350,6 +352,44 @@ def privacy() -> ResponseReturnValue:
     if same := unchanged(tag):
         return same
     return represent(form, to_json(together(registry, asked.household).to_dict()), tag=tag)
+
+
+@api.get("/metrics/<name>/privacy/outsider")
+def metric_outsider(name: str) -> ResponseReturnValue:
+    """What published sums of one metric reveal of a device to a reader who sees nothing else."""
+    asked = read_parameters(OutsiderParameters, request.args)
+    _, metric = asked_metric(name, "read:metrics")
+    return _outsider([metric], metric.name, asked)
+
+
+@api.get("/privacy/outsider")
+def outsider() -> ResponseReturnValue:
+    """What published sums of all metrics together reveal of a device."""
+    require("read:metrics")
+    asked = read_parameters(OutsiderParameters, request.args)
+    metrics = list(current_source().registry)
+    for each in metrics:
+        require("read:metrics", each)
+    if not metrics:
+        raise NotFound("The registry declares no metric, so there is nothing to publish.")
+    return _outsider(metrics, None, asked)
+
+
+def _outsider(
+    metrics: list[Metric], name: str | None, asked: OutsiderParameters
+) -> ResponseReturnValue:
+    """The response with what published sums reveal. It takes up to some seconds, so another
+    process finds it."""
+    form = form_of(asked.format, "json")
+    source = current_source()
+    registry = source.registry
+    in_place = [registry.unasked.get(each.name) for each in metrics]
+    tag = etag(form, metrics, in_place, registry.lifetime_epsilon, name, asked)
+    if same := unchanged(tag):
+        return same
+    key = digest("outsider", tag)
+    text = source.calculate(key, outsider_text, registry, name, asked.reports, asked.delta)
+    return represent(form, text, tag=tag)
 
 
 @api.get("/plan")
