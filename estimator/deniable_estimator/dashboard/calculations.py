@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Registry
+from deniable import Metric, Registry
 from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.segmented import Segmented
@@ -33,6 +34,7 @@ from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.segment import PlannedSegment
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together
 from deniable_estimator.questions.comparison import Comparison, compare
+from deniable_estimator.questions.discoveries import finds_of
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.questions.segments import SplitQuestion
 from deniable_estimator.questions.trend import Trend
@@ -44,6 +46,8 @@ __all__ = [
     "comparison_text",
     "decoded",
     "estimate_text",
+    "finds_text",
+    "found_strings",
     "outsider_text",
     "pair_plan_text",
     "plan_text",
@@ -75,6 +79,18 @@ def split_answer(
 ) -> Segmented:
     """The answer by segments."""
     return question.answer(against=against, level=level, now=now)
+
+
+def found_strings(
+    question: Question, metric: Metric, level: float, minimum_share: float | None
+) -> Finds:
+    """The strings that a discovery metric found."""
+    return finds_of(question, metric, level=level, minimum_share=minimum_share)
+
+
+def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:
+    """What was found as a file, `csv` or `json`."""
+    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
 
 
 def segmented_text(form: str, found: Segmented, head: Mapping[str, Any]) -> str:

@@ -48,6 +48,8 @@ PARAMETERS = {
     "/api/v1/metrics/{name}/anomalies": parameters.AnomaliesParameters,
     "/api/v1/metrics/{name}/trend": parameters.TrendParameters,
     "/api/v1/metrics/{name}/comparison": parameters.ComparisonParameters,
+    "/api/v1/metrics/{name}/finds": parameters.FindsParameters,
+    "/api/v1/metrics/{name}/finds/trend": parameters.FindTrendParameters,
     "/api/v1/annotations": parameters.AnnotationParameters,
     "/api/v1/metrics/{name}/privacy": parameters.PrivacyParameters,
     "/api/v1/privacy": parameters.PrivacyParameters,

@@ -11,6 +11,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable import Metric, windows
+from deniable.types import Discovery
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.annotated import annotations_of
 from deniable_estimator.dashboard.api.annotations import list_annotations
@@ -19,6 +20,7 @@ from deniable_estimator.dashboard.api.asking import (
     MAX_VALUES,
     asked_below,
     asked_candidates,
+    asked_grouping,
     asked_limit,
     asked_metric,
     asked_range,
@@ -32,6 +34,8 @@ from deniable_estimator.dashboard.api.parameters import (
     ComparisonParameters,
     DeclaredParameters,
     EstimateParameters,
+    FindsParameters,
+    FindTrendParameters,
     LifetimePlanParameters,
     ListParameters,
     NumberPlanParameters,
@@ -56,6 +60,7 @@ from deniable_estimator.dashboard.calculations import (
     compared,
     comparison_text,
     estimate_text,
+    finds_text,
     lifetime_plan_text,
     number_plan_text,
     outsider_text,
@@ -66,11 +71,12 @@ from deniable_estimator.dashboard.calculations import (
     trend_text,
 )
 from deniable_estimator.dashboard.decodes import StillDecoding
+from deniable_estimator.dashboard.finds import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
 from deniable_estimator.dashboard.overview.page import kept_summaries
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
-from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.source import DataSource, current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest, digest_of_candidates
 from deniable_estimator.errors import EstimateError
@@ -230,6 +236,37 @@ def segments(name: str) -> ResponseReturnValue:
         candidates=candidates,
     )
     return represent(form, text, tag=final)
+
+
+@api.get("/metrics/<name>/finds")
+def finds(name: str) -> ResponseReturnValue:
+    """The strings that a discovery found."""
+    asked = read_parameters(FindsParameters, request.args)
+    source, metric = _discovery(name)
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    found = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share)
+    tag = etag(form, metric, asked, days, found.version)
+    if same := unchanged(tag):
+        return same
+    return represent(form, finds_text(form, found.answer, days.query), tag=tag)
+
+
+@api.get("/metrics/<name>/finds/trend")
+def finds_trend(name: str) -> ResponseReturnValue:
+    """How common one of these strings was in each day, week or month."""
+    asked = read_parameters(FindTrendParameters, request.args)
+    source, metric = _discovery(name)
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    by = asked.by or grouping(metric, days)
+    asked_grouping(metric, by)
+    known = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share).answer
+    found = trend_of_find(source, metric, days, by, known, find_named(known, asked.find))
+    tag = etag(form, metric, asked, days, found.version)
+    if same := unchanged(tag):
+        return same
+    return represent(form, trend_text(form, found.answer, days.query), tag=tag)
 
 
 @api.get("/metrics/<name>/anomalies")
@@ -427,6 +464,20 @@ def plan_lifetime() -> ResponseReturnValue:
 def nowhere(unknown: str) -> ResponseReturnValue:
     """The response for unknown addresses."""
     raise NotFound("There is no such address. /api/v1/openapi.json lists all there are.")
+
+
+def _discovery(name: str) -> tuple[DataSource, Metric]:
+    """The discovery of that name."""
+    source, metric = asked_metric(name, "read:estimates")
+    if not isinstance(metric.type, Discovery):
+        raise ApiProblem(
+            409,
+            "no-discovery",
+            "No discovery",
+            f"{name} is a {metric.type.name} metric, which discovers nothing: ask for its "
+            f"estimate, /api/v1/metrics/{name}/estimate.",
+        )
+    return source, metric
 
 
 def _planned(

@@ -145,6 +145,22 @@ class TrendParameters(_Within, frozen=True, kw_only=True):
     by: windows.Kind | None = None
 
 
+class FindsParameters(AnomaliesParameters, frozen=True, kw_only=True):
+    """Of what a discovery found."""
+
+    level: _Level = 0.95
+    min_share: Annotated[float, Meta(ge=0, lt=1)] | None = None
+    """Leave out rarer strings; the registry's minimum_share holds too."""
+
+
+class FindTrendParameters(FindsParameters, frozen=True, kw_only=True):
+    """Of the trend of a find."""
+
+    find: str
+    """The string; one that is cut ends in three dots, as one letter."""
+    by: windows.Kind | None = None
+
+
 class ComparisonParameters(_Valued, frozen=True, kw_only=True):
     """Of a comparison."""
 
