@@ -11,16 +11,18 @@ import { bundle, constants, ROOT } from "../../client/web/scripts/bundles.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 
-const OURS = (entry, full) => [
+const OURS = (entry, full, joint) => [
   join(ROOT, "src/entries", entry),
   `import { Client } from "${join(ROOT, "src/entries", entry)}";
    const client = new Client(registry, { endpoint, consent: true });
    client.record("browser", "firefox");`,
   full,
+  joint,
 ];
 const PACKAGES = {
   "deniable, boolean and category": OURS("closed.ts", false),
   "deniable, all types": OURS("all.ts", true),
+  "deniable, with segments, pairs and discovery": OURS("joint.ts", true, true),
   "plausible-tracker": [
     "plausible-tracker",
     `import Plausible from "plausible-tracker";
@@ -49,12 +51,12 @@ const PACKAGES = {
   ],
 };
 
-async function size(contents, full) {
+async function size(contents, full, joint) {
   const code = await bundle({
     stdin: { contents, resolveDir: HERE, loader: "ts" },
     format: "esm",
     logLevel: "error",
-    define: constants({ full }),
+    define: constants({ full, joint }),
   });
   return [Buffer.byteLength(code), gzipSync(code, { level: 9 }).length];
 }
@@ -68,12 +70,12 @@ function version(name) {
 const text = (bytes) => bytes.toLocaleString("en");
 console.log("| package | version | minified | gzipped, all | gzipped, least |");
 console.log("| --- | --- | ---: | ---: | ---: |");
-for (const [name, [entry, least, full]] of Object.entries(PACKAGES)) {
+for (const [name, [entry, least, full, joint]] of Object.entries(PACKAGES)) {
   const [minified, gzipped] = await size(`export * from ${JSON.stringify(entry)};
-    export { default } from ${JSON.stringify(entry)};`, full).catch(() =>
-    size(`export * from ${JSON.stringify(entry)};`, full),
+    export { default } from ${JSON.stringify(entry)};`, full, joint).catch(() =>
+    size(`export * from ${JSON.stringify(entry)};`, full, joint),
   );
-  const [, smallest] = await size(least, full);
+  const [, smallest] = await size(least, full, joint);
   console.log(
     `| ${name} | ${version(name)} | ${text(minified)} | ${text(gzipped)} | ${text(smallest)} |`,
   );

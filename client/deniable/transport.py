@@ -29,6 +29,7 @@ __all__ = [
     "Reply",
     "Transport",
     "check_endpoint",
+    "check_ingest_key",
     "problem_code",
     "read_reply",
     "retry_seconds",
@@ -96,11 +97,7 @@ class HttpTransport:
         self._endpoint = endpoint.rstrip("/")
         self.url = f"{self._endpoint}/v1/reports"
         self.timeout = timeout
-        if ingest_key is not None and not re.fullmatch(_KEY, ingest_key):
-            raise ValueError(
-                "an ingest key has 16 to 256 letters, digits and - . _ ~ + /: copy it from "
-                "the collector's DENIABLE_INGEST_KEYS"
-            )
+        check_ingest_key(ingest_key)
         self._ingest_key = ingest_key
         self._opener: OpenerDirector | None = None
         self._connections: list[HTTPConnection] = []
@@ -109,10 +106,15 @@ class HttpTransport:
         return self.ask("/v1/reports", body)[0]
 
     def ask(
-        self, path: str, body: bytes | None = None, *, largest: int = _LARGEST_REPLY
+        self,
+        path: str,
+        body: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        largest: int = _LARGEST_REPLY,
     ) -> tuple[Reply, Mapping[str, str]]:
         """GET a path of the collector, or POST a body there: the reply, and its headers. A reply
-        of more than `largest` bytes is none.
+        of more than `largest` bytes is none. `headers` are sent in place of a batch's own.
 
         Raises:
             TransportError: there was no reply.
@@ -125,13 +127,13 @@ class HttpTransport:
 
         if self._opener is None:
             self._opener = _make_opener(self._connections, proxies=self.proxies)
-        headers = {"User-Agent": f"deniable/{__version__}"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        sent = {"User-Agent": f"deniable/{__version__}", **(headers or {})}
+        if body is not None and headers is None:
+            sent["Content-Type"] = "application/json"
             if self._ingest_key is not None:
-                headers["Authorization"] = f"Bearer {self._ingest_key}"
+                sent["Authorization"] = f"Bearer {self._ingest_key}"
         url = f"{self._endpoint}{path}"
-        request = urllib.request.Request(url, body, headers)  # noqa: S310  (checked above)
+        request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
         self._connections.clear()
         deadline = _Deadline(_WHOLE * self.timeout, self._connections)
         try:
@@ -188,6 +190,19 @@ def check_endpoint(endpoint: str) -> None:
         raise ValueError(f"the endpoint holds a name or password, which is not sent: {advice}")
     if parts.query or parts.fragment or endpoint.endswith(("?", "#")):
         raise ValueError(f"the endpoint {endpoint!r} has a query or fragment: {advice}")
+
+
+def check_ingest_key(key: str | None) -> None:
+    """Refuse a key that no collector could have.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+    if key is not None and not re.fullmatch(_KEY, key):
+        raise ValueError(
+            "an ingest key has 16 to 256 letters, digits and - . _ ~ + /: copy it from "
+            "the collector's DENIABLE_INGEST_KEYS"
+        )
 
 
 def _is_host(name: str | None) -> bool:

@@ -16,7 +16,7 @@ from deniable.commands import load_registry, print_problems
 from deniable.problem import Problem
 from deniable.registry import Registry
 
-__all__ = ["ALL", "CLOSED", "web", "web_files"]
+__all__ = ["ALL", "CLOSED", "JOINT", "web", "web_files"]
 
 CLOSED = frozenset({"subset_selection"})
 """The mechanisms of the small bundle, `client/web/src/parts_closed.ts`."""
@@ -35,6 +35,9 @@ ALL = CLOSED | {
 }
 """The mechanisms of the full bundle, `client/web/src/parts_all.ts`: all that `auto` takes, those
 with memos, and RAPPOR."""
+
+JOINT = ALL | {"prefix_tree"}
+"""The mechanisms of the bundle with segments, pairs and discovery, `parts_joint.ts`."""
 
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
@@ -62,7 +65,7 @@ def web(path: Path, out: Path, development: bool) -> None:
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
     categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
-    segments or pairs gets the build that has them. Files of these names are replaced.
+    segments, pairs or discoveries gets the build that has them. Files of these names are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):
@@ -85,7 +88,9 @@ def web(path: Path, out: Path, development: bool) -> None:
 def web_files(registry: Registry, *, development: bool = False) -> dict[str, bytes]:
     """The name and the content of each file that a page needs."""
     document = compiled.to_document(registry)
-    joint = bool(registry.segments) or any(each.type.of for each in registry)
+    joint = bool(registry.segments) or any(
+        each.type.of or each.scheme.mechanism.name not in ALL for each in registry
+    )
     if development:
         build = "deniable.joint.development" if joint else "deniable.development"
     elif joint:
@@ -96,7 +101,8 @@ def web_files(registry: Registry, *, development: bool = False) -> dict[str, byt
         build = "deniable.closed"
     folder = resources.files(deniable) / "web"
     text = compiled.to_text(document)
-    compact = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # In ASCII: a page may not say that its scripts are UTF-8.
+    compact = json.dumps(document, allow_nan=False, separators=(",", ":"))
     script = (folder / f"{build}.min.js").read_text(encoding="utf-8")
     files = {
         "deniable.min.js": f"{script}deniable.metrics={compact};\n".encode(),
@@ -125,7 +131,7 @@ def _lacking(registry: Registry) -> list[Problem]:
             '"auto", or declare the metric in the registry of another app',
         )
         for metric in registry
-        if metric.scheme.mechanism.name not in ALL
+        if metric.scheme.mechanism.name not in JOINT
     ]
 
 

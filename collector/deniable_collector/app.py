@@ -20,6 +20,9 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from deniable import Metric, Registry
 from deniable_collector.batches.bodies import read_body
 from deniable_collector.intake import Intake
+from deniable_collector.oblivious.gateway import Gateway
+from deniable_collector.oblivious.key_file import KeyFile
+from deniable_collector.oblivious.routes import add_gateway
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
@@ -33,7 +36,7 @@ from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.retention import keep
 from deniable_collector.upkeep.sealing import Sealer
 
-__all__ = ["BATCH_READER", "JOURNAL", "SEALER", "create_app"]
+__all__ = ["BATCH_READER", "GATEWAY", "JOURNAL", "SEALER", "create_app"]
 
 _DESCRIPTION = Path(__file__).with_name("openapi.json")
 
@@ -46,6 +49,9 @@ JOURNAL = "deniable_journal"
 SEALER = "deniable_sealer"
 """Where it keeps its `Sealer`, which its server starts, and stops before the journal's keeper."""
 
+GATEWAY = "deniable_gateway"
+"""Where it keeps its `Gateway`, or None if it is none."""
+
 _SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
 _DESCRIBED = ("Content-Type", "Origin", "Sec-Fetch-Site")
 
@@ -55,17 +61,21 @@ def create_app(
     store: Store | None = None,
     registry: Registry | None = None,
     mistakes: Sequence[str] = (),
+    keys: KeyFile | None = None,
 ) -> Flask:
     """The WSGI app. It also starts while its store is down, and then answers 503.
 
-    `mistakes` says why settings and registry are not those of now (`inherited`).
+    `mistakes` says why settings and registry are not those of now (`inherited`); `keys` are the
+    gateway's, by default those of its file.
 
     Raises:
         RegistryError: the registry has mistakes.
+        KeyFileError: the gateway's keys cannot be used.
         StoreError: the store's address names no store.
     """
     if registry is None:
         registry = Registry.load(settings.registry)
+    keys = keys or KeyFile.of(settings.gateway_keys)
     if store is None:
         store = store_of(settings)
     store = WatchedStore(store)
@@ -95,6 +105,9 @@ def create_app(
     app.extensions[SEALER] = Sealer(store, on=settings.seal == "on")
     keep(store, settings.keep_days)
     _add_routes(app, app.extensions[BATCH_READER])
+    app.extensions[GATEWAY] = None if keys is None else Gateway(settings, keys)
+    if keys is not None:
+        add_gateway(app, app.extensions[GATEWAY], app.extensions[BATCH_READER], _read_capsule)
     _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry)
     return app
@@ -161,6 +174,10 @@ class _RequestBody:
         if not piece and self._left > 0:
             raise not_http("the body is shorter than the header says")
         return piece
+
+
+def _read_capsule(limit: int) -> bytes:
+    return read_body(_RequestBody(), "", limit, limit)
 
 
 def _add_documents(app: Flask, registry: Registry) -> None:

@@ -15,11 +15,15 @@ from typing import Any, TypeAlias, cast
 from a2wsgi import WSGIMiddleware
 from flask import Flask
 
-from deniable_collector.app import BATCH_READER, JOURNAL, SEALER, create_app
+from deniable.oblivious.signed_keys import PATH
+from deniable.oblivious.transport import REQUEST_TYPE
+from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
 from deniable_collector.inherited import inherited
+from deniable_collector.oblivious.gateway import Gateway
+from deniable_collector.oblivious.routes import answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import JSON, BatchReader
@@ -35,6 +39,8 @@ from deniable_collector.upkeep.sealing import Sealer
 __all__ = ["Collector", "app"]
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Read: TypeAlias = Callable[[int, bool], Awaitable[bytes]]
+"""Reads a body of at most so many bytes; the second argument says whether it is compressed."""
 
 _PATH = "/v1/reports"
 _INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
@@ -60,6 +66,7 @@ class Collector:
     def __init__(self, flask: Flask, settings: Settings) -> None:
         self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
         self._journal: JournalKeeper = flask.extensions[JOURNAL]
+        self._gateway: Gateway | None = flask.extensions[GATEWAY]
         self._sealer: Sealer = flask.extensions[SEALER]
         self._settings = settings
         self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
@@ -71,12 +78,16 @@ class Collector:
             each: min(most, self._batch_reader.limit(each)) for each, most in _INLINE.items()
         }
         """The largest body of each media type that `commit_fast` accepts, in bytes."""
+        if self._gateway is not None:
+            self.short[REQUEST_TYPE] = min(_INLINE[JSON], self._gateway.max_capsule)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
             await self._reports(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+        elif self._gateway is not None and _is_capsule(scope):
+            await self._capsules(self._gateway, scope, receive, send)
         elif scope["type"] == "http":
             await self._elsewhere(scope, receive, send)
         else:
@@ -185,6 +196,37 @@ class Collector:
         self._group.add(batch, done)
         return True
 
+    def admit_capsule(
+        self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
+    ) -> None:
+        """Check the sender of a capsule, as `admit` does that of a batch.
+
+        Raises:
+            IntakeError: its network sends too much, and it is no relay that has a key.
+        """
+        assert self._gateway is not None
+        pace(self._gateway, self._batch_reader, client, headers)
+
+    def open_fast(self, capsule: bytes, respond: Callable[[HttpResponse], None]) -> bool:
+        """The fast path for a capsule, as `commit_fast` is for a batch; call `open_slowly` if it
+        returns False."""
+        assert self._gateway is not None
+        found = read_at_once(self._gateway, self._batch_reader, capsule)
+        if found is None:
+            return False
+        batch, seal = found
+        self._group.add(batch, lambda outcome: respond(seal(outcome)))
+        return True
+
+    async def open_slowly(self, capsule: bytes) -> HttpResponse:
+        """The response to a capsule.
+
+        Raises:
+            IntakeError: it is none.
+        """
+        assert self._gateway is not None
+        return await answer(self._gateway, self._batch_reader, self._take, REQUEST_TYPE, capsule)
+
     async def commit(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         """Read a body, in a thread, and commit it.
 
@@ -207,28 +249,56 @@ class Collector:
             self.release(grown)
 
     async def _reports(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _headers(scope)
+
+        async def respond(read: Read) -> HttpResponse:
+            self.admit(scope.get("client"), scope["headers"], scope["query_string"])
+            media_type = self._batch_reader.media_type(*map(headers.__getitem__, _DESCRIBED))
+            encoding = framing.token(headers[b"content-encoding"])
+            limit, packed = self._batch_reader.limit(media_type), is_compressed(encoding)
+            if packed:
+                limit = self._batch_reader.compressed_limit
+            return accepted(await self._take(media_type, encoding, await read(limit, packed)))
+
+        await self._serve(scope, receive, send, headers, respond)
+
+    async def _capsules(self, gateway: Gateway, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _headers(scope)
+
+        async def respond(read: Read) -> HttpResponse:
+            self.admit_capsule(scope.get("client"), scope["headers"])
+            capsule = await read(gateway.max_capsule, False)
+            content_type = headers[b"content-type"]
+            return await answer(gateway, self._batch_reader, self._take, content_type, capsule)
+
+        await self._serve(scope, receive, send, headers, respond)
+
+    async def _serve(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        headers: Mapping[bytes, str],
+        respond: Callable[[Read], Awaitable[HttpResponse]],
+    ) -> None:
+        """Send what `respond` makes of the body, or the problem that it raises."""
         held = 0
         incoming = Incoming(scope, receive)
-        headers = _headers(scope)
 
         def reserve(size: int) -> None:
             nonlocal held
             held += size
             self.reserve(size)
 
-        try:
-            self.admit(scope.get("client"), scope["headers"], scope["query_string"])
-            media_type = self._batch_reader.media_type(*map(headers.__getitem__, _DESCRIBED))
-            encoding = framing.token(headers[b"content-encoding"])
+        async def read(limit: int, packed: bool) -> bytes:
             length = headers[b"content-length"]
             expected = int(length) if length.isdecimal() and length.isascii() else 0
-            limit, packed = self._batch_reader.limit(media_type), is_compressed(encoding)
-            if packed:
-                limit = self._batch_reader.compressed_limit
             if expected > limit:
                 raise too_large(limit, compressed=packed)
-            body = await incoming.collect(limit, reserve, compressed=packed)
-            response = accepted(await self._take(media_type, encoding, body))
+            return await incoming.collect(limit, reserve, compressed=packed)
+
+        try:
+            response = await respond(read)
         except Gone:
             return
         except Exception as error:
@@ -247,6 +317,10 @@ class Collector:
             if batch is not None:
                 return await self._group.take(batch)
         return await self.commit(media_type, encoding, body)
+
+
+def _is_capsule(scope: Scope) -> bool:
+    return bool(scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == PATH)
 
 
 def _headers(scope: Scope) -> dict[bytes, str]:
@@ -276,5 +350,7 @@ async def _send(
 def app() -> Collector:
     """The app that the environment makes; servers call this a factory."""
     held = inherited()
-    flask = create_app(held.settings, registry=held.registry, mistakes=held.mistakes)
+    flask = create_app(
+        held.settings, registry=held.registry, mistakes=held.mistakes, keys=held.keys
+    )
     return Collector(flask, held.settings)

@@ -9,6 +9,7 @@ import click
 
 from deniable import DeniableError, Registry
 from deniable_collector.listening import cannot_listen
+from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.events import announce
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
@@ -48,6 +49,7 @@ def collect(**options: str | None) -> None:
 def _check(settings: Settings) -> None:
     """Publish now, so that a mistake is reported here once, and not by every worker."""
     registry = Registry.load(settings.registry)
+    KeyFile.of(settings.gateway_keys)
     if problems := cannot_listen(settings.addresses):
         raise SettingsError(problems)
     store = store_of(settings)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from deniable.oblivious.signed_keys import PATH
+from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.asgi import Collector
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.serving.batch_reader import JSON
@@ -21,6 +23,7 @@ from deniable_collector.serving.responses import HttpResponse, accepted, wire
 __all__ = ["Connection"]
 
 _URL = b"/v1/reports"
+_CAPSULES = PATH.encode()
 _UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"upgrade"))
 """Headers that the fast path does not support."""
 
@@ -70,6 +73,9 @@ class _Exchange:
             self, problem_of(outcome) if isinstance(outcome, Exception) else accepted(outcome)
         )
 
+    def respond(self, response: HttpResponse) -> None:
+        self.connection.answer(self, response)
+
 
 class Connection(GuardedConnection):
     """Serves a `Collector`; any other app is served as by uvicorn."""
@@ -82,7 +88,7 @@ class Connection(GuardedConnection):
         self.access_log = False
 
     def on_headers_complete(self) -> None:
-        plain = self._plain_type() if self.url == _URL else None
+        plain = self._plain_type() if self.url in (_URL, _CAPSULES) else None
         if plain is not None:
             assert self._collector is not None
             self.check_header()
@@ -92,7 +98,10 @@ class Connection(GuardedConnection):
             exchange = _Exchange(self, media_type, stays, given)
             self.cycle = exchange  # type: ignore[assignment]
             try:
-                self._collector.admit(self.client, self.headers)
+                if media_type == REQUEST_TYPE:
+                    self._collector.admit_capsule(self.client, self.headers)
+                else:
+                    self._collector.admit(self.client, self.headers)
             except Exception as error:
                 # Nothing of its body is kept then.
                 exchange.refusal = error
@@ -141,6 +150,8 @@ class Connection(GuardedConnection):
             return None
         if media_type in _TEXTS:
             media_type = JSON
+        if (media_type == REQUEST_TYPE) != (self.url == _CAPSULES):
+            return None
         return (media_type, given) if length <= self._collector.short.get(media_type, -1) else None
 
     def on_body(self, body: bytes) -> None:
@@ -171,7 +182,10 @@ class Connection(GuardedConnection):
                     raise exchange.refusal
                 pieces, exchange.pieces = exchange.pieces, []
                 body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                if self._collector.commit_fast(exchange.media_type, body, exchange.done):
+                if exchange.media_type == REQUEST_TYPE:
+                    if self._collector.open_fast(body, exchange.respond):
+                        return
+                elif self._collector.commit_fast(exchange.media_type, body, exchange.done):
                     return
             except Exception as error:
                 self.answer(exchange, problem_of(error))
@@ -183,7 +197,10 @@ class Connection(GuardedConnection):
     async def _slowly(self, exchange: _Exchange, body: bytes) -> None:
         assert self._collector is not None
         try:
-            response = accepted(await self._collector.commit(exchange.media_type, "", body))
+            if exchange.media_type == REQUEST_TYPE:
+                response = await self._collector.open_slowly(body)
+            else:
+                response = accepted(await self._collector.commit(exchange.media_type, "", body))
         except Exception as error:
             response = problem_of(error)
         self.answer(exchange, response)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from deniable import DeniableError, Registry, RegistryError
 from deniable.told import counted
+from deniable_collector.oblivious.key_file import KeyFile, KeyFileError
 from deniable_collector.operation.events import tell
 from deniable_collector.settings import Settings, SettingsError
 
@@ -20,11 +21,13 @@ __all__ = ["Inherited", "inherited", "mistakes_of", "read", "read_again"]
 
 @dataclass(frozen=True)
 class Inherited:
-    """`mistakes` is what stands in the way of those that were to replace them."""
+    """`mistakes` is what stands in the way of those that were to replace them. `keys` are the
+    gateway's, if this is one."""
 
     settings: Settings
     registry: Registry
     mistakes: tuple[str, ...] = ()
+    keys: KeyFile | None = None
 
 
 _held: Inherited | None = None
@@ -34,7 +37,7 @@ def inherited() -> Inherited:
     """What the master holds; in a server that has none, what the environment and the file say now.
 
     Raises:
-        SettingsError, RegistryError: the latter have mistakes.
+        SettingsError, RegistryError, KeyFileError: the latter have mistakes.
     """
     return _held or _read()
 
@@ -43,7 +46,7 @@ def read() -> None:
     """Read both for the first time, in the master.
 
     Raises:
-        SettingsError, RegistryError: they have mistakes.
+        SettingsError, RegistryError, KeyFileError: they have mistakes.
     """
     global _held
     _held = _read()
@@ -75,7 +78,9 @@ def read_again() -> None:
 
 def _read() -> Inherited:
     settings = Settings.from_env()
-    return Inherited(settings, Registry.load(settings.registry))
+    return Inherited(
+        settings, Registry.load(settings.registry), keys=KeyFile.of(settings.gateway_keys)
+    )
 
 
 def mistakes_of(error: Exception) -> tuple[str, ...]:
@@ -86,4 +91,6 @@ def mistakes_of(error: Exception) -> tuple[str, ...]:
         return tuple(each.describe(name) for each in error.problems)
     if isinstance(error, SettingsError):
         return error.problems
+    if isinstance(error, KeyFileError):
+        return (str(error).replace(str(error.path), error.path.name),)
     return (str(error) if isinstance(error, DeniableError) else type(error).__name__,)

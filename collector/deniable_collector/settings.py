@@ -170,11 +170,12 @@ class Settings:
     """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals.
 
     `others` are names that the same environment may hold for others: the dashboard, the SDK
-    (DEV, DISABLED), `deniable bench` (INGEST_KEY) and the tests (REQUIRE_ALL).
+    (DEV, DISABLED), `deniable bench` (INGEST_KEY), a relay (RELAY_) and the tests (REQUIRE_ALL).
     """
 
     others: ClassVar[re.Pattern[str]] = re.compile(
         "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|ANNOTATIONS|BOARDS|DEV|DISABLED|INGEST_KEY|REQUIRE_ALL"
+        "|RELAY_(GATEWAY|BIND|KEY|TIMEOUT)"
     )
 
     registry: str = setting("metrics.toml", one_path, "path of the registry")
@@ -274,6 +275,12 @@ class Settings:
     )
     cors_origins: tuple[str, ...] = setting(
         (), _origins, "origins whose web pages may send batches, as a list, or *"
+    )
+    gateway_keys: str = setting(
+        "", _text, "file of a gateway's keys, for batches in two hops; empty: it is no gateway"
+    )
+    relay_keys: tuple[bytes, ...] = setting(
+        (), _keys, "keys of relays, as a list: DENIABLE_RATE does not hold for them", secret=True
     )
 
     @classmethod

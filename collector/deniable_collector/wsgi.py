@@ -14,7 +14,7 @@ from deniable_collector.inherited import inherited
 __all__ = ["app"]
 
 _held = inherited()
-app = create_app(_held.settings, registry=_held.registry, mistakes=_held.mistakes)
+app = create_app(_held.settings, registry=_held.registry, mistakes=_held.mistakes, keys=_held.keys)
 app.extensions[JOURNAL].start()
 app.extensions[SEALER].start()
 # What is registered last ends first: sealing needs the store, which the journal's keeper closes.

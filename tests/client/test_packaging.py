@@ -69,6 +69,18 @@ def test_the_sdk_randomizes_a_value(bare: Path) -> None:
     run(bare, "-c", RANDOMIZE)
 
 
+def test_two_hops_say_what_they_need(bare: Path) -> None:
+    """Without its extra, the transport of two hops says which one to install; the rest works."""
+    told = run(
+        bare,
+        "-c",
+        "from deniable.oblivious import ObliviousTransport\n"
+        "try: ObliviousTransport('https://a.example', 'https://b.example', '')\n"
+        "except ImportError as error: print(error)",
+    )
+    assert "pip install 'deniable[oblivious]'" in told
+
+
 def test_the_sdk_client_records(bare: Path, tmp_path: Path) -> None:
     """The client of the wheel alone takes a record and closes."""
     registry = RANDOMIZE.partition("'''")[2].partition("'''")[0]

@@ -1062,6 +1062,61 @@ def pairs() -> list[dict[str, Any]]:
     ]
 
 
+def discoveries() -> list[dict[str, Any]]:
+    """Strings that nobody listed."""
+    word = metric("word", "discovery", epsilon=2.0)
+    small = {"epsilon": 4.0, "max_length": 8}
+    return [
+        case(
+            "discovery",
+            "The first bytes of the last text of each window are reported in one row. Letters that "
+            "are written in two ways are one, a text ends at its first zero, a long one is cut.",
+            registry(word),
+            daily(
+                "word",
+                ["weather", "A\u030alesund", "ab\0cd", "", "a text that is longer than 16 bytes"],
+            ),
+        ),
+        case(
+            "discovery in an alphabet",
+            "A text with a letter outside of the alphabet among its first bytes is reported as the "
+            "empty one, like one that is denied: neither is silent.",
+            registry(
+                metric("host", "discovery", alphabet="host", **small),
+                metric("word", "discovery", deny=["*@*", "Secret*"], **small),
+            ),
+            *(
+                record(at(day), ("host", text), ("word", text))
+                for day, text in enumerate(("cdn.org", "CDN.org", "a@b.example", "SECRETLY"))
+            ),
+            record(at(4)),
+            delivered(at(4, 2)),
+            spent(host=4, word=4),
+        ),
+        case(
+            "discovery at once",
+            "The first text of the window is reported, and never stored.",
+            registry(metric("word", "discovery", answer="at_once", aggregate="first", **small)),
+            record(at(0), ("word", "weather"), ("word", "news")),
+            {**spent(word=1), "values": 0},
+            delivered(at(0, 1)),
+        ),
+        case(
+            "discovery that denies more after an upgrade",
+            "What waits is looked at again with the patterns in force.",
+            registry(metric("word", "discovery", **small)),
+            record(at(0), ("word", "a@b.example")),
+            {
+                "at": at(0, 1),
+                "upgrade": registry(metric("word", "discovery", deny=["*@*"], **small)),
+            },
+            record(at(1)),
+            delivered(at(1, 2)),
+            spent(word=1),
+        ),
+    ]
+
+
 def pair(name: str, one: str, two: str, bins: str = "", **keys: Any) -> str:
     """The declaration of a pair."""
     text = metric(name, "pair", of=[one, two], **keys)
@@ -1080,4 +1135,5 @@ def cases() -> list[dict[str, Any]]:
         *at_once(),
         *segments(),
         *pairs(),
+        *discoveries(),
     ]

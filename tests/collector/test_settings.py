@@ -57,6 +57,8 @@ def test_all_of_them():
         "DENIABLE_RATE": "600/minute",
         "DENIABLE_INGEST_KEYS": "# for phones\nfirst-key-of-the-app,\nsecond-key-of-the-app=",
         "DENIABLE_CORS_ORIGINS": "https://app.example, http://localhost:3000",
+        "DENIABLE_GATEWAY_KEYS": "/run/keys.json",
+        "DENIABLE_RELAY_KEYS": "a-key-for-the-relay",
     }
     assert Settings.from_env(environ) == Settings(
         *("/etc/metrics.toml", "redis://r", "acme:deniable", 16, "collector", "hush"),
@@ -79,6 +81,8 @@ def test_all_of_them():
             for key in (b"first-key-of-the-app", b"second-key-of-the-app=")
         ),
         cors_origins=("https://app.example", "http://localhost:3000"),
+        gateway_keys="/run/keys.json",
+        relay_keys=(hashlib.sha256(b"a-key-for-the-relay").digest(),),
     )
     assert {name for name, _, _ in Settings.table()} == set(environ)
     assert all(summary for _, _, summary in Settings.table())

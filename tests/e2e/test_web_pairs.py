@@ -1,5 +1,5 @@
-"""A page that `deniable web` made for a registry with a pair, in a real browser, with a real
-collector."""
+"""A page that `deniable web` made for a registry with a pair and a discovery, in a real browser,
+with a real collector."""
 
 from __future__ import annotations
 
@@ -47,6 +47,14 @@ description = "How plan and dark mode go together."
 of = ["plan", "dark_mode"]
 epsilon = 2.0
 lifetime_epsilon = 80.0
+
+[metrics.word]
+type = "discovery"
+description = "The word that was sought last."
+max_length = 4
+deny = ["*@*"]
+epsilon = 4.0
+lifetime_epsilon = 80.0
 """
 DAY = 86_400
 START = """
@@ -91,7 +99,7 @@ def test_two_tabs_answer_a_pair_once(
     start: Callable[[list[str]], subprocess.Popen[str]],
     open_browser: Callable[[bool], Chrome],
 ) -> None:
-    """One tab records the plan and another the mode; on the next day both flush at once.
+    """One tab records the plan and a word, another the mode; on the next day both flush at once.
     The collector has one report of each metric and one of the pair, and no value stays in the
     browser."""
     registry = Registry.parse(METRICS)
@@ -115,7 +123,7 @@ def test_two_tabs_answer_a_pair_once(
     recorded = windows.window_at("day", now - DAY)
 
     tabs = []
-    for number, call in enumerate(('"plan", "pro"', '"dark_mode", true')):
+    for number, call in enumerate(('"plan", "pro"', '"dark_mode", true', '"word", "me@b"')):
         if number:
             browser.switch_to.new_window("tab")
         browser.get(site)
@@ -125,7 +133,7 @@ def test_two_tabs_answer_a_pair_once(
         browser.execute_async_script(FLUSH)
     held: list[dict[str, Any]] = browser.execute_async_script(ACCOUNTS)
     values = [each["windows"].get(recorded) for each in held if each["name"] != "both"]
-    assert sorted(value[0] for value in values if value) == ["pro", "true"]
+    assert sorted(value[0] for value in values if value) == ["", "pro", "true"]
 
     for tab in tabs:
         browser.switch_to.window(tab)

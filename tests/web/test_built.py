@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry
-from deniable.web_command import ALL, CLOSED, web_files
+from deniable.web_command import ALL, CLOSED, JOINT, web_files
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "client/deniable/web"
@@ -24,10 +24,10 @@ def test_it_is_what_the_sources_give(built: Path) -> None:
 
 
 def test_the_builds_have_these_mechanisms() -> None:
-    """`deniable web` takes the small build for exactly the mechanisms that it has, and the full one
-    for those that it has."""
+    """`deniable web` takes the small build for exactly the mechanisms that it has, the full one
+    for those that it has, and the one with everything for the others."""
     found = {}
-    for name in ("closed", "all"):
+    for name in ("closed", "all", "joint"):
         source = (ROOT / f"client/web/src/parts_{name}.ts").read_text(encoding="utf-8")
         listed = re.search(r"mechanisms: \{(.*?)\}", source, re.DOTALL)
         assert listed is not None
@@ -35,6 +35,7 @@ def test_the_builds_have_these_mechanisms() -> None:
         found[name] -= {"mechanisms"}
     assert found["closed"] == CLOSED
     assert found["all"] | CLOSED == ALL
+    assert found["joint"] | ALL == JOINT
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,18 @@ def test_no_way_around_a_policy(name: str) -> None:
         assert re.search(r"\beval\b|new Function|innerHTML|\.style\b", text) is None
         addresses = set(re.findall(r"https?://([a-z][a-z.]*)", text))
         assert addresses <= {"a", "telemetry.example.com"}
+
+
+def test_scripts_need_no_charset() -> None:
+    """All scripts are ASCII, with a registry of any letters: a page that does not name its encoding
+    reads them right."""
+    text = TEXT.replace('"boolean"', '"category"').replace(
+        "epsilon = 1.0", 'values = ["søk", "天气"]\nepsilon = 1.0', 1
+    )
+    for development in (False, True):
+        for name, content in web_files(Registry.parse(text), development=development).items():
+            assert content.isascii() or name == "metrics.json", name
+    assert all(each.read_bytes().isascii() for each in SHIPPED.iterdir())
 
 
 def test_the_script_sets_one_name(node: str) -> None:

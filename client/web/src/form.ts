@@ -46,6 +46,15 @@ const PAIR = {
   forget: '"marginals"' + OR_NULL,
 };
 
+/** Of a discovery, which has no memos either. */
+const DISCOVERY = {
+  ...STRING,
+  longitudinal: '"fresh"',
+  mechanism: '"prefix_tree"',
+  deny: "\\[.*]",
+  minimum_share: FIGURE,
+};
+
 /** The keys whose values depend on the type. */
 const TYPES: Table<Table<string>> = {
   boolean: { ...STRING, aggregate: '"(last|first|any|max)"', values: '\\["true","false"]' },
@@ -57,6 +66,7 @@ const TYPES: Table<Table<string>> = {
     unit: TEXT + OR_NULL,
   },
   pair: PAIR,
+  discovery: DISCOVERY,
 };
 
 export const METRIC = (type: unknown): Table<string> => ({

@@ -43,3 +43,7 @@ export function murmur(bytes: Uint8Array, seed: number): [bigint, bigint] {
 export function hash64(salt: string, row: number, text: string): bigint {
   return murmur(new TextEncoder().encode(`${salt}\0${text.normalize()}`), row >> 1)[row & 1]!;
 }
+
+/** The same of bytes in place of a text. */
+export const hashBytes = (salt: string, row: number, bytes: Uint8Array): bigint =>
+  murmur(Uint8Array.of(...new TextEncoder().encode(`${salt}\0`), ...bytes), row >> 1)[row & 1]!;

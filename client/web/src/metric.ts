@@ -56,6 +56,9 @@ export interface Declared {
   readonly of?: readonly string[];
   readonly bins?: Readonly<Record<string, readonly number[]>>;
   readonly forget?: string | null;
+  /** Of a discovery: patterns of texts that are never reported. */
+  readonly deny?: readonly string[];
+  readonly minimum_share?: number;
 }
 
 /** One declared question, and what a recorded value means to it. */
@@ -83,6 +86,8 @@ export interface Metric extends Omit<Declared, "expires"> {
 
 /** What the values of a metric are. */
 export interface Type {
+  /** The type for one metric, where its values depend on more than a list. */
+  made?(declared: Declared, mechanism: Mechanism): Type;
   /** The text that a recorded value waits as. Throws what the MetricError shall say. */
   normalize(value: unknown, other: string | null, places: Places): string;
   /** What the mechanism randomizes in place of a normalized text; undefined if that is no value. */

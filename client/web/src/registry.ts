@@ -5,6 +5,7 @@ import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
 import { checkPair } from "./pairs.ts";
 import type { Segment, Segments } from "./segments.ts";
+import { isDenyList } from "./types/discovery.ts";
 import { windowEnd } from "./windows.ts";
 
 /** The most combinations of segments that a metric may be counted by. */
@@ -114,6 +115,11 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         `${path}segments`,
       );
     }
+    if (DEVELOPMENT && JOINT && metric.deny)
+      claims(path, {
+        deny: isDenyList(metric.deny),
+        minimum_share: metric.minimum_share! >= 0 && metric.minimum_share! < 1,
+      });
     if (JOINT && metric.of) claims(path, checkPair(metric, expires, metrics));
     claim(epsilon >= reveals.report && epsilon <= 10, `${path}epsilon`);
     claim(lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4, `${path}lifetime_epsilon`);
@@ -145,7 +151,16 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         });
     }
     if (before === mistakes.length)
-      metrics.set(name, makeMetric({ ...metric, name }, expires, places, type!, mechanism));
+      metrics.set(
+        name,
+        makeMetric(
+          { ...metric, name },
+          expires,
+          places,
+          JOINT ? (type!.made?.(metric, mechanism) ?? type!) : type!,
+          mechanism,
+        ),
+      );
   };
 
   const top = Object(document) as Table;

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { develop, mark } from "../src/development.ts";
+import { Client as JointClient } from "../src/entries/joint.ts";
+import { vectors } from "./support.ts";
 import { DAY, World, booleanMetric, categoryMetric, document, rest } from "./world.ts";
 
 type Any = any;
@@ -55,6 +57,28 @@ test("a record arrives", async () => {
   assert.equal(await world.databases(), 0);
   assert.match(lines[0]!, /^deniable: DEVELOPMENT MODE: .*nothing counts/);
   assert.deepEqual((await client.sent()).map((each: Any) => each.status), ["sent", "sent"]);
+});
+
+/** A pair is reported where both its metrics are recorded in one go, a discovery as ever. */
+test("pairs and discoveries", async () => {
+  const world = new World();
+  listen();
+  const registries: Any[] = vectors("transcripts").map(({ registry }: Any) => registry);
+  const having = (type: string): Any =>
+    registries.find(({ metrics }) => Object.values<Any>(metrics).some((each) => each.type === type));
+  const metrics = { ...having("pair").metrics, ...having("discovery").metrics };
+  const client: Any = new JointClient(
+    { ...having("pair"), metrics },
+    { consent: true, development: ADDRESS, clock: () => world.now },
+  );
+  client.record("plan", "firefox");
+  client.record("dark", true);
+  client.record("word", "weather");
+  await rest(50);
+  client.record("plan", "firefox");
+  await rest(50);
+  const names = arrived(world).map(({ reports }) => reports.map((each: Any) => each.metric).sort());
+  assert.deepEqual(names, [["both", "dark", "plan", "word"], ["plan"]]);
 });
 
 /** What is recorded in the last moment of a page is sent, because the state ends with the page. */

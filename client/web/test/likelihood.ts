@@ -2,7 +2,7 @@
  * The exact chance of a report, from each mechanism's definition. It shares no code with the
  * randomizers, except for hashes and positions, which have vectors of their own.
  */
-import { hash64 } from "../src/hash.ts";
+import { hash64, hashBytes } from "../src/hash.ts";
 
 type Any = any;
 const ONE = 2 ** 53;
@@ -12,19 +12,12 @@ const choose = (size: number, k: number): number => (k ? (choose(size - 1, k - 1
 
 const points = (q: number, t: number): number => (q ** t - 1) / (q - 1);
 
-/** All points of a projective space, in the order of their index. */
-function space(q: number, t: number): number[][] {
-  const found: number[][] = [];
-  for (let lead = 0; lead < t; lead++)
-    for (let tail = 0; tail < q ** (t - 1 - lead); tail++) {
-      const digits = tail
-        .toString(q)
-        .padStart(t - 1 - lead, "0")
-        .split("");
-      const coordinates = lead === t - 1 ? [] : digits.map((each) => parseInt(each, q));
-      found.push([...new Array<number>(lead).fill(0), 1, ...coordinates]);
-    }
-  return found;
+/** The vector of a point of a projective space, by its index: the first coordinate that is not 0 is 1. */
+function vector(q: number, t: number, index: number): number[] {
+  let lead = 0;
+  while (index >= q ** (t - 1 - lead)) index -= q ** (t - 1 - lead++);
+  const tail = Array.from({ length: t - 1 - lead }, (_, at) => Math.floor(index / q ** at) % q);
+  return [...new Array<number>(lead).fill(0), 1, ...tail.reverse()];
 }
 
 /** The columns of a report as a set, from any packing. */
@@ -45,10 +38,10 @@ function subsetOf({ size, k, threshold }: Any, columns: Set<number>, item: numbe
 }
 
 function point({ q, t, threshold }: Any, column: number, item: number): number {
-  const all = space(q, t);
-  const inner = all[column]!.reduce((sum, each, at) => sum + each * all[item]![at]!, 0);
+  const other = vector(q, t, item);
+  const inner = vector(q, t, column).reduce((sum, each, at) => sum + each * other[at]!, 0);
   const [near, p] = [points(q, t - 1), threshold / ONE];
-  return inner % q ? (1 - p) / (all.length - near) : p / near;
+  return inner % q ? (1 - p) / (points(q, t) - near) : p / near;
 }
 
 /** Independent bits: `one` and `zero` are the chances of a 1 where the filter has 1 and 0. */
@@ -141,6 +134,19 @@ function histogram(parameters: Any, row: number, columns: Set<number>, item: num
 const place = ({ salt, size }: Any, row: number, text: string): number =>
   Number(hash64(salt, row, text) % BigInt(size));
 
+const ALPHABETS: Any = { bytes: /[^]/, hex: /[0-9a-f]/, printable: /[ -~]/ };
+
+/** The place of a text in a row of discovery, from its bytes in hexadecimal. */
+function branch({ salt, levels, alphabet, size }: Any, row: number, text: string): number {
+  const head = Buffer.from(text.normalize()).subarray(0, 2 * levels);
+  const known = [...head].every((byte) => ALPHABETS[alphabet].test(String.fromCharCode(byte)));
+  const hex = (known ? head.toString("hex") : "").padEnd(4 * levels + 4, "0");
+  const prefix = known ? head.subarray(0, 2 * row) : Buffer.of();
+  const token = parseInt(hex.slice(4 * row, 4 * row + 4), 16);
+  // The remainder of a sum is that of the sum of the remainders.
+  return Number((hashBytes(salt, row, prefix) + BigInt(token)) % BigInt(size));
+}
+
 /** Two rounds of randomized response and subset selection: the threshold of one report. */
 function twoRounds({ size, k, memo, fresh }: Any): Any {
   const [p1, p2] = [memo / ONE, fresh / ONE];
@@ -157,6 +163,8 @@ export const LIKELIHOODS: Readonly<Record<string, Likelihood>> = {
     bits(p.size, new Set([item]), columns, p.one / ONE, p.zero / ONE),
   hashed_projective_geometry: (p, row, columns, item) =>
     point(p, [...columns][0]!, place({ ...p, size: p.size }, row, item)) / p.rows,
+  prefix_tree: (p, row, columns, item) =>
+    point(p, [...columns][0]!, branch(p, row, item)) / (p.levels + 1),
   cohort_local_hashing: (p, row, columns, item) =>
     subsetOf(p, columns, place(p, row, item)) / p.rows,
   memoized_subset_selection: (p, _, columns, item) => subsetOf(twoRounds(p), columns, item),
@@ -184,10 +192,10 @@ function sets(size: number, k: number): number[][] {
 export function outcomes(name: string, p: Any): { row: number; columns: Set<number> }[] {
   const rows: number = p.weights
     ? p.weights.length + (p.mean_columns ? 1 : 0)
-    : (p.rows ?? p.cohorts ?? (p.bits ? p.cells / p.bits : 1));
+    : ((p.alphabet ? p.levels + 1 : p.rows) ?? p.cohorts ?? (p.bits ? p.cells / p.bits : 1));
   const ofRow = (row: number): number[][] => {
     const level = p.weights && row < p.weights.length;
-    const order = level ? p.orders[row] : name.includes("geometry") ? p.q : 0;
+    const order = level ? p.orders[row] : /geometry|tree/.test(name) ? p.q : 0;
     const dimension = level ? p.dimensions[row] : p.t;
     const bitmap = p.bits || name === "unary_encoding" || name.includes("rappor");
     if (bitmap) {

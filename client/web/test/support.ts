@@ -47,7 +47,6 @@ export const ABSENT = new Set([
   "hadamard_count_mean_sketch",
   "unary_encoding",
   "cohort_local_hashing",
-  "prefix_tree",
 ]);
 
 /** A compiled registry without metrics whose mechanism this SDK does not have. */

@@ -73,6 +73,16 @@ class Admission:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
         # The rate comes first, so that it limits how fast keys can be guessed.
+        self.pace(address, forwarded)
+        if self._keys and not self._known(authorization, key or _asked_key(authorization, query)):
+            raise _no_key()
+
+    def pace(self, address: str, forwarded: str = "") -> None:
+        """Count one request of this address, as `admit` does, and ask for no key.
+
+        Raises:
+            IntakeError: 429 if the client's network sends too much.
+        """
         if self._rate is not None and address:
             secret = self._counts.secret_for(self._rate.get_expiry())
             network = hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
@@ -80,8 +90,6 @@ class Admission:
                 if forwarded and not self._hops:
                     self._tell_of_a_proxy()
                 raise _too_many(self._counts.seconds_left())
-        if self._keys and not self._known(authorization, key or _asked_key(authorization, query)):
-            raise _no_key()
 
     def admit_scope(
         self,

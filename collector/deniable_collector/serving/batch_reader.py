@@ -27,6 +27,7 @@ class BatchReader:
         self.intake = intake
         self.admission = Admission.of(settings)
         self.cors = Cors.of(settings)
+        self.trusted_proxies = settings.trusted_proxies
         self._limits = {JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
         self._grown_limit = settings.max_body
         self.compressed_limit = settings.max_body // COMPRESSED

@@ -20,6 +20,8 @@ export interface Mechanism {
   readonly size?: number | null;
   /** The position that stands for a number, where it takes numbers. */
   readonly position?: (value: number) => number;
+  /** The bytes of a text that can be found, where texts are discovered. */
+  readonly head?: (text: string) => Uint8Array;
   /** What one report reveals; all of them hold. */
   readonly odds: readonly Odds[];
   /** The same for one memo, and for one report given the memos, where there are memos. */

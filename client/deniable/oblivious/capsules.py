@@ -1,0 +1,292 @@
+"""Capsules: encapsulated requests and responses of Oblivious HTTP (RFC 9458).
+
+HPKE (RFC 9180) comes from pyhpke, which the extra `oblivious` installs. A capsule is sealed for one
+of the gateway's keys; the response is sealed with a secret that only this request and the gateway
+have.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from deniable.errors import WireError
+from deniable.randomness import system_bits
+
+if TYPE_CHECKING:
+    from pyhpke import CipherSuite, ContextInterface
+
+__all__ = [
+    "AEADS",
+    "KEMS",
+    "KeyConfiguration",
+    "NoKey",
+    "Opened",
+    "PrivateKey",
+    "Sealed",
+    "new_private_key",
+    "open_request",
+    "read_configurations",
+    "seal_request",
+    "write_configurations",
+]
+
+KEMS: Mapping[str, int] = {"x25519": 0x0020, "p256": 0x0010}
+"""The key exchanges by name: DHKEM of RFC 9180 with HKDF-SHA256. A browser has both, or P-256
+alone."""
+
+_KDF = 0x0001
+"""HKDF-SHA256, the only one that is used."""
+
+AEADS: Mapping[int, int] = {0x0001: 16, 0x0002: 32, 0x0003: 32}
+"""The bytes of a key of AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305."""
+
+_OFFERED = (0x0001, 0x0003)
+_PUBLIC_BYTES = {0x0020: 32, 0x0010: 65}
+_SECRET_BYTES = 32
+_NONCE = 12
+_TAG = 16
+_REQUEST, _RESPONSE = b"message/bhttp request", b"message/bhttp response"
+_HEADER = struct.Struct(">BHHH")
+
+
+class NoKey(WireError):
+    """The gateway has no key for this capsule, or the key does not open it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("ohttp-key", message)
+
+
+@dataclass(frozen=True)
+class KeyConfiguration:
+    """A public key of the gateway: its id, its KEM, its bytes, and the AEADs that it goes with."""
+
+    id: int
+    kem: int
+    public: bytes
+    aeads: tuple[int, ...] = _OFFERED
+
+    def encode(self) -> bytes:
+        """The key configuration of RFC 9458, 3.1."""
+        pairs = b"".join(struct.pack(">HH", _KDF, aead) for aead in self.aeads)
+        head = struct.pack(">BH", self.id, self.kem)
+        return head + self.public + struct.pack(">H", len(pairs)) + pairs
+
+    @classmethod
+    def decode(cls, text: bytes) -> KeyConfiguration | None:
+        """Read one; None if it is of a KEM, or has only algorithms, that are not known here.
+
+        Raises:
+            WireError: it is no key configuration.
+        """
+        if len(text) < 3:
+            raise _no_keys()
+        number, kem = struct.unpack_from(">BH", text)
+        size = _PUBLIC_BYTES.get(kem)
+        if size is None:
+            return None
+        pairs = text[3 + size + 2 :]
+        if len(text) < 3 + size + 2 + 4 or len(pairs) % 4:
+            raise _no_keys()
+        if struct.unpack_from(">H", text, 3 + size)[0] != len(pairs):
+            raise _no_keys()
+        named = struct.iter_unpack(">HH", pairs)
+        aeads = tuple(aead for kdf, aead in named if kdf == _KDF and aead in AEADS)
+        return cls(number, kem, text[3 : 3 + size], aeads) if aeads else None
+
+
+def write_configurations(configurations: Iterable[KeyConfiguration]) -> bytes:
+    """A list as `application/ohttp-keys` (RFC 9458, 3.2)."""
+    each = (configuration.encode() for configuration in configurations)
+    return b"".join(struct.pack(">H", len(text)) + text for text in each)
+
+
+def read_configurations(document: bytes) -> list[KeyConfiguration]:
+    """The keys in `application/ohttp-keys` that can be used here, in their order.
+
+    Raises:
+        WireError: it is no such list.
+    """
+    found, place = [], 0
+    while place < len(document):
+        (size,) = struct.unpack_from(">H", document.ljust(place + 2, b"\0"), place)
+        text = document[place + 2 : place + 2 + size]
+        if len(text) != size:
+            raise _no_keys()
+        found.append(KeyConfiguration.decode(text))
+        place += 2 + size
+    return [each for each in found if each is not None]
+
+
+@dataclass(frozen=True)
+class PrivateKey:
+    """A key of the gateway: its id, its KEM, and the secret bytes."""
+
+    id: int
+    kem: int
+    secret: bytes
+
+    @cached_property
+    def configuration(self) -> KeyConfiguration:
+        """The public half."""
+        return KeyConfiguration(self.id, self.kem, _public_bytes(self.kem, self.loaded))
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The key as pyhpke has it.
+
+        Raises:
+            ValueError: these bytes are no key of this KEM.
+        """
+        return _suite(self.kem, _OFFERED[0]).kem.deserialize_private_key(self.secret)
+
+
+def new_private_key(number: int, kem: str) -> PrivateKey:
+    """A new key under this id, from the operating system's randomness."""
+    pair = _suite(KEMS[kem], _OFFERED[0]).kem.derive_key_pair(_random(64))
+    # pyhpke 0.6.5 gives a key of P-256 in 256 bytes, with zeros in front.
+    return PrivateKey(number, KEMS[kem], pair.private_key.to_private_bytes()[-_SECRET_BYTES:])
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A request for the gateway, and how to open its response."""
+
+    capsule: bytes
+    _enc: bytes
+    _aead: int
+    _secret: bytes
+
+    def open_response(self, capsule: bytes) -> bytes:
+        """The message in the gateway's response.
+
+        Raises:
+            WireError: the gateway did not seal it for this request.
+        """
+        size = AEADS[self._aead]
+        nonce, sealed = capsule[:size], capsule[size:]
+        if len(sealed) < _TAG:
+            raise WireError("malformed", "the gateway's response is cut off")
+        key, start = _response_key(self._aead, self._secret, self._enc + nonce)
+        try:
+            message: bytes = key.decrypt(start, sealed, None)
+            return message
+        except Exception:
+            raise WireError("malformed", "the response is not the gateway's") from None
+
+
+def seal_request(
+    configuration: KeyConfiguration, message: bytes, *, ephemeral: Any = None
+) -> Sealed:
+    """Seal a message for the gateway, each time in a new context (RFC 9458, 4.3).
+
+    `ephemeral` is a pair of keys of pyhpke, for tests with known bytes alone.
+
+    Raises:
+        WireError: the public key is none.
+    """
+    aead = configuration.aeads[0]
+    suite = _suite(configuration.kem, aead)
+    header = _HEADER.pack(configuration.id, configuration.kem, _KDF, aead)
+    try:
+        public = suite.kem.deserialize_public_key(configuration.public)
+        enc, context = suite.create_sender_context(
+            public, info=_REQUEST + b"\0" + header, eks=ephemeral
+        )
+    except Exception:
+        raise WireError("malformed", "the gateway's public key is none") from None
+    sealed = context.seal(message)
+    return Sealed(header + enc + sealed, enc, aead, _secret(context, aead))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A request that was in a capsule, and how to seal its response."""
+
+    message: bytes
+    _enc: bytes
+    _aead: int
+    _secret: bytes
+
+    def seal_response(self, message: bytes, random: Callable[[int], bytes] | None = None) -> bytes:
+        """The capsule of a response (RFC 9458, 4.4)."""
+        nonce = (random or _random)(AEADS[self._aead])
+        key, start = _response_key(self._aead, self._secret, self._enc + nonce)
+        sealed: bytes = key.encrypt(start, message, None)
+        return nonce + sealed
+
+
+def open_request(keys: Mapping[int, PrivateKey], capsule: bytes) -> Opened:
+    """Open a capsule with the key that it names.
+
+    Raises:
+        NoKey: no such key, or it does not open this capsule.
+        WireError: the bytes are no capsule.
+    """
+    if len(capsule) < _HEADER.size:
+        raise _cut_off()
+    number, kem, kdf, aead = _HEADER.unpack_from(capsule)
+    key = keys.get(number)
+    if key is None:
+        raise NoKey("key identifier unknown")
+    if kem != key.kem or kdf != _KDF or aead not in key.configuration.aeads:
+        raise NoKey("the key has other algorithms")
+    end = _HEADER.size + _PUBLIC_BYTES[kem]
+    enc, sealed = capsule[_HEADER.size : end], capsule[end:]
+    if len(sealed) < _TAG:
+        raise _cut_off()
+    info = _REQUEST + b"\0" + capsule[: _HEADER.size]
+    try:
+        context = _suite(kem, aead).create_recipient_context(enc, key.loaded, info=info)
+        message = context.open(sealed)
+    except Exception:
+        # A damaged capsule, or one for another key that had this id.
+        raise NoKey("the key does not open this capsule") from None
+    return Opened(message, enc, aead, _secret(context, aead))
+
+
+def _secret(context: ContextInterface, aead: int) -> bytes:
+    return context.export(_RESPONSE, AEADS[aead])
+
+
+def _response_key(aead: int, secret: bytes, salt: bytes) -> tuple[Any, bytes]:
+    """The key and the nonce of a response."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+
+    kdf = _suite(KEMS["x25519"], aead).kdf
+    prk = kdf.extract(salt, secret)
+    key = kdf.expand(prk, b"key", AEADS[aead])
+    return (ChaCha20Poly1305 if aead == 0x0003 else AESGCM)(key), kdf.expand(prk, b"nonce", _NONCE)
+
+
+@lru_cache(maxsize=16)
+def _suite(kem: int, aead: int) -> CipherSuite:
+    from pyhpke import AEADId, CipherSuite, KDFId, KEMId
+
+    return CipherSuite.new(KEMId(kem), KDFId(_KDF), AEADId(aead))
+
+
+def _public_bytes(kem: int, private: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = private.raw.public_key()
+    if kem == KEMS["x25519"]:
+        raw: bytes = public.public_bytes_raw()
+    else:
+        raw = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return raw
+
+
+def _random(size: int) -> bytes:
+    return system_bits(8 * size).to_bytes(size, "big")
+
+
+def _cut_off() -> WireError:
+    return WireError("bad-capsule", "the capsule is cut off: send it again")
+
+
+def _no_keys() -> WireError:
+    return WireError("malformed", "this is no list of keys (application/ohttp-keys of RFC 9458)")

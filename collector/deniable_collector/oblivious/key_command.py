@@ -1,0 +1,99 @@
+"""`deniable gateway-key`: make, rotate and show the keys of a gateway (docs/two-hops.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from deniable import DeniableError
+from deniable.oblivious.capsules import KEMS
+from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
+
+__all__ = ["gateway_key"]
+
+_path = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+_kem = click.option(
+    "--kem",
+    type=click.Choice([*KEMS]),
+    default="x25519",
+    show_default=True,
+    help="The key exchange. p256 is for web pages in browsers of before 2025, which lack X25519.",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(short_help="Make, rotate and show the keys of a gateway (two hops).")
+def gateway_key() -> None:
+    """The private keys of a gateway, in a file that DENIABLE_GATEWAY_KEYS names.
+
+    Apps carry the gateway's identity, which never changes. The keys that reports are sealed for
+    change with `rotate`, and apps find the new one by themselves.
+    """
+
+
+@gateway_key.command()
+@_path
+@_kem
+@_json
+def new(path: Path, kem: str, as_json: bool) -> None:
+    """Make PATH with a new identity and one key. It is readable by its user alone."""
+    made = KeyFile.new(kem)
+    _write(made, path, replacing=False)
+    _show(made, path, as_json)
+
+
+@gateway_key.command()
+@_path
+@_kem
+@click.option(
+    "--keep",
+    type=click.IntRange(0, MOST_KEYS - 1),
+    default=1,
+    show_default=True,
+    help="Older keys that still open what was sealed before; 0: none.",
+)
+@_json
+def rotate(path: Path, kem: str, keep: int, as_json: bool) -> None:
+    """Put a new key in front of those of PATH, and drop the oldest.
+
+    Send the collector SIGHUP afterwards (systemctl reload). A batch that was sealed for a key that
+    is gone is refused, sealed for the new key by its device, and sent again; it is counted once.
+    """
+    changed = _read(path).rotated(kem, keep)
+    _write(changed, path, replacing=True)
+    _show(changed, path, as_json)
+
+
+@gateway_key.command()
+@_path
+@_json
+def show(path: Path, as_json: bool) -> None:
+    """Print the identity for apps, and number and kind of each key in PATH. Nothing secret."""
+    _show(_read(path), path, as_json)
+
+
+def _read(path: Path) -> KeyFile:
+    try:
+        return KeyFile.read(path)
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _write(keys: KeyFile, path: Path, *, replacing: bool) -> None:
+    try:
+        keys.write(path, replacing=replacing)
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _show(keys: KeyFile, path: Path, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"identity": keys.identity, "keys": keys.described()}, indent=2))
+        return
+    click.echo(f"identity for apps: {keys.identity}")
+    for place, each in enumerate(keys.described()):
+        role = "new capsules are sealed for it" if place == 0 else "still opens earlier capsules"
+        click.echo(f"key {each['id']} ({each['kem']}): {role}")
+    click.echo(f"the collector reads them with DENIABLE_GATEWAY_KEYS={path}")

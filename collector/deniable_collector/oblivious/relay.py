@@ -1,0 +1,228 @@
+"""The relay (RFC 9458): passes capsules to one gateway, and nothing that says whose they are.
+
+A capsule goes on with its content type and nothing else of the request: no address, no header, no
+query. The response comes back with its status, type and Retry-After. The relay has no key, and
+logs no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import aiohttp
+
+from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
+from deniable.oblivious.transport import REQUEST_TYPE, RESPONSE_TYPE
+from deniable_collector.asgi import Send
+from deniable_collector.batches.bodies import IntakeError, too_large
+from deniable_collector.oblivious.gateway import OVERHEAD
+from deniable_collector.oblivious.relay_settings import RelaySettings
+from deniable_collector.serving import framing
+from deniable_collector.serving.admission import Admission, client_address
+from deniable_collector.serving.cors import Cors
+from deniable_collector.serving.guard import Guard
+from deniable_collector.serving.incoming import Gone, Incoming, Receive, Scope
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.responses import HttpResponse, head
+
+__all__ = ["CapsuleRelay", "app"]
+
+LARGEST_RESPONSE = 1 << 18
+"""Most bytes of a response of the gateway."""
+
+_KEYS_SECONDS = 60.0
+"""Seconds for which a list of keys is passed on before the gateway is asked again. A capsule that
+the gateway refuses ends them, because its keys may have changed."""
+
+_FEWEST_SECONDS = 1.0
+"""But it is not asked more often than this."""
+
+_PROBLEM = "application/problem+json"
+_TYPES = (RESPONSE_TYPE, _PROBLEM)
+_READ = (b"content-type", b"content-length", b"origin", b"x-forwarded-for")
+
+
+class CapsuleRelay:
+    """The ASGI app. The lifespan protocol must be on: it opens the connections to the gateway."""
+
+    def __init__(self, settings: RelaySettings) -> None:
+        self._settings = settings
+        self._admission = Admission(settings)
+        self._cors = Cors.of(settings)
+        self.guard = Guard(settings)
+        self._most = 2 * settings.max_body + OVERHEAD
+        self._url = settings.relay_gateway + PATH
+        self._headers = {"Content-Type": REQUEST_TYPE}
+        if settings.relay_key:
+            self._headers["Authorization"] = f"Bearer {settings.relay_key}"
+        self._session: aiohttp.ClientSession | None = None
+        self._keys: tuple[HttpResponse, str] | None = None
+        self._asked = self._until = float("-inf")
+        self._asking = asyncio.Lock()
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._session = aiohttp.ClientSession(
+            # Nothing of one device's exchange may reach another's: no cookie is kept.
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(self._settings.relay_timeout),
+            connector=aiohttp.TCPConnector(limit=self._settings.max_connections),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+            auto_decompress=False,
+        )
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._session.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        incoming = Incoming(scope, receive)
+        found = dict.fromkeys(_READ, b"")
+        found.update((name, value) for name, value in scope["headers"] if name in found)
+        given = {name: value.decode("latin-1") for name, value in found.items()}
+        more: list[tuple[str, str]] = []
+        held = 0
+
+        def reserve(size: int) -> None:
+            nonlocal held
+            held += size
+            self._held += size
+            if self._held > self._settings.queue:
+                raise _away("queue-full", "Queue full", "the relay is busy", 1.0)
+
+        try:
+            if scope["path"] == "/healthz" and scope["method"] == "GET":
+                response = HttpResponse(200, b'{"status": "ok"}')
+            elif scope["path"] != PATH:
+                raise IntakeError("http-404", 404, "Not Found", "there is nothing at this path")
+            elif scope["method"] == "OPTIONS" and self._cors is not None:
+                more += self._cors.preflight(given[b"origin"]).items()
+                response = HttpResponse(204, b"", "text/plain")
+            elif scope["method"] in ("GET", "HEAD"):
+                response, signature = await self._read_keys()
+                more.append((SIGNATURE, signature))
+            elif scope["method"] == "POST":
+                client = scope.get("client")
+                forwarded = given[b"x-forwarded-for"]
+                hops = self._settings.trusted_proxies
+                address = client_address(client[0] if client else "", forwarded, hops)
+                self._admission.pace(address, forwarded)
+                if framing.media_type(given[b"content-type"]) != REQUEST_TYPE:
+                    told = f"send Content-Type: {REQUEST_TYPE}"
+                    raise IntakeError("http-415", 415, "Unsupported Media Type", told)
+                length = given[b"content-length"]
+                if length.isdecimal() and length.isascii() and int(length) > self._most:
+                    raise too_large(self._most)
+                response = await self._forward(await incoming.collect(self._most, reserve))
+            else:
+                told = "this path takes GET and POST"
+                raise IntakeError("http-405", 405, "Method Not Allowed", told)
+        except Gone:
+            return
+        except Exception as error:
+            response = problem_of(error)
+        finally:
+            self._held -= held
+        if not await incoming.pass_over(self.guard.max_request):
+            more.append(("Connection", "close"))
+        if self._cors is not None and scope["method"] != "OPTIONS":
+            more += self._cors.headers(given[b"origin"]).items()
+        await _send(send, response, more, body=scope["method"] != "HEAD")
+
+    async def _forward(self, capsule: bytes) -> HttpResponse:
+        """The gateway's response to a capsule.
+
+        Raises:
+            IntakeError: there is none, or none of a gateway.
+        """
+        response, _ = await self._ask("POST", capsule, self._headers)
+        if response.content_type not in _TYPES:
+            raise _away("gateway-odd", "No gateway", "something else than a gateway responded")
+        if 400 <= response.status < 500:
+            self._until = float("-inf")
+        return response
+
+    async def _read_keys(self) -> tuple[HttpResponse, str]:
+        """The gateway's list of keys and its signature: the same for every device.
+
+        Raises:
+            IntakeError: there is none.
+        """
+        async with self._asking:
+            now = asyncio.get_running_loop().time()
+            fresh = now < self._until or now < self._asked + _FEWEST_SECONDS
+            if self._keys is None or not fresh:
+                response, signature = await self._ask("GET", None, {"Accept": KEYS_TYPE})
+                if response.status != 200 or response.content_type != KEYS_TYPE:
+                    raise _away("gateway-odd", "No gateway", "the gateway tells no keys")
+                self._keys, self._asked = (response, signature), now
+                self._until = now + _KEYS_SECONDS
+            return self._keys
+
+    async def _ask(
+        self, method: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[HttpResponse, str]:
+        assert self._session is not None
+        try:
+            async with self._session.request(
+                method, self._url, data=body, headers=headers, allow_redirects=False
+            ) as response:
+                content = await _whole(response)
+                given = response.headers
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            # Its text names the gateway's address, which is nobody's business here.
+            told = "the gateway cannot be reached"
+            raise _away("gateway-unavailable", "Gateway unavailable", told) from None
+        kind = framing.media_type(given.get("Content-Type", ""))
+        again = given.get("Retry-After", "")
+        seconds = float(again) if again.isascii() and again.isdecimal() else None
+        return HttpResponse(response.status, content, kind, seconds), given.get(SIGNATURE, "")
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body, of at most `LARGEST_RESPONSE` bytes.
+
+    Raises:
+        IntakeError: it is longer.
+    """
+    pieces, left = [], LARGEST_RESPONSE
+    while piece := await response.content.readany():
+        pieces.append(piece)
+        left -= len(piece)
+        if left < 0:
+            told = "the gateway's response is too long"
+            raise _away("gateway-odd", "No gateway", told)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _away(code: str, title: str, told: str, seconds: float = 5.0) -> IntakeError:
+    told = f"{told}: nothing is lost while you keep the batch, so send it again later"
+    return IntakeError(code, 503, title, told, retry_after=seconds)
+
+
+async def _send(
+    send: Send, response: HttpResponse, more: Iterable[tuple[str, str]], *, body: bool
+) -> None:
+    headers: list[Any] = [
+        (b"content-length", b"%d" % len(response.body)),
+        *head(response.content_type, response.retry_after, response.status),
+        *((name.lower().encode(), text.encode("latin-1")) for name, text in more),
+    ]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body if body else b""})
+
+
+def app() -> CapsuleRelay:
+    """The app that the environment makes; servers call this a factory."""
+    return CapsuleRelay(RelaySettings.from_env())

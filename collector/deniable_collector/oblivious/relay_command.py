@@ -1,0 +1,54 @@
+"""`deniable relay`: check the settings, then become gunicorn."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from deniable import DeniableError
+from deniable_collector.listening import cannot_listen
+from deniable_collector.oblivious.relay_settings import RelaySettings
+from deniable_collector.settings import SettingsError
+
+__all__ = ["relay"]
+
+
+@click.command(short_help="Run a relay: it passes sealed batches to one gateway.")
+@click.option("--gateway", metavar="URL", help="The gateway (DENIABLE_RELAY_GATEWAY).")
+@click.option("--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_BIND).")
+@click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")
+def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
+    """Run a relay of Oblivious HTTP in front of the gateway of somebody else.
+
+    It sees the addresses of devices and cannot read what they send; the gateway can read it and
+    sees the relay's address. That is worth something only if different people run the two
+    (docs/two-hops.md). Settings come from the environment; options override it.
+    """
+    environ = dict(os.environ)
+    given = {"RELAY_GATEWAY": gateway, "BIND": bind, "WORKERS": workers}
+    for name, value in given.items():
+        if value is not None:
+            environ[f"DENIABLE_{name}"] = value
+            environ.pop(f"DENIABLE_{name}_FILE", None)
+    try:
+        settings = RelaySettings.from_env(environ)
+        if not settings.relay_gateway:
+            raise SettingsError(
+                ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
+            )
+        if problems := cannot_listen({"DENIABLE_BIND": settings.bind}):
+            raise SettingsError(problems)
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from error
+    sys.stdout.flush()
+    os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)
+        sys.executable,
+        [
+            *(sys.executable, "-m", "gunicorn"),
+            *("-c", "python:deniable_collector.oblivious.relay_conf"),
+            "deniable_collector.oblivious.relay:app()",
+        ],
+        environ,
+    )

@@ -1,0 +1,208 @@
+"""Capsules, against the example of RFC 9458 and the first vector of RFC 9180."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from contextlib import suppress
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
+from pyhpke import AEADId, CipherSuite, KDFId, KEMId
+from pyhpke.kem_key import KEMKey, KEMKeyPair
+
+from deniable import WireError
+from deniable.oblivious.capsules import (
+    AEADS,
+    KEMS,
+    KeyConfiguration,
+    NoKey,
+    PrivateKey,
+    new_private_key,
+    open_request,
+    read_configurations,
+    seal_request,
+    write_configurations,
+)
+from deniable.oblivious.signed_keys import check_identity, identity_of, sign, verified
+from deniable.oblivious.sizes import SMALLEST_REQUEST, padded_size, sealed_size
+from deniable.wire import SealedReport, encode_batch
+
+SECRET = bytes.fromhex("3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a")
+CONFIGURATION = bytes.fromhex(
+    "01002031e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e79815500080001000100010003"
+)
+EPHEMERAL = bytes.fromhex("bc51d5e930bda26589890ac7032f70ad12e4ecb37abb1b65b1256c9c48999c73")
+MESSAGE = bytes.fromhex("00034745540568747470730b6578616d706c652e636f6d012f")
+CAPSULE = bytes.fromhex(
+    "010020000100014b28f881333e7c164ffc499ad9796f877f4e1051ee6d31bad1"
+    "9dec96c208b4726374e469135906992e1268c594d2a10c695d858c40a026e796"
+    "5e7d86b83dd440b2c0185204b4d63525"
+)
+NONCE = bytes.fromhex("c789e7151fcba46158ca84b04464910d")
+RESPONSE = NONCE + bytes.fromhex("86f9013e404feea014e7be4a441f234f857fbd")
+KEY = PrivateKey(1, KEMS["x25519"], SECRET)
+
+
+def test_the_example_of_rfc_9458():
+    """Appendix A bit by bit: the key configuration, and the capsules of request and response."""
+    assert KEY.configuration.encode() == CONFIGURATION
+    assert KeyConfiguration.decode(CONFIGURATION) == KEY.configuration
+    suite = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.AES128_GCM)
+    private = suite.kem.deserialize_private_key(EPHEMERAL)
+    public = KEMKey.from_pyca_cryptography_key(private.raw.public_key())
+    sealed = seal_request(KEY.configuration, MESSAGE, ephemeral=KEMKeyPair(private, public))
+    assert sealed.capsule == CAPSULE
+    opened = open_request({1: KEY}, CAPSULE)
+    assert opened.message == MESSAGE
+    answer = opened.seal_response(bytes.fromhex("0140c8"), lambda size: NONCE[:size])
+    assert answer == RESPONSE
+    assert sealed.open_response(RESPONSE) == bytes.fromhex("0140c8")
+
+
+def test_the_first_vector_of_rfc_9180():
+    """HPKE itself, as the library has it: appendix A.1.1, first message."""
+    suite = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.AES128_GCM)
+    receiver = suite.kem.derive_key_pair(
+        bytes.fromhex("6db9df30aa07dd42ee5e8181afdb977e538f5e1fec8a06223f33f7013e525037")
+    )
+    sender = suite.kem.derive_key_pair(
+        bytes.fromhex("7268600d403fce431561aef583ee1613527cff655c1343f29812e66706df3234")
+    )
+    info = bytes.fromhex("4f6465206f6e2061204772656369616e2055726e")
+    enc, context = suite.create_sender_context(receiver.public_key, info, eks=sender)
+    assert enc.hex() == "37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431"
+    text = bytes.fromhex("4265617574792069732074727574682c20747275746820626561757479")
+    sealed = context.seal(text, bytes.fromhex("436f756e742d30"))
+    assert sealed.hex() == (
+        "f938558b5d72f1a23810b4be2ab4f84331acc02fc97babc53a52ae8218a355a96d8770ac83d07bea87e13c512a"
+    )
+    back = suite.create_recipient_context(enc, receiver.private_key, info)
+    assert back.open(sealed, bytes.fromhex("436f756e742d30")) == text
+
+
+@pytest.mark.parametrize(("kem", "aead"), [*itertools.product(KEMS, AEADS)])
+def test_there_and_back(kem, aead):
+    """With every algorithm a message and its response come back; no two capsules are alike."""
+    key = new_private_key(7, kem)
+    assert len(key.secret) == 32
+    object.__setattr__(key.configuration, "aeads", (aead,))
+    sealed, again = (seal_request(key.configuration, b"a batch") for _ in range(2))
+    assert sealed.capsule != again.capsule
+    opened = open_request({7: key}, sealed.capsule)
+    assert opened.message == b"a batch"
+    response = opened.seal_response(b"thanks")
+    assert sealed.open_response(response) == b"thanks"
+    with pytest.raises(WireError):
+        again.open_response(response)
+
+
+def test_every_bit_counts():
+    """A capsule with any bit changed, or cut off anywhere, is refused; so is such a response."""
+    sealed = seal_request(KEY.configuration, b"a batch")
+    for place in range(len(sealed.capsule)):
+        damaged = bytearray(sealed.capsule)
+        damaged[place] ^= 1 << place % 8
+        with pytest.raises(WireError):
+            open_request({1: KEY}, bytes(damaged))
+        with pytest.raises(WireError):
+            open_request({1: KEY}, sealed.capsule[:place])
+    response = open_request({1: KEY}, sealed.capsule).seal_response(b"thanks")
+    for place in range(len(response)):
+        damaged = bytearray(response)
+        damaged[place] ^= 1 << place % 8
+        with pytest.raises(WireError):
+            sealed.open_response(bytes(damaged))
+        with pytest.raises(WireError):
+            sealed.open_response(response[:place])
+
+
+def test_keys_of_another_number_or_kind():
+    """A capsule for an unknown key, or for another kind of key under its number, finds no key."""
+    sealed = seal_request(KEY.configuration, b"a batch")
+    for keys in ({}, {2: KEY}, {1: new_private_key(1, "p256")}, {1: new_private_key(1, "x25519")}):
+        with pytest.raises(NoKey):
+            open_request(keys, sealed.capsule)
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_no_capsule(noise):
+    """Any other bytes are refused, and never raise anything else."""
+    with pytest.raises(WireError):
+        open_request({noise[0] if noise else 0: KEY}, noise)
+
+
+def test_a_public_key_of_small_order():
+    """A gateway's key that would give everybody the same secret is refused."""
+    with pytest.raises(WireError):
+        seal_request(KeyConfiguration(1, KEMS["x25519"], bytes(32)), b"a batch")
+
+
+def test_lists_of_keys():
+    """A list comes back in its order, without kinds that are not known; a cut one is none."""
+    keys = [new_private_key(3, "p256").configuration, KEY.configuration]
+    document = write_configurations(keys)
+    assert read_configurations(document) == keys
+    foreign = b"\0\x03\x09\xff\xff"
+    assert read_configurations(foreign + document) == keys
+    only_sha512 = CONFIGURATION.replace(bytes.fromhex("0001000100010003"), b"\0\3\0\1\0\3\0\3")
+    assert KeyConfiguration.decode(only_sha512) is None
+    for cut in range(1, len(document)):
+        with suppress(WireError):
+            assert len(read_configurations(document[:cut])) < 2
+
+
+def test_signed_lists():
+    """The identity's list is taken; one of another identity, changed, or unsigned is refused."""
+    gateway, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    document = write_configurations([KEY.configuration])
+    identity = identity_of(gateway)
+    assert verified(identity, document, sign(gateway, document)) == [KEY.configuration]
+    changed = document[:-1] + bytes([document[-1] ^ 1])
+    for text, signature in (
+        (document, sign(other, document)),
+        (changed, sign(gateway, document)),
+        (document, ""),
+        (document, "x" * 86),
+        (document, "ü"),
+    ):
+        with pytest.raises(WireError, match="not signed by the gateway"):
+            verified(identity, text, signature)
+    with pytest.raises(WireError, match="no key that this SDK can use"):
+        verified(identity, b"", sign(gateway, b""))
+
+
+@pytest.mark.parametrize("text", ["", "x" * 87, "A" * 87, "<script>", "B" * 88, "é" * 87])
+def test_what_is_no_identity(text):
+    """Text that is no identity is refused with where to find one."""
+    with pytest.raises(ValueError, match="deniable gateway-key show"):
+        check_identity(text)
+
+
+def batch(reports: list[SealedReport]) -> bytes:
+    return encode_batch("0" * 32, reports)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4095), st.integers(0, 4095)), min_size=2, max_size=2),
+    st.integers(1, 100),
+    st.integers(1, 12),
+)
+def test_the_size_tells_nothing_random(drawn, reports, columns):
+    """Batches of the same metrics and as many reports have one size, whatever was drawn."""
+    sizes = set()
+    for row, column in drawn:
+        for packed in (column, [column] * columns, "A" * columns):
+            made = [SealedReport("browser", "f" * 16, "2026-11-21", row, packed)] * reports
+            sizes.add((type(packed), sealed_size(batch(made), 80)))
+    assert len(sizes) == 3
+    assert all(size & (size - 1) == 0 and size >= SMALLEST_REQUEST for _, size in sizes)
+
+
+def test_sizes_hold_what_they_must():
+    """A size holds the batch and what is around it, also of a body that is no batch."""
+    for body in (b"", b"{}", b"x" * 5000, json.dumps({"reports": [1]}).encode(), b"[" * 9000):
+        assert sealed_size(body, 80) >= len(body) + 80
+    assert [padded_size(size, 1024) for size in (1, 1024, 1025, 4096)] == [1024, 1024, 2048, 4096]

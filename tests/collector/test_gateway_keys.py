@@ -1,0 +1,187 @@
+"""The gateway's file of keys, and `deniable gateway-key`."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable.oblivious.signed_keys import verified
+from deniable_collector.commands import collect
+from deniable_collector.oblivious import key_file
+from deniable_collector.oblivious.key_command import gateway_key
+from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile, KeyFileError
+from deniable_collector.oblivious.relay_command import relay
+from deniable_collector.oblivious.relay_settings import RelaySettings
+from deniable_collector.settings import Settings, SettingsError
+
+
+def run(*arguments):
+    return CliRunner().invoke(gateway_key, [str(each) for each in arguments])
+
+
+def test_new_rotate_show(tmp_path):
+    """The identity stays, the newest key is first, the oldest goes; nothing secret is printed."""
+    path = tmp_path / "keys.json"
+    made = run("new", path)
+    assert made.exit_code == 0, made.output
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    first = KeyFile.read(path)
+    assert run("rotate", path, "--kem", "p256").exit_code == 0
+    second = KeyFile.read(path)
+    assert run("rotate", path, "--json").exit_code == 0
+    third = KeyFile.read(path)
+    assert {first.identity, second.identity, third.identity} == {third.identity}
+    assert [each.id for each in second.keys] == [(first.keys[0].id + 1) % 256, first.keys[0].id]
+    assert third.keys[1] == second.keys[0]
+    assert len(third.keys) == 2
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    shown = run("show", path, "--json").output
+    assert json.loads(shown)["identity"] == third.identity
+    assert [each["kem"] for each in json.loads(shown)["keys"]] == ["x25519", "p256"]
+    secrets = json.loads(path.read_text())
+    for output in (made.output, shown, run("show", path).output):
+        assert secrets["identity"] not in output
+        assert not any(each["secret"] in output for each in secrets["keys"])
+    assert [each.name for each in tmp_path.iterdir()] == ["keys.json"]
+    assert len(verified(third.identity, third.document, third.signature)) == 2
+
+
+def test_numbers_go_round(tmp_path):
+    """After 255 comes 0, and no two keys of a file have one number."""
+    held = KeyFile.new("x25519")
+    for _ in range(300):
+        held = held.rotated("x25519", MOST_KEYS - 1)
+        numbers = [each.id for each in held.keys]
+        assert len(set(numbers)) == len(numbers) <= MOST_KEYS
+    assert held.rotated("x25519", 0).keys[0].id == (held.keys[0].id + 1) % 256
+
+
+def test_no_file_is_replaced(tmp_path):
+    """`new` leaves what is there, and says what to do instead."""
+    path = tmp_path / "keys.json"
+    path.write_text("precious")
+    result = run("new", path)
+    assert (result.exit_code, path.read_text()) == (1, "precious")
+    assert "rotate" in result.output
+    assert run("new", tmp_path / "no" / "keys.json").exit_code == 1
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o640 | 0o020, 0o644, 0o606])
+def test_a_file_that_others_may_read(tmp_path, mode):
+    """A file that others may read, or a group write, is refused with the command that helps."""
+    path = tmp_path / "keys.json"
+    KeyFile.new("x25519").write(path)
+    path.chmod(mode)
+    with pytest.raises(KeyFileError, match="chmod 600"):
+        KeyFile.read(path)
+    path.chmod(0o640)
+    assert KeyFile.read(path).keys
+
+
+def changed(path, change):
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(format="x"),
+        lambda d: d.update(keys=[]),
+        lambda d: d.update(keys=d["keys"] * 2),
+        lambda d: d.update(identity="AAAA"),
+        lambda d: d.update(identity="A" * 43 + "="),
+        lambda d: d["keys"][0].update(id=256),
+        lambda d: d["keys"][0].update(id="1"),
+        lambda d: d["keys"][0].update(kem="rsa"),
+        lambda d: d["keys"][0].update(secret="<script>"),
+        lambda d: d["keys"][0].update(secret=7),
+        lambda d: d["keys"][0].update(kem="p256", secret="A" * 43 + "="),
+        lambda d: d.pop("keys"),
+    ],
+)
+def test_a_damaged_file(tmp_path, change):
+    """A file with any part damaged is refused as a whole, by the collector too."""
+    path = tmp_path / "keys.json"
+    KeyFile.new("x25519").write(path)
+    changed(path, change)
+    with pytest.raises(KeyFileError, match="damaged"):
+        KeyFile.read(path)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"null", b"\xff", b"[" * 10_000])
+def test_no_file_of_keys(tmp_path, text):
+    """Any other file is refused by every command, with what makes one."""
+    path = tmp_path / "keys.json"
+    path.write_bytes(text)
+    path.chmod(0o600)
+    for command in ("show", "rotate"):
+        result = run(command, path)
+        assert (result.exit_code, path.read_bytes()) == (1, text)
+        assert "Error: " in result.output
+        assert "Traceback" not in result.output
+
+
+def test_the_collector_does_not_start_without_its_keys(tmp_path, metrics):
+    """`deniable collect` says at the start that the gateway's keys are not there."""
+    (tmp_path / "metrics.toml").write_text(metrics)
+    environ = {
+        "DENIABLE_GATEWAY_KEYS": str(tmp_path / "none.json"),
+        "DENIABLE_REGISTRY": str(tmp_path / "metrics.toml"),
+        "DENIABLE_STORE": f"sqlite:///{tmp_path}/x.db",
+    }
+    result = CliRunner().invoke(collect, env=environ)
+    assert result.exit_code == 1
+    assert "the gateway's keys cannot be read" in result.output
+
+
+def test_a_relay_needs_a_gateway():
+    """`deniable relay` without a gateway, or with none that can be one, says how to write it."""
+    result = CliRunner().invoke(relay, env={"DENIABLE_RELAY_GATEWAY": ""})
+    assert "DENIABLE_RELAY_GATEWAY must name the gateway" in result.output
+    result = CliRunner().invoke(relay, ["--gateway", "t.acme.example"])
+    assert "must begin with https://" in result.output
+    assert result.exit_code == 1
+
+
+def test_the_page_has_every_problem_and_setting():
+    """docs/two-hops.md names each problem of gateway and relay, and each setting of the relay."""
+    page = (Path(__file__).parents[2] / "docs" / "two-hops.md").read_text(encoding="utf-8")
+    folder = Path(key_file.__file__).parent
+    sources = "\n".join(each.read_text(encoding="utf-8") for each in folder.glob("*.py"))
+    codes = set(re.findall(r"(?:IntakeError|_away)\(\s*\"([a-z0-9-]+)\"", sources))
+    assert len(codes) > 6
+    assert {code for code in codes if f"`{code}`" not in page} == set()
+    for name, default, meaning in RelaySettings.table():
+        if "RELAY" in name or name == "DENIABLE_BIND":
+            shown = "(none)" if default == "" else f"`{default}`"
+            assert f"| `{name}` | {shown} | {meaning} |" in page
+        assert f"`{name}`" in page
+
+
+def test_a_relays_settings():
+    """A relay heeds its own settings and those about connections, and tells nothing secret."""
+    environ = {
+        "DENIABLE_RELAY_GATEWAY": "https://t.acme.example/",
+        "DENIABLE_RELAY_KEY": "a-key-for-the-relay",
+        "DENIABLE_RELAY_TIMEOUT": "300",
+        "DENIABLE_STORE": "redis://ignored",
+    }
+    settings = RelaySettings.from_env(environ)
+    assert settings.relay_gateway == "https://t.acme.example"
+    names = {name for name, _, _ in RelaySettings.table()}
+    assert {"DENIABLE_BIND", "DENIABLE_RATE", "DENIABLE_RELAY_KEY"} <= names
+    assert not names & {"DENIABLE_STORE", "DENIABLE_REGISTRY", "DENIABLE_RELAY_KEYS"}
+    assert "a-key-for-the-relay" not in repr(settings.in_force())
+    assert "DENIABLE_STORE" not in settings.in_force()
+    assert not RelaySettings.strangers(environ)
+    assert not Settings.strangers(environ)
+    for name, value in (("KEY", "short"), ("TIMEOUT", "0"), ("TIMEOUT", "301"), ("GATEWAY", "x")):
+        with pytest.raises(SettingsError, match=f"DENIABLE_RELAY_{name}"):
+            RelaySettings.from_env({f"DENIABLE_RELAY_{name}": value})
