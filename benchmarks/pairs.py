@@ -30,6 +30,7 @@ from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
 from deniable_estimator.analyses.pairs.effect import effect
+from deniable_estimator.analyses.pairs.shrinkage import shrunken
 from deniable_estimator.planning.pairs import dependent_table, power
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.intervals import FloatArray, score_interval
@@ -84,11 +85,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--repetitions", type=int, default=4, help="of each joint, with the peer")
     parser.add_argument("--peers", type=Path, default=default_place())
-    parser.add_argument("--only", choices=["joint", "coverage", "size", "power"])
+    parser.add_argument("--only", choices=["joint", "shrunken", "coverage", "size", "power"])
     options = parser.parse_args()
     console = Console()
     parts = {
         "joint": lambda: joint(options.repetitions, prepare(options.peers)),
+        "shrunken": lambda: nearer(max(5, options.runs // 50)),
         "coverage": lambda: coverage(options.runs),
         "size": lambda: level(options.runs),
         "power": lambda: reached(options.runs),
@@ -116,7 +118,10 @@ def drawn(
 
 def joint(repetitions: int, python: Path) -> Table:
     """Total variation of the joint, ours beside the peer's."""
-    names = ("ours", "split GRR + EM", "split SS + EM", "product of margins", "ours / best of EM")
+    names = (
+        *("ours", "shrunken", "split GRR + EM", "split SS + EM", "product of margins"),
+        *("ours / best of EM", "shrunken / best"),
+    )
     table = _table("Total variation of the joint", ("lists", "reports", "epsilon", *names))
     with subprocess.Popen(
         [python, SIDE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -126,35 +131,58 @@ def joint(repetitions: int, python: Path) -> Table:
             f = truth(size, size)
             errors = [
                 [
-                    _apart(_normalized(size, epsilon, n, f, rng), f),
+                    *(_apart(each, f) for each in _ours(size, epsilon, n, f, rng)),
                     *_split(side, f, epsilon, n, seed),
                     _split_sets(f, epsilon, n, rng) if size <= 6 else math.nan,
                 ]
                 for seed in range(repetitions)
             ]
-            ours, grr, product, sets = np.mean(errors, axis=0)
+            ours, small, grr, product, sets = np.mean(errors, axis=0)
             best = np.nanmin([grr, sets])
             table.add_row(
                 f"{size} x {size}",
                 f"{n:,}",
                 f"{epsilon:g}",
-                *(f"{each:.3f}" for each in (ours, grr, sets, product)),
+                *(f"{each:.3f}" for each in (ours, small, grr, sets, product)),
                 f"{ours / best:.2f}",
+                f"{small / best:.2f}",
             )
         assert side.stdin is not None
         side.stdin.close()
     return table
 
 
-def _normalized(
+def _ours(
     size: int, epsilon: float, n: int, f: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    """Our cells, not negative and summing to 1, as the answer has them."""
+) -> tuple[FloatArray, FloatArray]:
+    """Our cells, normalized and shrunken, as the answer has them."""
     mechanism = SubsetSelection.design(size * size, epsilon)
-    share = drawn(mechanism, f, n, rng).ravel()
-    noise = Covariance.of(mechanism, n).noise(1, len(share))
+    found, model = drawn(mechanism, f, n, rng), Covariance.of(mechanism, n)
+    share, noise = found.ravel(), model.noise(1, found.size)
     detected = adjust_p(share_p_values(share, noise), "storey") <= 0.05
-    return normalize(share, detected, complete=True).reshape(f.shape)
+    return normalize(share, detected, complete=True).reshape(f.shape), shrunken(found, model)
+
+
+def nearer(runs: int) -> Table:
+    """What shrinking changes, where the two depend on each other in several ways or not at all."""
+    kinds = ("rising together", "independent", "at random")
+    names = (f"{kind}, {name}" for kind in kinds for name in ("normalized", "shrunken"))
+    table = _table(
+        "Total variation, normalized and shrunken", ("lists", "reports", "epsilon", *names)
+    )
+    for size, n, epsilon in (*JOINT, *((20, 100_000, epsilon) for epsilon in (1.0, 2.0, 4.0))):
+        rng = np.random.default_rng(size + n)
+        product = truth(size, size, 0.0)
+        random = product * np.random.default_rng(1).lognormal(0.0, 0.7, product.shape)
+        errors: list[float] = []
+        for f in (truth(size, size), product, random / random.sum()):
+            made = [_ours(size, epsilon, n, f, rng) for _ in range(runs)]
+            errors += np.mean(
+                [[_apart(each, f) for each in both] for both in made], axis=0
+            ).tolist()
+        cells = (f"{each:.3f}" for each in errors)
+        table.add_row(f"{size} x {size}", f"{n:,}", f"{epsilon:g}", *cells)
+    return table
 
 
 def _split(

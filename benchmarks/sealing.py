@@ -3,16 +3,21 @@
 First blocks: of windows of 10^3 to 10^7 reports in 16 to 8 million cells, beside the entropy of
 order 0 of the counts and gzip -6 of the dense vector. Then the memory of a Redis with string
 metrics of 20,000 answers a day and a year of days, 30 open and 335 sealed, beside the same
-tallies in the dense form, which they had before; it is scaled down to --metrics metrics. Last,
-what a commit costs whose tally is sparse, or dense.
-Run: python benchmarks/sealing.py [--quick] [--only blocks|memory|commits].
+tallies in the dense form, which they had before; it is scaled down to --metrics metrics. Then
+what a commit costs whose tally is sparse, or dense; how long commits take while windows are sealed;
+and a year of sealed days of such a metric: its sum, and the trend of 20,000 candidates by week.
+Run: python benchmarks/sealing.py [--quick] [--only blocks|memory|commits|beside|year].
 """
 
 from __future__ import annotations
 
 import gzip
+import resource
 import tempfile
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -31,6 +36,8 @@ from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRow
 from deniable_collector.stores.blocks import block_of, counters_in
 from deniable_collector.stores.redis_forms import HEADER
 from deniable_collector.stores.vectors import shape_of
+from deniable_collector.upkeep.sealing import Sealer
+from deniable_estimator.questions.trend import trend
 from ingest import redis as started_redis
 
 REGISTRY = """
@@ -207,9 +214,103 @@ def commits(quick: bool) -> Table:
     return table
 
 
+def beside() -> Table:
+    """How long commits take, one every 20 ms, while nothing or a collector's thread seals."""
+    scheme = Registry.parse(REGISTRY)["search"].scheme
+    days = [f"{date(2025, 11, 3) + timedelta(each)}" for each in range(60)]
+    table = Table(title="Commits of 10 reports, one every 20 ms, ms")
+    for column in ("store", "meanwhile", "commits", "p50", "p99", "longest", "sealed"):
+        left = column in ("store", "meanwhile")
+        table.add_column(column, justify="left" if left else "right")
+    with tempfile.TemporaryDirectory() as folder, started_redis(Path(folder)) as (url, _):
+        for name, address in (("SQLite", f"sqlite:///{folder}/store.db"), ("Redis", url)):
+            fill(address, days, False)
+            with closing(open_store(address)) as store:
+                sealer = Sealer(store, clock=lambda: NOW)
+                store.publish({"now": [scheme]})
+                for number, meanwhile in enumerate(("nothing", "sealing")):
+                    worker = threading.Thread(target=sealer.apply)
+                    if number:
+                        worker.start()
+                    spent = []
+                    for each in range(500):
+                        cells = np.unique(DRAW.integers(0, shape_of(scheme).widths[0], 10))
+                        part = Increment(shape_of(scheme).widths[0], 10, cells, np.ones_like(cells))
+                        key = TallyKey("now", scheme.fingerprint, "2026-11-22")
+                        batch = f"{10_000 * (number + 1) + each:032x}"
+                        began = time.perf_counter()
+                        store.fold(Commit((batch,), {TallyRowKey(key, 0): part}), NOW)
+                        spent.append(1000 * (time.perf_counter() - began))
+                        time.sleep(0.02)
+                    sealed = len(store.sealed("search", scheme.fingerprint, days))
+                    shown = [*np.percentile(spent, (50, 99)), max(spent)]
+                    table.add_row(
+                        name, meanwhile, "500", *(f"{each:.1f}" for each in shown), str(sealed)
+                    )
+                sealer.stop()
+                worker.join()
+    return table
+
+
+def year() -> Table:
+    """CPU, time and memory of reading a year of sealed days from SQLite."""
+    registry = Registry.parse(REGISTRY)
+    scheme = registry["search"].scheme
+    first = date(2025, 11, 3)
+    days = [f"{first + timedelta(each)}" for each in range(364)]
+    candidates = [f"candidate {number}" for number in range(ANSWERS)]
+    table = Table(title=f"A year of sealed days, {ANSWERS:,} answers a day, SQLite")
+    for column in ("what", "CPU s", "seconds", "most MB"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    with tempfile.TemporaryDirectory() as folder:
+        path, open_path = f"{folder}/year.db", f"{folder}/open.db"
+        # In a process of its own, so that its memory is not counted below.
+        with ProcessPoolExecutor(1) as pool:
+            pool.submit(fill, f"sqlite:///{path}", days, True).result()
+            pool.submit(fill, f"sqlite:///{open_path}", days, False).result()
+        with (
+            closing(open_store(f"sqlite:///{path}")) as store,
+            closing(open_store(f"sqlite:///{open_path}")) as others,
+        ):
+
+            def timed(what: str, work: Callable[[], object]) -> None:
+                clocks = time.process_time(), time.perf_counter()
+                work()
+                spent = time.process_time() - clocks[0], time.perf_counter() - clocks[1]
+                most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+                table.add_row(what, f"{spent[0]:.2f}", f"{spent[1]:.2f}", f"{most:,.0f}")
+
+            timed("imports and registry", lambda: None)
+            name = scheme.fingerprint
+            timed("sum of the year, open days", lambda: others.tally("search", name, days))
+            timed("sum of the year", lambda: store.tally("search", name, days))
+            timed(
+                "trend by week, 20,000 candidates",
+                lambda: trend(
+                    store, registry, "search", by="week", first=first,
+                    last=first + timedelta(363), candidates=candidates, now=NOW,
+                ),
+            )  # fmt: skip
+    return table
+
+
+def fill(address: str, days: list[str], sealed: bool) -> None:
+    """Puts answers into each of these days, and seals them if that is asked."""
+    scheme = Registry.parse(REGISTRY)["search"].scheme
+    with closing(open_store(address)) as store:
+        store.publish({"search": [scheme]})
+        for number, day in enumerate(days):
+            tally = TallyKey("search", scheme.fingerprint, day)
+            store.fold(Commit((f"{number:032x}",), a_day(scheme, tally)), NOW)
+            if sealed:
+                store.seal(tally)
+
+
 @click.command()
 @click.option("--quick", is_flag=True, help="Fewer and smaller.")
-@click.option("--only", type=click.Choice(["blocks", "memory", "commits"]), multiple=True)
+@click.option(
+    "--only", type=click.Choice(["blocks", "memory", "commits", "beside", "year"]), multiple=True
+)
 @click.option("--metrics", default=2, show_default=True, help="String metrics in Redis.")
 def main(quick: bool, only: tuple[str, ...], metrics: int) -> None:
     console = Console(width=140)
@@ -219,6 +320,10 @@ def main(quick: bool, only: tuple[str, ...], metrics: int) -> None:
         console.print(memory(1 if quick else metrics))
     if not only or "commits" in only:
         console.print(commits(quick))
+    if not only or "beside" in only:
+        console.print(beside())
+    if not only or "year" in only:
+        console.print(year())
 
 
 if __name__ == "__main__":

@@ -39,6 +39,9 @@ def test_numbers_come_back(numbers):
     found = coding.decode(coding.encode(numbers), len(numbers))
     assert found.dtype == np.int64
     assert np.array_equal(found, numbers)
+    total = np.arange(len(numbers))
+    coding.add(coding.encode(numbers), total)
+    assert np.array_equal(total, numbers + np.arange(len(numbers)))
 
 
 @settings(max_examples=300)

@@ -222,7 +222,11 @@ def test_seal_and_verify(filled, run, scheme, home):
     assert document["bytes"]["before"] > 0
     assert filled.sealed("browser", scheme.fingerprint, settled) == set(settled)
     assert "nothing to seal" in run("seal", "--before", "2026-11-03").stdout
-    assert json.loads(run("verify", "--json").stdout) == {"tallies": 3, "damaged": []}
+    assert json.loads(run("verify", "--json").stdout) == {
+        "tallies": 3,
+        "damaged": [],
+        "unused_files": [],
+    }
     assert "3 tallies can be read, 0 cannot" in run("verify").stdout
     found = json.loads(run("info", "--json").stdout)["schemes"][0]
     assert (found["windows"], found["sealed"], found["reports"]) == (3, 2, 6)
@@ -253,3 +257,16 @@ def test_a_damaged_block_is_named(filled, run, home, scheme, tmp_path):
     shown = run("info", "--json", archive=folder)
     assert "warning: the sealed block" in shown.stderr
     assert json.loads(shown.stdout)["schemes"][0]["reports"] == 5
+
+
+def test_unused_files_are_listed(filled, run, home, scheme, tmp_path):
+    """`verify` lists files of blocks that this store does not use, and no others."""
+    folder = tmp_path / "archive"
+    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
+        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
+    assert json.loads(run("verify", "--json", archive=folder).stdout)["unused_files"] == []
+    (folder / "left.block").write_bytes(b"")
+    assert json.loads(run("verify", "--json", archive=folder).stdout)["unused_files"] == [
+        "left.block"
+    ]
+    assert "not used by this store: left.block" in run("verify", archive=folder).stdout

@@ -256,6 +256,10 @@ class Store(ABC):
         """
         return None
 
+    def block_files(self) -> frozenset[str]:
+        """The names of the files that have the blocks of this store's sealed tallies."""
+        return frozenset()
+
     @abstractmethod
     def drop(self, before: float) -> int:
         """Delete every window that had ended by `before` (POSIX seconds).

@@ -30,8 +30,10 @@ __all__ = [
     "Archive",
     "DamagedBlock",
     "GoneFile",
+    "add_counters",
     "block_of",
     "counters_in",
+    "file_of",
     "reports_in",
 ]
 
@@ -81,11 +83,23 @@ def counters_in(tally: TallyKey, size: int, block: bytes) -> NDArray[np.int64]:
         DamagedBlock: it is damaged, or of another tally.
         StoreError: a newer version wrote it.
     """
+    counters = np.zeros(size, np.int64)
+    add_counters(tally, counters, block)
+    return counters
+
+
+def add_counters(tally: TallyKey, total: NDArray[np.int64], block: bytes) -> None:
+    """Add the counters in a block to a vector of the tally's size.
+
+    Raises:
+        DamagedBlock: as `counters_in` does.
+    """
     rows, reports, cells = _parts(tally, block)
     try:
-        if rows > size:
+        if rows > len(total):
             raise ValueError("more rows than counters")
-        return np.concatenate((coding.decode(reports, rows), coding.decode(cells, size - rows)))
+        coding.add(reports, total[:rows])
+        coding.add(cells, total[rows:])
     except ValueError:
         raise _damaged(tally) from None
 
@@ -129,6 +143,12 @@ def _damaged(tally: TallyKey, what: str = "is damaged") -> DamagedBlock:
         f"the sealed block of metric {tally.metric}, window {tally.window} {what}: restore it from "
         "a backup or leave this window out; all others can be read"
     )
+
+
+def file_of(kept: bytes) -> str:
+    """The name of the file of a block, by what a store keeps for it; empty if it has none."""
+    # Its last part only: nothing that stands in a store leads out of the folder.
+    return Path(kept[1:].decode("utf-8", "replace")).name if kept[:1] == _FILE else ""
 
 
 class Archive:
@@ -198,8 +218,7 @@ class Archive:
                 f"metric {tally.metric}, window {tally.window} is sealed in a folder of files: "
                 "set DENIABLE_ARCHIVE to it"
             )
-        # Its last part only: nothing that stands in a store leads out of the folder.
-        return self._folder / Path(kept[1:].decode("utf-8", "replace")).name
+        return self._folder / file_of(kept)
 
 
 IN_THE_STORE = Archive()

@@ -15,11 +15,12 @@ that help in random counts. It is in the standard library, and it can be read fo
 from __future__ import annotations
 
 import zlib
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["decode", "encode"]
+__all__ = ["add", "decode", "encode"]
 
 _SPLIT, _GAPS, _CONSTANT = range(3)
 _STORED, _HUFFMAN = range(2)
@@ -48,14 +49,32 @@ def decode(data: bytes, count: int) -> NDArray[np.int64]:
     Raises:
         ValueError: these are no bytes that `encode` writes for so many numbers.
     """
+    numbers = np.zeros(count, np.int64)
+    add(data, numbers)
+    return numbers
+
+
+def add(data: bytes, total: NDArray[np.int64]) -> None:
+    """Add the numbers that `encode` wrote to those of `total`, of the same shape (n,).
+
+    Few numbers among many zeros are added without a vector of all of them.
+
+    Raises:
+        ValueError: as `decode` does; nothing was added.
+    """
     reader = _CodedBytes(data)
     try:
-        numbers = _decode(reader, count)
+        lowest, places, above = _decode(reader, len(total))
     except (IndexError, zlib.error, OverflowError, MemoryError) as error:
         raise ValueError("these bytes are no numbers") from error
     if reader.at != len(data):
         raise ValueError("there is more than the numbers")
-    return numbers
+    if lowest:
+        total += lowest
+    if places is None:
+        total += above
+    else:
+        total[places] += above
 
 
 def _encode(numbers: NDArray[np.int64], depth: int) -> bytes:
@@ -159,21 +178,25 @@ class _CodedBytes:
                 raise ValueError("a number has too many bytes")
 
 
-def _decode(reader: _CodedBytes, count: int) -> NDArray[np.int64]:
+_Decoded: TypeAlias = tuple[int, NDArray[np.int64] | None, NDArray[np.int64] | int]
+"""The smallest number, the places of those above it (None: all), and by how much they are."""
+
+
+def _decode(reader: _CodedBytes, count: int) -> _Decoded:
     kind, lowest = reader.byte(), reader.varint()
+    if lowest >> 63:
+        raise ValueError("a number is too large")
     if kind == _CONSTANT:
-        return np.full(count, lowest, np.int64)
+        return lowest, None, 0
     if kind == _GAPS:
         some = reader.varint()
         if some > count:
             raise ValueError("there are more gaps than numbers")
-        places = np.cumsum(_decode(reader, some) + 1) - 1
-        others = _decode(reader, some)
+        places = np.cumsum(_whole(reader, some) + 1) - 1
+        above = _whole(reader, some) + 1
         if some and not 0 <= places[-1] < count:
             raise ValueError("a gap leads beyond the numbers")
-        numbers = np.full(count, lowest, np.int64)
-        numbers[places] += others + 1
-        return numbers
+        return lowest, places, above
     if kind != _SPLIT:
         raise ValueError("these numbers are written in no way that is known")
     low, planes = reader.byte(), reader.byte()
@@ -185,7 +208,18 @@ def _decode(reader: _CodedBytes, count: int) -> NDArray[np.int64]:
         numbers |= np.unpackbits(packed, count=count).astype(np.int64) << bit
     for plane in range(planes):
         numbers |= _plane(reader, count).astype(np.int64) << low + 8 * plane
-    return numbers + lowest
+    return lowest, None, numbers
+
+
+def _whole(reader: _CodedBytes, count: int) -> NDArray[np.int64]:
+    lowest, places, above = _decode(reader, count)
+    if places is None:
+        return (
+            np.full(count, lowest + above, np.int64) if isinstance(above, int) else above + lowest
+        )
+    numbers = np.full(count, lowest, np.int64)
+    numbers[places] += above
+    return numbers
 
 
 def _plane(reader: _CodedBytes, count: int) -> NDArray[np.uint8]:

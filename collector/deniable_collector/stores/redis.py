@@ -6,6 +6,9 @@ commit stays in one slot of a cluster; readers add the shards. A tally is one st
 
 Many counters are added by numpy: the tally is read, added to, and swapped for the sum if
 nobody has changed it meanwhile. Few are added by the script, in place.
+
+A sealed tally that has its block in a file is opened by a commit, and the file stays: a Redis that
+crashes may forget its last second, and refer to it again. `block_files` tells which are in use.
 """
 
 from __future__ import annotations
@@ -35,13 +38,14 @@ from deniable_collector.stores.base import (
     TallyKey,
     version_of,
 )
-from deniable_collector.stores.blocks import IN_THE_STORE, Archive, GoneFile, block_of
+from deniable_collector.stores.blocks import IN_THE_STORE, Archive, GoneFile, block_of, file_of
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.driver import Driver
 from deniable_collector.stores.redis_errors import translated
 from deniable_collector.stores.redis_forms import (
     HEADER,
     TallyWrite,
+    add_value,
     counters_of,
     is_sealed,
     kept_in,
@@ -59,8 +63,8 @@ _LAYOUT, _OLDEST_LAYOUT = 3, 2
 """The version of everything this file and `fold.lua` write, and the oldest one that they read, in
 which all tallies are dense."""
 
-_IN, _FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED = 0, 2, 3, 4, 5
-"""What the script can answer beside that ids were seen."""
+_FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED = 2, 3, 4, 5
+"""What the script can answer beside that the commit is in, or that ids were seen."""
 
 _SWAPS = 2
 """Times that a commit tries to swap a tally; where others are faster, it adds in place."""
@@ -143,7 +147,6 @@ class RedisStore(Store):
         limits = (" ".join(map(str, lifetimes)), MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
         must_swap: set[int] = set()
-        opened: dict[TallyKey, bytes] = {}
         with self._files.writing(), translated():
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
@@ -157,11 +160,6 @@ class RedisStore(Store):
                 found = dict(
                     zip(asked, self._read([parts[each].key for each in asked]), strict=True)
                 )
-                opened = {
-                    parts[number].tally: kept_in(value)
-                    for number, value in found.items()
-                    if value is not None and is_sealed(value)
-                }
                 for number, part in enumerate(parts):
                     if number in swaps:
                         swap = part.swap(found[number])
@@ -181,9 +179,6 @@ class RedisStore(Store):
             self._driver.wait_for_replicas(self._key(commit.shard, "replicated"))
         if verdict == _FULL:
             raise full(parts[places[0] - 1].tally)
-        if verdict == _IN:
-            for tally, kept in opened.items():
-                self._archive.forget(tally, kept)
         return frozenset(commit.ids[place - 1] for place in places)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -242,19 +237,21 @@ class RedisStore(Store):
                 with translated():
                     values = self._read([self._tally_key(shard, each) for each in some])
                     for tally, value in zip(some, values, strict=True):
-                        total += self._counters(shard, tally, value, shape.size)
+                        self._add(shard, tally, value, total)
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
-    def _counters(
-        self, shard: int, tally: TallyKey, value: bytes | None, size: int
-    ) -> NDArray[np.int64] | int:
-        """The counters in a string that was read; 0 if there is none."""
+    def _add(
+        self, shard: int, tally: TallyKey, value: bytes | None, total: NDArray[np.int64]
+    ) -> None:
+        """Add the counters in a string that was read, if there is one."""
         try:
-            return 0 if value is None else counters_of(value, tally, size, self._archive)
+            if value is not None:
+                add_value(value, tally, total, self._archive)
         except GoneFile:
             # It was opened again since it was read; a second look tells.
             (again,) = self._read([self._tally_key(shard, tally)])
-            return 0 if again is None else counters_of(again, tally, size, self._archive)
+            if again is not None:
+                add_value(again, tally, total, self._archive)
 
     def row_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
@@ -280,8 +277,9 @@ class RedisStore(Store):
                         continue
                 # It was opened again since its beginning was read.
                 (again,) = self._read([self._tally_key(shard, tally)])
-                counters = self._counters(shard, tally, again, shape.size)
-                found[tally.window] += counters if isinstance(counters, int) else counters[:rows]
+                counters = np.zeros(shape.size, np.int64)
+                self._add(shard, tally, again, counters)
+                found[tally.window] += counters[:rows]
         return found
 
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
@@ -289,6 +287,16 @@ class RedisStore(Store):
         for label, _, value in self._beginnings(metric, scheme, windows, 0):
             parts[label] = parts.get(label, True) and is_sealed(value)
         return frozenset(label for label, each in parts.items() if each)
+
+    def block_files(self) -> frozenset[str]:
+        found = set()
+        for metric, published in self.schemes().items():
+            for scheme in published:
+                labels = self.windows(metric, scheme)
+                for _, _, value in self._beginnings(metric, scheme, labels, _NAMED):
+                    if is_sealed(value) and (name := file_of(kept_in(value))):
+                        found.add(name)
+        return frozenset(found)
 
     def _beginnings(
         self, metric: str, scheme: str, windows: Iterable[str], more: int

@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_collector.stores.base import MAX_CELL, TallyKey, new_stamp
-from deniable_collector.stores.blocks import Archive, counters_in, reports_in
+from deniable_collector.stores.blocks import Archive, add_counters, reports_in
 from deniable_collector.stores.vectors import Addition, Shape, full
 
 __all__ = [
     "HEADER",
     "TallyWrite",
+    "add_value",
     "counters_of",
     "is_sealed",
     "kept_in",
@@ -137,26 +138,35 @@ class TallyWrite:
         return runs.tobytes()
 
 
-def counters_of(value: bytes, tally: TallyKey, size: int, archive: Archive) -> NDArray[np.int64]:
-    """The vector of shape (size,) in a tally's string, which may be changed.
+def add_value(value: bytes, tally: TallyKey, total: NDArray[np.int64], archive: Archive) -> None:
+    """Add the counters in a tally's string to a vector of the tally's size.
 
     Raises:
         StoreError: it is sealed, and its block is damaged or out of reach.
     """
     _, form = HEADER.unpack_from(value)
     if form == _SEALED:
-        return counters_in(tally, size, archive.get(tally, value[HEADER.size :]))
-    counters = np.zeros(size, np.int64)
-    if form >= _SPARSE:
+        add_counters(tally, total, archive.get(tally, kept_in(value)))
+    elif form >= _SPARSE:
         rows = _rows_in(form)
         reports = np.frombuffer(value[HEADER.size : HEADER.size + 4 * rows], "<u4")
-        counters[: len(reports)] = reports
+        total[: len(reports)] += reports
         table = np.frombuffer(value[HEADER.size + 4 * rows :], "<u4").reshape(-1, 2)
-        used = table[table[:, 0] > 0]
-        counters[used[:, 0].astype(np.int64) - 1] = used[:, 1]
+        used = table[table[:, 0] > 0].astype(np.int64)
+        total[used[:, 0] - 1] += used[:, 1]
     else:
-        found = np.frombuffer(value, f"<u{form}", offset=HEADER.size)
-        counters[: len(found)] = found
+        found = np.frombuffer(value, f"<u{form}", offset=HEADER.size).astype(np.int64)
+        total[: len(found)] += found
+
+
+def counters_of(value: bytes, tally: TallyKey, size: int, archive: Archive) -> NDArray[np.int64]:
+    """The vector of shape (size,) in a tally's string.
+
+    Raises:
+        StoreError: as `add_value` does.
+    """
+    counters = np.zeros(size, np.int64)
+    add_value(value, tally, counters, archive)
     return counters
 
 

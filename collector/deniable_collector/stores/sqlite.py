@@ -29,8 +29,10 @@ from deniable_collector.stores.blocks import (
     IN_THE_STORE,
     Archive,
     GoneFile,
+    add_counters,
     block_of,
     counters_in,
+    file_of,
     reports_in,
 )
 from deniable_collector.stores.definitions import read_scheme, unpublished
@@ -61,6 +63,9 @@ from deniable_collector.tally import Tally
 __all__ = ["SqliteStore"]
 
 _Read = TypeVar("_Read")
+
+_NAMED = 1024
+"""The beginning of what is kept for a block, which has the whole name of its file if it has one."""
 
 
 class SqliteStore(Store):
@@ -142,7 +147,7 @@ class SqliteStore(Store):
             total = np.zeros(shape.size, np.int64)
             add_pages(connection, metric, scheme, labels, total)
             for tally, kept in blocks_of(connection, metric, scheme, labels):
-                total += counters_in(tally, shape.size, self._archive.get(tally, kept))
+                add_counters(tally, total, self._archive.get(tally, kept))
             return total
 
         total = self._reading(read)
@@ -176,6 +181,11 @@ class SqliteStore(Store):
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         with self._file.transaction("DEFERRED") as connection:
             return sealed_windows(connection, metric, scheme, windows)
+
+    def block_files(self) -> frozenset[str]:
+        with self._file.transaction("DEFERRED") as connection:
+            found = connection.execute("SELECT substr(block, 1, ?) FROM blocks", (_NAMED,))
+            return frozenset(name for (kept,) in found if (name := file_of(kept)))
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         shape = self._shapes.of(tally.metric, tally.scheme)

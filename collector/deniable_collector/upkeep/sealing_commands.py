@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from deniable_collector.upkeep.tools import (
     opened_store,
     print_json,
     progress,
+    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def seal(selection: TallySelection, dry_run: bool, address: str | None, as_json:
             f"{outcome.after:,} (1/{times:.1f})"
         )
     else:
-        click.echo("nothing to seal: all other windows are sealed, or may still accept reports")
+        click.echo("nothing to seal: each window is sealed, or may still accept reports")
     if failed:
         why = "; ".join(each["error"] for each in failed[:3])
         raise click.ClickException(
@@ -75,7 +77,9 @@ def seal(selection: TallySelection, dry_run: bool, address: str | None, as_json:
 def verify(selection: TallySelection, address: str | None, as_json: bool) -> None:
     """Read every tally, and check the digest of each that is sealed.
 
-    Exits with 1 if any cannot be read, and names it.
+    Exits with 1 if any cannot be read, and names it. Lists the files of DENIABLE_ARCHIVE that
+    this store does not use, too: a crash or an import into a sealed window may leave one. They can
+    be deleted if they are older than a day and no other store uses this folder.
     """
     from deniable_collector.stores import StoreError, StoreUnavailable
 
@@ -100,9 +104,16 @@ def verify(selection: TallySelection, address: str | None, as_json: bool) -> Non
                     {"metric": metric, "scheme": scheme, "window": label, "error": str(error)}
                 )
             advance(number / len(plan))
+        folder = settings_of(address, None).archive
+        # Read before those in use, or one that is sealed meanwhile would be listed.
+        there = sorted(each.name for each in Path(folder).glob("*.block")) if folder else []
+        used = opened.block_files()
+        unused = [name for name in there if name not in used]
     if as_json:
-        print_json({"tallies": len(plan), "damaged": damaged})
+        print_json({"tallies": len(plan), "damaged": damaged, "unused_files": unused})
     else:
+        for name in unused:
+            click.echo(f"not used by this store: {name}")
         for each in damaged:
             click.echo(each["error"])
         sound = len(plan) - len(damaged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
 __all__ = ["asked_values", "check_tally", "support_counts"]
+
+_KEPT = 50_000
+"""Strings of a list up to which it is kept once it is checked: two such lists take about 10 MB."""
 
 
 def support_counts(
@@ -72,9 +76,18 @@ def check_tally(tally: Tally, scheme: Scheme) -> None:
         )
 
 
+def _checked(candidates: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(value_texts(candidates, "the list of candidates"))
+
+
+# Every period of a trend asks for the same list.
+_kept = lru_cache(maxsize=2)(_checked)
+
+
 def _named(scheme: Scheme, candidates: Sequence[str]) -> tuple[tuple[str, ...], Items]:
     try:
-        values = tuple(value_texts(candidates, "the list of candidates"))
+        check = _kept if len(candidates) <= _KEPT else _checked
+        values = check(tuple(candidates))
     except ValueListError as error:
         raise EstimateError(str(error)) from None
     if scheme.needs_candidates:

@@ -21,6 +21,7 @@ half of its rows is not a ghost: a string that no device has would need collisio
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
 
 import mmh3
@@ -66,9 +67,25 @@ _SURE = 5.0
 string of 20 standard errors has 13 in the weaker two."""
 
 
+_KEPT = 50_000
+"""Strings of a list up to which their places are kept, for the next period of a trend: at most
+this times 8 bytes and the number of rows, and the list."""
+
+
 def hash_places(mechanism: Hashed, texts: Sequence[str]) -> Iterator[Counts]:
     """Row by row, the places that the strings hash to, each of shape (len(texts),)."""
-    return hash_columns(mechanism.salt, mechanism.hashes, mechanism.width, texts)
+    hashed = mechanism.salt, mechanism.hashes, mechanism.width
+    if len(texts) <= _KEPT:
+        return iter(_kept_columns(*hashed, tuple(texts)))
+    return hash_columns(*hashed, texts)
+
+
+@lru_cache(maxsize=2)
+def _kept_columns(salt: str, count: int, width: int, texts: tuple[str, ...]) -> tuple[Counts, ...]:
+    columns = tuple(hash_columns(salt, count, width, texts))
+    for each in columns:
+        each.setflags(write=False)
+    return columns
 
 
 def hash_columns(salt: str, count: int, width: int, texts: Sequence[str]) -> Iterator[Counts]:

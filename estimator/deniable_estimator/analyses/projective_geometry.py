@@ -22,8 +22,10 @@ below one half up to MAX_REPORTS.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,10 @@ _BLOCK = 1 << 18
 
 _TABLE = 1 << 18
 """The largest table of multiples, by which vectors are multiplied several digits at a time."""
+
+
+_KEPT = 1 << 20
+"""Counters of a tally up to which its steps are kept: 20 bytes for each, at most 20 MB."""
 
 
 class ProjectiveGeometryAnalysis(OneRowAnalysis[ProjectiveGeometry]):
@@ -126,29 +132,65 @@ def _support(cells: Counts, order: int, dimension: int) -> Counts:
     support[0] = rest.sum()
     support[leading:] = _support(rest, order, dimension - 1)
     inverses = np.array([pow(number, -1, order) for number in range(1, order)])
-    for first, multiples in _directions(order, dimension - 1):
-        sums = _slices(spectrum, multiples, order)
+    for first, multiples, slices in _steps(order, dimension - 1):
+        sums = slices.sums(spectrum)
         lower = support[leading + first : leading + first + len(multiples)]
         support[multiples[:, 1:]] = sums[:, order - inverses] + lower[:, None]
         lower += sums[:, 0]
     return support
 
 
-def _slices(spectrum: NDArray[np.complex128], multiples: Counts, order: int) -> Counts:
-    """R[b, v] for some directions b, shape (directions, order).
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """Where the slices of some directions are in the transform, both of shape (directions, half).
 
-    `spectrum` is that half of the transform in which the last coordinate is at most
-    order // 2. The counts being real, the other half is its mirror image, F[-v] =
-    conj(F[v]), and the mirror image of l b is (order - l) b.
+    The transform is that half in which the last coordinate is at most order // 2. The counts
+    being real, the other half is its mirror image, F[-v] = conj(F[v]), and the mirror image of l b
+    is (order - l) b.
     """
-    half = order // 2 + 1
-    places = multiples[:, :half]
-    mirrored = places % order >= half
-    mirror = multiples[:, -np.arange(half) % order]
-    rows, last = np.divmod(np.where(mirrored, mirror, places), order)
-    slices = spectrum[rows * half + last]
-    np.conjugate(slices, out=slices, where=mirrored)
-    return np.rint(np.fft.irfft(slices, order, axis=1)).astype(np.int64)
+
+    order: int
+    places: Counts
+    mirrored: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, multiples: Counts, order: int) -> _Slices:
+        """Those of directions with these multiples."""
+        half = order // 2 + 1
+        places = multiples[:, :half]
+        mirrored = places % order >= half
+        mirror = multiples[:, -np.arange(half) % order]
+        rows, last = np.divmod(np.where(mirrored, mirror, places), order)
+        return cls(order, rows * half + last, mirrored)
+
+    def sums(self, spectrum: NDArray[np.complex128]) -> Counts:
+        """R[b, v] for each direction b, shape (directions, order)."""
+        slices = spectrum[self.places]
+        np.conjugate(slices, out=slices, where=self.mirrored)
+        return np.rint(np.fft.irfft(slices, self.order, axis=1)).astype(np.int64)
+
+
+_Step: TypeAlias = tuple[int, Counts, _Slices]
+
+
+def _steps(order: int, dimension: int) -> Iterable[_Step]:
+    """All directions, some at a time: the index of the first, their multiples and slices.
+
+    Those of small spaces are kept: a trend decodes one tally after the other of the same space.
+    """
+    if order ** (dimension + 1) <= _KEPT:
+        return _kept_steps(order, dimension)
+    return _new_steps(order, dimension)
+
+
+def _new_steps(order: int, dimension: int) -> Iterator[_Step]:
+    for first, multiples in _directions(order, dimension):
+        yield first, multiples, _Slices.of(multiples, order)
+
+
+@lru_cache(maxsize=16)
+def _kept_steps(order: int, dimension: int) -> tuple[_Step, ...]:
+    return tuple(_new_steps(order, dimension))
 
 
 def _directions(order: int, dimension: int) -> Iterator[tuple[int, Counts]]:

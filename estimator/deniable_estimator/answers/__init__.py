@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from deniable import Scheme
+from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import Analysis, OracleAnalysis
@@ -55,6 +56,14 @@ def answer_of(
     """
     kind = type(analysis_of(scheme.mechanism))
     make = TYPES.get(scheme.type)
+    if make is None and isinstance(scheme.mechanism, PrefixTree):
+        raise EstimateError(
+            message(
+                "{metric} is a discovery: `deniable discover {metric}` lists the strings that were "
+                "found",
+                metric=tally.metric,
+            )
+        )
     if make is None:
         make = next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
     return make(

@@ -127,7 +127,8 @@ def _shares(
 ) -> Shares | None:
     answers = []
     for part, each in decoded:
-        told = [head for head in heads if each.tells(head)]
+        # Of few reports, none may be in a row that speaks of a string.
+        told = [head for head in heads if each.tells(head) and each.supported(head).total]
         if told:
             answers.append(_shares_of_one(part, each, told, level))
     return combine(answers) if answers else None

@@ -24,6 +24,7 @@ from deniable_estimator.analyses.pairs.dependence import (
 )
 from deniable_estimator.analyses.pairs.effect import Effect, effect
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
+from deniable_estimator.analyses.pairs.shrinkage import shrunken
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Answer, Basis, Series
 from deniable_estimator.answers.caveats import footnotes
@@ -146,6 +147,14 @@ class PairAnswer(Answer):
         if self.covariance is None or self.independence is None:
             return None
         return residuals(self.table, self.covariance)
+
+    @cached_property
+    def shrunken(self) -> FloatArray | None:
+        """The table that is likely nearest to the truth: biased towards independence, and without
+        intervals; None without the test."""
+        if self.covariance is None or self.independence is None:
+            return None
+        return shrunken(self.table, self.covariance)
 
     @cached_property
     def carries(self) -> NDArray[np.bool_]:

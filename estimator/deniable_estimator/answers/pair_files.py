@@ -19,7 +19,7 @@ __all__ = ["pair_csv", "pair_numbers", "series_csv"]
 _SHARE = ("share", "std_error", "low", "high")
 _JOINT = (*_SHARE, "p_value", "p_adjusted", "detected", "normalized")
 _GIVEN = ("share", "low", "high", "too_few")
-_APART = ("residual", "residual_std_error", "residual_p", "carries")
+_APART = ("shrunken", "residual", "residual_std_error", "residual_p", "carries")
 
 
 def pair_numbers(pair: PairAnswer) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def pair_numbers(pair: PairAnswer) -> dict[str, Any]:
 
     `margins`: for each metric the `values` with `share`, `std_error`, `low`, `high`.
     `cells`: for each cell its `values`, the same numbers, and `p_value`, `p_adjusted`, `detected`,
+    `normalized`; `shrunken`, which is biased towards independence, but nearer to the truth than
     `normalized`; `residual` (by how much it is above the product of its margins), with
     `residual_std_error`, `residual_p` and whether the cell `carries` the dependence; `given_first`
     and `given_second`: the conditional `share` with `low` and `high`, null where `too_few` devices
@@ -108,9 +109,9 @@ def _rows(pair: PairAnswer) -> Any:
     joint = zip(*(plain(getattr(pair.joint, name)) for name in _JOINT), strict=True)
     cells = len(pair.joint.values)
     found = pair.residuals
-    apart: list[list[Any]] = [[None] * cells] * 3
-    if found is not None:
-        apart = [plain(each.ravel()) for each in found]
+    apart: list[list[Any]] = [[None] * cells] * 4
+    if found is not None and pair.shrunken is not None:
+        apart = [plain(each.ravel()) for each in (pair.shrunken, *found)]
     apart.append(plain(pair.carries.ravel()))
     sides = []
     for each in pair.conditionals.values():

@@ -214,8 +214,10 @@ class Shares(Answer):
     def change_from(
         self, before: Shares, *, together: bool = True, adjust: Adjustment = "storey"
     ) -> Comparison:
-        known = set(before.values)
-        values = tuple(value for value in self.values if value in known)
+        values = self.values
+        if before.values != values:
+            known = set(before.values)
+            values = tuple(value for value in values if value in known)
         # Of two values in a complete list, one mirrors the other.
         family = 1 if self.complete and len(values) == 2 else max(1, len(values))
         was, now = before.places(values), self.places(values)

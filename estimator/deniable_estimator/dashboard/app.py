@@ -33,6 +33,7 @@ from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.boards.pages import offer_boards
 from deniable_estimator.dashboard.comparing import comparing
 from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.discovering import discovering
 from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
@@ -128,6 +129,7 @@ def create_app(
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
     app.register_blueprint(segments)
+    app.register_blueprint(discovering)
     app.register_blueprint(planner)
     app.register_blueprint(number_planner)
     app.register_blueprint(pair_planner)

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable import Metric, Registry
 from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.segmented import Segmented
@@ -30,7 +32,9 @@ from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_nu
 from deniable_estimator.planning.pairs import plan_pair
 from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.segment import PlannedSegment
+from deniable_estimator.privacy.outsider import outsider_of, outsider_together
 from deniable_estimator.questions.comparison import Comparison, compare
+from deniable_estimator.questions.discoveries import finds_of
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.questions.segments import SplitQuestion
 from deniable_estimator.questions.trend import Trend
@@ -42,6 +46,9 @@ __all__ = [
     "comparison_text",
     "decoded",
     "estimate_text",
+    "finds_text",
+    "found_strings",
+    "outsider_text",
     "pair_plan_text",
     "plan_text",
     "segmented_text",
@@ -72,6 +79,18 @@ def split_answer(
 ) -> Segmented:
     """The answer by segments."""
     return question.answer(against=against, level=level, now=now)
+
+
+def found_strings(
+    question: Question, metric: Metric, level: float, minimum_share: float | None
+) -> Finds:
+    """The strings that a discovery metric found."""
+    return finds_of(question, metric, level=level, minimum_share=minimum_share)
+
+
+def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:
+    """What was found as a file, `csv` or `json`."""
+    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
 
 
 def segmented_text(form: str, found: Segmented, head: Mapping[str, Any]) -> str:
@@ -209,6 +228,13 @@ def _planned(planned: Callable[..., Plan | NumberPlan], numbers: Mapping[str, An
 def lifetime_plan_text(numbers: Mapping[str, Any]) -> str:
     """The ways to divide a lifetime as JSON; `numbers` are those of `lifetime_of`."""
     return to_json(lifetime_of(numbers).to_dict())
+
+
+def outsider_text(registry: Registry, metric: str | None, reports: int, delta: float) -> str:
+    """What published sums reveal as JSON, of one metric of the registry or of all together."""
+    if metric is None:
+        return to_json(outsider_together(registry, reports, delta).to_dict())
+    return to_json(outsider_of(registry, registry[metric], reports, delta).to_dict())
 
 
 def lifetime_of(numbers: Mapping[str, Any]) -> LifetimePlan:

@@ -9,6 +9,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
+from deniable.types import Discovery
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
@@ -135,6 +136,12 @@ def _obstacle(source: DataSource, metric: Metric) -> str | None:
         return message(
             "Devices report this metric with remembered noise, so two periods are not "
             "independent, and no interval of their difference can be given."
+        )
+    if isinstance(metric.type, Discovery):
+        return message(
+            "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "
+            "and how common each was over time.",
+            metric=metric.name,
         )
     try:
         if metric.needs_candidates and listed(source, metric) is None:

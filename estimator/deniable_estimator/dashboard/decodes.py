@@ -19,8 +19,10 @@ from cachetools import LRUCache
 
 from deniable import DeniableError
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.finds import Finds
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.history import History
+from deniable_estimator.questions.trend import Trend
 
 __all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
 
@@ -304,6 +306,10 @@ def size_of(found: object) -> int:
         return 64 + 8 * len(found) + (_LOOK + _SHARE * len(only.share) if only else 0)
     if isinstance(found, History):
         return 64 + _FIGURE * found.checks
+    if isinstance(found, Finds):
+        return _ESTIMATE + _WINDOW * len(found.windows) + 3 * _VALUE * len(found.finds)
+    if isinstance(found, Trend):
+        return _ESTIMATE * len(found.periods)
     if isinstance(found, Answer):
         # The strings of an estimate are those of the list that it was asked for.
         return _ESTIMATE + _WINDOW * len(found.windows) + _VALUE * len(found.series.names)

@@ -12,6 +12,7 @@ from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
 from deniable.told import Told
+from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
@@ -53,7 +54,12 @@ def overview() -> ResponseReturnValue:
 
 @pages.get("/metric/<name>")
 def metric_page(name: str) -> ResponseReturnValue:
-    """One metric: its chart, its trend, its table and its privacy label."""
+    """One metric: its chart, its trend, its table and its privacy label. A discovery has a page of
+    its own."""
+    if isinstance(declared_metric(name).type, Discovery):
+        chosen = urlencode(list(request.args.items(multi=True)))
+        at = url_for("discovering.finds_page", name=name)
+        return redirect(f"{at}?{chosen}" if chosen else at)
     mistake, candidates = None, None
     try:
         source, metric, view = asked_view(name)

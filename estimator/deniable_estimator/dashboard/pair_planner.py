@@ -291,7 +291,8 @@ def _toml(made: PairPlan) -> str:
         (
             "[metrics.my_pair]",
             'type = "pair"',
-            f'of = ["first", "second"]  # of {number(made.rows)} and {number(made.columns)} values',
+            f"# of {number(made.rows)} and {number(made.columns)} values",
+            'of = ["first", "second"]',
             f"epsilon = {made.declared_epsilon!r}",
             f"lifetime_epsilon = {made.lifetime.lifetime_epsilon!r}",
             f"sample_rate = {made.sample_rate!r}",

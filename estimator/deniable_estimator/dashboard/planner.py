@@ -250,8 +250,8 @@ def segment_toml(segment: PlannedSegment) -> tuple[list[str], list[str]]:
     if segment.share >= 1:
         return [], []
     name = PLANNED[0].name
-    values = f"values = [...]  # the smallest with {segment.share:.4g} of the devices"
-    return [f"[segments.{name}]", values, ""], [f'segments = ["{name}"]']
+    told = f"# the smallest: {segment.share:.4g} of the devices"
+    return [f"[segments.{name}]", told, "values = [...]", ""], [f'segments = ["{name}"]']
 
 
 def _verdict(made: Plan) -> str:

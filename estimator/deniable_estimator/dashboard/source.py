@@ -16,6 +16,7 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric, Registry, ValueListError, windows
 from deniable.told import Told
+from deniable.types import Discovery
 from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
@@ -36,6 +37,7 @@ from deniable_estimator.dashboard.versions import (
     digest_of_candidates,
 )
 from deniable_estimator.dashboard.workers import Workers
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.history import LONGEST_HISTORY, History, Look, inspect, look
 from deniable_estimator.questions.reading import LENGTHS, Selection, select, unfinished
@@ -204,12 +206,12 @@ class DataSource:
     def estimate(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> Answer | None:
-        """None for strings without candidates.
+        """None for strings without candidates, and for a discovery, whose strings are found.
 
         Raises:
             StillDecoding, TooManyDecodes: it takes longer than one may wait.
         """
-        if metric.needs_candidates and candidates is None:
+        if isinstance(metric.type, Discovery) or (metric.needs_candidates and candidates is None):
             return None
         return self.estimate_at(metric, days, candidates).answer
 
@@ -223,6 +225,7 @@ class DataSource:
         adjust: Adjustment = "storey",
     ) -> Versioned[Answer]:
         """The estimate with its version; of strings, that of the candidates."""
+        _check_listed(metric)
         asked = digest_of_candidates(candidates)
 
         def work(progress: Progress | None = None, known: bool = False) -> Versioned[Answer]:
@@ -254,6 +257,7 @@ class DataSource:
         level: float = 0.95,
     ) -> Versioned[Trend]:
         """The trend with its version."""
+        _check_listed(metric)
         asked = digest_of_candidates(candidates)
 
         def work(progress: Progress | None = None, known: bool = False) -> Versioned[Trend]:
@@ -323,6 +327,7 @@ class DataSource:
 
         Strings are not decoded for it.
         """
+        _check_listed(metric)
         reach = days.reaching_back(LONGEST_HISTORY, metric.window)
         selection = self._select(metric, reach, None)
         asked = digest_of_candidates(candidates), estimate is None, days, self.alarm_level
@@ -509,6 +514,23 @@ def _version(answer: Trend, versions: Sequence[bytes]) -> bytes:
     """That of a trend: of its estimates, and of which periods are over by now."""
     partial = [each.partial for each in answer.periods]
     return digest(answer.memory, partial, *versions)
+
+
+def _check_listed(metric: Metric) -> None:
+    """Refuse to estimate what nobody lists.
+
+    Raises:
+        EstimateError: the metric is a discovery.
+    """
+    if isinstance(metric.type, Discovery):
+        raise EstimateError(
+            message(
+                "{metric} is a discovery, whose strings nobody lists: its page, "
+                "/api/v1/metrics/{metric}/finds and `deniable discover {metric}` show which were "
+                "found",
+                metric=metric.name,
+            )
+        )
 
 
 def day_of(clock: Callable[[], float]) -> date:

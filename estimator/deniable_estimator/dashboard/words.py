@@ -66,6 +66,7 @@ _TYPES = {
     "boolean": message("boolean"),
     "category": message("category"),
     "string": message("string"),
+    "discovery": message("discovery of strings"),
     "number": message("number"),
     "pair": message("pair"),
 }

@@ -106,7 +106,7 @@ def judge(
         return None
     seen = look(window, newest)
     figures = _alarms(seen.figures, level.anomaly) if seen else ()
-    if memory or any(p.scheme.needs_candidates and p.candidates is None for p in newest.parts):
+    if memory or any(part.unnamed for part in newest.parts):
         return Judgement(window, newest.n, figures=figures)
     told: dict[str, WatchedChange] = {}
     for size in SPANS[windows.kind_of(window)]:

@@ -19,10 +19,11 @@ from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+from deniable_estimator.questions.history import Look, look
 from deniable_estimator.questions.reading import Question, find_metric, select, unfinished
 from deniable_estimator.questions.trend import Progress, Trend, trend
 
-__all__ = ["closed_lists", "discover", "finds_of", "trend_of_finds"]
+__all__ = ["closed_lists", "discover", "finds_of", "looks_at_rows", "trend_of_finds"]
 
 
 def discover(
@@ -93,6 +94,20 @@ def finds_of(
 def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
     """The values of each metric that has a list of them."""
     return {each.name: frozenset(each.values) for each in registry if each.type.name == "category"}
+
+
+def looks_at_rows(
+    store: Store,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    without: Collection[str] = (),
+) -> list[Look]:
+    """Whether each window's reports look honest, the oldest first: nothing is decoded for it."""
+    chosen = select(store, registry, metric, first, last, None, without)
+    found = (look(label, chosen.within([label]).read()) for label in chosen.labels)
+    return [each for each in found if each is not None]
 
 
 def trend_of_finds(

@@ -30,13 +30,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import FrequencyOracle
-from deniable_estimator.analyses import oracle_analysis
+from deniable.mechanisms import FrequencyOracle, PrefixTree
+from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.analyses.anomalies import (
     ALARM_LEVEL,
     LEAST_REPORTS,
     Figure,
     Verdict,
+    discovery_figures,
     figures,
 )
 from deniable_estimator.analyses.candidates import asked_values
@@ -95,18 +96,25 @@ class Look:
 
 def look(label: str, question: Question) -> Look | None:
     """The same without all else that an estimate says: a quarter of the time; None without
-    reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked at.
+    reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked at,
+    and the rows of a discovery.
     """
     if question.margin is not None:
         return Look.of(label, question.estimate()) if question.n else None
     parts = [part for part in question.parts if part.tally.reports]
     if not parts:
         return None
+    found: list[Figure] = []
+    if any(isinstance(part.scheme.mechanism, PrefixTree) for part in parts):
+        for part in parts:
+            found += discovery_figures(part.tally, analysis_of(part.scheme.mechanism).commonest())
+        none = np.zeros(0)
+        scheme = parts[0].tally.scheme
+        return Look(label, question.n, scheme, (), none, none, tuple(found))
     closed = all(not part.scheme.needs_candidates for part in parts)
     shares = all(isinstance(part.scheme.mechanism, FrequencyOracle) for part in parts)
     if (closed and len(parts) > 1) or not shares:
         return Look.of(label, question.estimate())
-    found: list[Figure] = []
     values: tuple[str, ...] = ()
     share, noise = np.zeros(0), Noise.none(0)
     for part in parts:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from deniable import Metric, MetricError, Registry, Scheme, windows
-from deniable.mechanisms import Mechanism, Memoizing
+from deniable.mechanisms import Mechanism, Memoizing, PrefixTree
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.answers import Answer, answer_of, combine
@@ -96,6 +96,14 @@ class Part:
     scheme: Scheme
     candidates: Sequence[str] | None
     participation: Participation
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether nothing names the strings to estimate: a string metric without a list, or a
+        discovery, which finds them (`deniable_estimator.questions.discoveries`)."""
+        scheme = self.scheme
+        open_list = scheme.needs_candidates and self.candidates is None
+        return open_list or isinstance(scheme.mechanism, PrefixTree)
 
 
 @dataclass(frozen=True, eq=False)

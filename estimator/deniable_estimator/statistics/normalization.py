@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["normalize"]
+__all__ = ["nearest", "normalize"]
 
 
 def normalize(share: FloatArray, detected: NDArray[np.bool_], *, complete: bool) -> FloatArray:
@@ -41,13 +41,13 @@ def normalize(share: FloatArray, detected: NDArray[np.bool_], *, complete: bool)
         return np.full(len(share), np.clip(share.sum(), 0.0, 1.0) / len(share))
     normalized = np.empty(len(share))
     there = np.maximum(share[detected], 0.0).sum()
-    normalized[detected] = _nearest(share[detected], min(there, 1.0))
+    normalized[detected] = nearest(share[detected], min(there, 1.0))
     rest = share[~detected].sum()
-    normalized[~detected] = _nearest(share[~detected], np.clip(rest, 0.0, max(1.0 - there, 0.0)))
+    normalized[~detected] = nearest(share[~detected], np.clip(rest, 0.0, max(1.0 - there, 0.0)))
     return normalized
 
 
-def _nearest(share: FloatArray, total: float) -> FloatArray:
+def nearest(share: FloatArray, total: float) -> FloatArray:
     """The point nearest to `share`, shape (d,), that is non-negative and sums to `total`.
 
     The j largest are kept, and each is reduced by (their sum - total) / j, with the largest j for
@@ -59,5 +59,5 @@ def _nearest(share: FloatArray, total: float) -> FloatArray:
     loss = (np.cumsum(falling) - total) / np.arange(1, len(share) + 1)
     # The largest always stays, even if rounding hides it because the total is nearly zero.
     kept = max(1, int(np.count_nonzero(falling > loss)))
-    nearest: FloatArray = np.maximum(share - loss[kept - 1], 0.0)
-    return nearest
+    found: FloatArray = np.maximum(share - loss[kept - 1], 0.0)
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -311,17 +312,22 @@ def anomalies(
     Exits with 4 on an alarm.
     """
     from deniable import Registry
+    from deniable_estimator.questions.discoveries import looks_at_rows
     from deniable_estimator.questions.history import Look, inspect
-    from deniable_estimator.questions.reading import find_metric
+    from deniable_estimator.questions.reading import find_metric, unfinished
     from deniable_estimator.questions.trend import trend as read_trend
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
     days = (first and first.date(), last and last.date())
     with opened(store) as tallies, progress("Looking at each window"):
-        reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
-        looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
-        running = [each.label for each in reported if each.unfinished]
+        if find_metric(declared, metric).type.name == "discovery":
+            looks = looks_at_rows(tallies, declared, metric, *days, without)
+            running = unfinished([each.label for each in looks], time.time())
+        else:
+            reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
+            looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
+            running = tuple(each.label for each in reported if each.unfinished)
         found = inspect(metric, looks, alarm_level, unfinished=running)
     if form == "json":
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))

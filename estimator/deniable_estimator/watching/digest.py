@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from deniable import Metric, Registry
+from deniable.types import Discovery
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
@@ -51,6 +52,7 @@ _SAME = sentence("{told}; {no_change}")
 _MEMORY = sentence("{told}; devices report from memos, so changes have no interval")
 _NEW = sentence("{told}; nothing before to compare with")
 _OPEN = message("no list of strings to look for")
+_DISCOVERY = message("`deniable discover` lists the strings that were found")
 _NOTHING = message("no reports in these weeks")
 _NEAR = sentence("near in time: {noted}")
 _DISHONEST = sentence("these weeks look dishonest: {reasons}")
@@ -159,14 +161,12 @@ def _noted(metric: Metric, period: _DigestDays, annotations: Sequence[Annotation
 
 
 def _answer(selection: Selection, first: date, last: date, level: float = _TOLD) -> Answer | None:
-    """None without reports, and for strings without a list."""
+    """None without reports, for strings without a list, and for a discovery."""
     inside = [
         each for each in selection.labels if first <= first_day(each) and last_day(each) <= last
     ]
     question = selection.within(inside).read()
-    if not question.n or any(
-        part.scheme.needs_candidates and part.candidates is None for part in question.parts
-    ):
+    if not question.n or any(part.unnamed for part in question.parts):
         return None
     return question.estimate(level=level, adjust="bonferroni")
 
@@ -192,6 +192,8 @@ def _told(
     """What is said of a metric, whether it changed, and what looks dishonest."""
     if after is None:
         labels = [e for e in selection.labels if period.first <= first_day(e) <= period.last]
+        if labels and isinstance(metric.type, Discovery):
+            return _DISCOVERY, False, None
         return (_OPEN if labels and metric.needs_candidates else _NOTHING), False, None
     figures = after.verdict.alarms(ALARM_LEVEL / family)
     odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None

@@ -44,7 +44,7 @@ def test_page_command_and_endpoint_agree(browser: FlaskClient) -> None:
 def test_the_declaration_is_a_registry(browser: FlaskClient, ask: str) -> None:
     """What the page says to declare is understood by the registry, unit and all."""
     page = text_of(browser, f"/plan/number?low=-5&high=1e3&ask={ask}&unit=%22k%5C")
-    found = re.search(r"<pre><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
+    found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
     assert found is not None
     text = found[1].replace("&#34;", '"')
     rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'

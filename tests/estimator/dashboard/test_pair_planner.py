@@ -88,7 +88,7 @@ def test_the_power_is_that_of_the_test(
 def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
     """What the page says to declare is a pair, once its two metrics are declared."""
     page = text_of(browser, f"/plan/pair?rows=2&columns=2&{QUERY}")
-    found = re.search(r"<pre><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
+    found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
     assert found is not None
     text = found[1].replace("&#34;", '"')
     two = "".join(
@@ -135,7 +135,7 @@ def test_the_extremes_are_planned(browser: FlaskClient, query: str) -> None:
 def test_the_page_speaks_chinese(browser: FlaskClient) -> None:
     """No sentence of the results is left in English."""
     page = browser.get(f"/plan/pair?{QUERY}", headers={"Accept-Language": "zh-CN"}).text
-    main = re.sub(r"<pre>.*?</pre>|<[^>]*>", " ", page.partition("<h1>")[2], flags=re.DOTALL)
+    main = re.sub(r"<pre.*?</pre>|<[^>]*>", " ", page.partition("<h1>")[2], flags=re.DOTALL)
     words = set(re.findall(r"[A-Za-z]{3,}", main.partition("<footer")[0]))
     assert words <= {"epsilon", "Epsilon", "odds", "English", "Cram", "TLS"}, words
 
@@ -148,7 +148,7 @@ def test_a_segment_is_planned(browser: FlaskClient, kind: str) -> None:
     assert "For a segment with 0.1 of 50,000 devices." in page
     assert "from 5,000 devices" in page
     assert "Not private: each report tells in clear my_segment" in page
-    declared = re.search(r"<pre><code>(.*?)</code></pre>", page, re.DOTALL)
+    declared = re.search(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.DOTALL)
     assert declared is not None
     text = re.sub(r"\[\.\.\.\]", '["a", "b"]', declared[1].replace("&#34;", '"'))
     metric = Registry.parse(f"schema = 1\napp = 'example'\n{text}\n{REST}")["my_metric"]

@@ -51,7 +51,7 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
     assert f"±{100 * memory['lasting_std_error']:.2g} points" in page
     assert f"{made['devices_to_detect']:,} devices" in page
     assert re.search(r'name="memoize" value="1" checked', page)
-    found = re.search(r"<pre><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
+    found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
     assert found is not None
     values = json.dumps([str(number) for number in range(size)])
     text = found[1].replace("&#34;", '"').replace("[...]", values)
@@ -96,7 +96,7 @@ def test_the_example_is_the_same_each_time(browser: FlaskClient) -> None:
 def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
     """What the page says to declare is understood by the registry, once the values are named."""
     page = browser.get("/plan?size=3&epsilon=0.5&sample_rate=0.25").text
-    found = re.search(r"<pre><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
+    found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
     assert found is not None
     text = found[1].replace("&#34;", '"').replace("[...]", '["a", "b", "c"]')
     rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'

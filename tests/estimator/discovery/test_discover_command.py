@@ -17,9 +17,14 @@ from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
+from deniable_estimator.judging.changes import judge
+from deniable_estimator.judging.levels import judgement_level
+from deniable_estimator.judging.rules import FalseAlarms, MetricRules
 from deniable_estimator.questions.discoveries import discover as find
-from deniable_estimator.terminal import NO_DATA
+from deniable_estimator.questions.reading import select
+from deniable_estimator.terminal import NO_DATA, anomalies
 from deniable_estimator.terminal.discover import discover
+from deniable_estimator.watching.digest import weekly_digest
 
 from .conftest import CROWD, HOSTILE, TOML, Draw
 
@@ -212,4 +217,36 @@ def test_an_empty_store(tmp_path: Path) -> None:
     found = find(store, registry, "terms")
     assert found.n == 0
     assert found.finds == ()
+    store.close()
+
+
+def test_each_window_is_looked_at(filled: Path) -> None:
+    """`deniable anomalies` looks at the rows of each window of a discovery, without decoding it."""
+    place = ["--registry", str(filled / "metrics.toml")]
+    store = ["--store", f"sqlite:///{filled / 'store.db'}"]
+    result = CliRunner().invoke(anomalies, ["terms", "--json", *place, *store])
+    assert result.exit_code == 0, result.output
+    windows = json.loads(result.output)["windows"]
+    assert [each["window"] for each in windows] == ["2026-11-15", "2026-11-16"]
+    assert {figure["name"] for figure in windows[0]["figures"]} == {"rows", "repeated"}
+    result = CliRunner().invoke(anomalies, ["terms", "--from", "2026-12-01", *place, *store])
+    assert result.exit_code == NO_DATA
+
+
+def test_digest_and_watch_pass_it_by(filled: Path) -> None:
+    """The digest says where the strings are listed, and `deniable watch` judges the rows of the
+    newest window: neither fails for the lack of a list."""
+    registry = Registry.load(filled / "metrics.toml")
+    store = open_store(f"sqlite:///{filled / 'store.db'}")
+    told = weekly_digest(store, registry, [registry["terms"]], {}, "http://d", NOW)
+    assert told.unchanged[0].text == "`deniable discover` lists the strings that were found"
+    selection = select(store, registry, "terms")
+    level = judgement_level(FalseAlarms(0.05, "run"), 1, "day")
+    found = judge(
+        *(lambda labels: selection.within(labels).read(), selection.labels, "2026-11-16"),
+        *(MetricRules(), level),
+    )
+    assert found is not None
+    assert found.n == sum(CROWD.values()) - 5_000
+    assert found.changes == ()
     store.close()

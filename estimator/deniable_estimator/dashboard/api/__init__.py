@@ -10,7 +10,8 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
-from deniable import windows
+from deniable import Metric, windows
+from deniable.types import Discovery
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.annotated import annotations_of
 from deniable_estimator.dashboard.api.annotations import list_annotations
@@ -19,6 +20,7 @@ from deniable_estimator.dashboard.api.asking import (
     MAX_VALUES,
     asked_below,
     asked_candidates,
+    asked_grouping,
     asked_limit,
     asked_metric,
     asked_range,
@@ -32,9 +34,12 @@ from deniable_estimator.dashboard.api.parameters import (
     ComparisonParameters,
     DeclaredParameters,
     EstimateParameters,
+    FindsParameters,
+    FindTrendParameters,
     LifetimePlanParameters,
     ListParameters,
     NumberPlanParameters,
+    OutsiderParameters,
     OverviewParameters,
     PairPlanParameters,
     PlanParameters,
@@ -55,8 +60,10 @@ from deniable_estimator.dashboard.calculations import (
     compared,
     comparison_text,
     estimate_text,
+    finds_text,
     lifetime_plan_text,
     number_plan_text,
+    outsider_text,
     pair_plan_text,
     plan_text,
     segmented_text,
@@ -64,13 +71,14 @@ from deniable_estimator.dashboard.calculations import (
     trend_text,
 )
 from deniable_estimator.dashboard.decodes import StillDecoding
+from deniable_estimator.dashboard.finds import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
 from deniable_estimator.dashboard.overview.page import kept_summaries
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
-from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.source import DataSource, current_source
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.dashboard.versions import digest, digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in, together
 from deniable_estimator.questions.comparison import has_memory
@@ -230,6 +238,37 @@ def segments(name: str) -> ResponseReturnValue:
     return represent(form, text, tag=final)
 
 
+@api.get("/metrics/<name>/finds")
+def finds(name: str) -> ResponseReturnValue:
+    """The strings that a discovery found."""
+    asked = read_parameters(FindsParameters, request.args)
+    source, metric = _discovery(name)
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    found = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share)
+    tag = etag(form, metric, asked, days, found.version)
+    if same := unchanged(tag):
+        return same
+    return represent(form, finds_text(form, found.answer, days.query), tag=tag)
+
+
+@api.get("/metrics/<name>/finds/trend")
+def finds_trend(name: str) -> ResponseReturnValue:
+    """How common one of these strings was in each day, week or month."""
+    asked = read_parameters(FindTrendParameters, request.args)
+    source, metric = _discovery(name)
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    by = asked.by or grouping(metric, days)
+    asked_grouping(metric, by)
+    known = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share).answer
+    found = trend_of_find(source, metric, days, by, known, find_named(known, asked.find))
+    tag = etag(form, metric, asked, days, found.version)
+    if same := unchanged(tag):
+        return same
+    return represent(form, trend_text(form, found.answer, days.query), tag=tag)
+
+
 @api.get("/metrics/<name>/anomalies")
 def anomalies(name: str) -> ResponseReturnValue:
     """Which windows of some days look dishonest; strings are not decoded for it."""
@@ -352,6 +391,44 @@ def privacy() -> ResponseReturnValue:
     return represent(form, to_json(together(registry, asked.household).to_dict()), tag=tag)
 
 
+@api.get("/metrics/<name>/privacy/outsider")
+def metric_outsider(name: str) -> ResponseReturnValue:
+    """What published sums of one metric reveal of a device to a reader who sees nothing else."""
+    asked = read_parameters(OutsiderParameters, request.args)
+    _, metric = asked_metric(name, "read:metrics")
+    return _outsider([metric], metric.name, asked)
+
+
+@api.get("/privacy/outsider")
+def outsider() -> ResponseReturnValue:
+    """What published sums of all metrics together reveal of a device."""
+    require("read:metrics")
+    asked = read_parameters(OutsiderParameters, request.args)
+    metrics = list(current_source().registry)
+    for each in metrics:
+        require("read:metrics", each)
+    if not metrics:
+        raise NotFound("The registry declares no metric, so there is nothing to publish.")
+    return _outsider(metrics, None, asked)
+
+
+def _outsider(
+    metrics: list[Metric], name: str | None, asked: OutsiderParameters
+) -> ResponseReturnValue:
+    """The response with what published sums reveal. It takes up to some seconds, so another
+    process finds it."""
+    form = form_of(asked.format, "json")
+    source = current_source()
+    registry = source.registry
+    in_place = [registry.unasked.get(each.name) for each in metrics]
+    tag = etag(form, metrics, in_place, registry.lifetime_epsilon, name, asked)
+    if same := unchanged(tag):
+        return same
+    key = digest("outsider", tag)
+    text = source.calculate(key, outsider_text, registry, name, asked.reports, asked.delta)
+    return represent(form, text, tag=tag)
+
+
 @api.get("/plan")
 def plan() -> ResponseReturnValue:
     """What a metric can detect, before it is declared."""
@@ -387,6 +464,20 @@ def plan_lifetime() -> ResponseReturnValue:
 def nowhere(unknown: str) -> ResponseReturnValue:
     """The response for unknown addresses."""
     raise NotFound("There is no such address. /api/v1/openapi.json lists all there are.")
+
+
+def _discovery(name: str) -> tuple[DataSource, Metric]:
+    """The discovery of that name."""
+    source, metric = asked_metric(name, "read:estimates")
+    if not isinstance(metric.type, Discovery):
+        raise ApiProblem(
+            409,
+            "no-discovery",
+            "No discovery",
+            f"{name} is a {metric.type.name} metric, which discovers nothing: ask for its "
+            f"estimate, /api/v1/metrics/{name}/estimate.",
+        )
+    return source, metric
 
 
 def _planned(

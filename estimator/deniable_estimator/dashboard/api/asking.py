@@ -18,12 +18,14 @@ from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.questions.trend import GROUPS
 
 __all__ = [
     "MAX_CELLS",
     "MAX_VALUES",
     "asked_below",
     "asked_candidates",
+    "asked_grouping",
     "asked_limit",
     "asked_metric",
     "asked_range",
@@ -142,6 +144,17 @@ def asked_below(metric: Metric, below: float | None) -> None:
             f"below must lie in the range of {metric.name}, {kind.range.low} to "
             f"{kind.range.high}: how numbers are spread outside of it is not known"
         )
+
+
+def asked_grouping(metric: Metric, by: windows.Kind) -> None:
+    """Refuse periods that the metric's windows do not add up to.
+
+    Raises:
+        ApiProblem: they are shorter than a window.
+    """
+    if by not in GROUPS[metric.window]:
+        known = ", ".join(GROUPS[metric.window])
+        raise _invalid(f"by takes {known} here: {metric.name} has windows of a {metric.window}")
 
 
 def asked_limit(metric: Metric, limit: int | None) -> None:

@@ -19,6 +19,7 @@ from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.planning.pairs import EFFECT
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
 from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "LifetimePlanParameters",
     "ListParameters",
     "NumberPlanParameters",
+    "OutsiderParameters",
     "OverviewParameters",
     "PairPlanParameters",
     "PlanParameters",
@@ -143,6 +145,22 @@ class TrendParameters(_Within, frozen=True, kw_only=True):
     by: windows.Kind | None = None
 
 
+class FindsParameters(AnomaliesParameters, frozen=True, kw_only=True):
+    """Of what a discovery found."""
+
+    level: _Level = 0.95
+    min_share: Annotated[float, Meta(ge=0, lt=1)] | None = None
+    """Leave out rarer strings; the registry's minimum_share holds too."""
+
+
+class FindTrendParameters(FindsParameters, frozen=True, kw_only=True):
+    """Of the trend of a find."""
+
+    find: str
+    """The string; one that is cut ends in three dots, as one letter."""
+    by: windows.Kind | None = None
+
+
 class ComparisonParameters(_Valued, frozen=True, kw_only=True):
     """Of a comparison."""
 
@@ -154,6 +172,13 @@ class PrivacyParameters(Common, frozen=True, kw_only=True):
     """Of a guarantee."""
 
     household: _Household = 1
+
+
+class OutsiderParameters(Common, frozen=True, kw_only=True):
+    """Of what published sums reveal."""
+
+    reports: Annotated[int, Meta(ge=1, le=10**12)] = LEAST_REPORTS
+    delta: Annotated[float, Meta(ge=SMALLEST_DELTA, le=MOST_DELTA)] = DELTA
 
 
 class PlanParameters(Common, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from deniable import Metric, windows
+from deniable.types import Discovery
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.versions import digest, digest_of_candidates
@@ -51,6 +52,8 @@ def newest_findings(
     `family` is the number of metrics, which share `FALSE_ALARMS`. Whether the window looks honest
     is left to the alarm of the card, which looks at the same figures in more windows.
     """
+    if isinstance(metric.type, Discovery):
+        return ()  # it has no list of series whose changes could be told
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)

@@ -8,13 +8,16 @@ from typing import Any
 
 from deniable import Metric, ValueListError, windows
 from deniable.forecast import forecast
+from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.units import Unit
+from deniable_estimator.answers.finds import Finds
+from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.charts.spark import Sparkline, SparkPoint, sparkline
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.finds import finds_at, name_of_find
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.overview.judged import newest_findings
@@ -45,6 +48,20 @@ class LeadingSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class CardFinds:
+    """What a card shows of a discovery."""
+
+    count: int
+    top: tuple[tuple[str, str], ...]
+    """The commonest strings, each with its share."""
+    explained: str
+    """Which part of all answers the finds are; empty without any."""
+
+
+_ON_CARD = 3
+
+
+@dataclass(frozen=True, slots=True)
 class MetricSummary:
     """One metric over some days."""
 
@@ -70,17 +87,22 @@ class MetricSummary:
     """What `deniable watch` would tell of the newest window; of the latest days alone."""
     decoding: bool = False
     """Some of it is still being calculated."""
+    finds: CardFinds | None = None
+    """Of a discovery with reports: what was found."""
 
 
 def summarize(
     source: DataSource, metric: Metric, days: DayRange, family: int, *, latest: bool
 ) -> MetricSummary:
-    """The summary of a metric. Strings are those that the operator has listed.
+    """The summary of a metric. Strings are those that the operator has listed, or of a discovery
+    those that were found.
 
     Args:
         family: how many metrics there are: they share the level of alarms and changes.
         latest: whether these are the latest days, in which the newest window is judged.
     """
+    if isinstance(metric.type, Discovery):
+        return _summarize_discovery(source, metric, days)
     answer, candidates, decoding, mistakes = None, None, False, []
     try:
         candidates = source.candidates(metric)
@@ -119,6 +141,44 @@ def summarize(
         guess=even_guess(metric, source.registry),
         findings=newest_findings(source, metric, asked, family) if latest else (),
         decoding=decoding,
+    )
+
+
+def _summarize_discovery(source: DataSource, metric: Metric, days: DayRange) -> MetricSummary:
+    found, decoding = None, False
+    try:
+        found = finds_at(source, metric, days).answer
+    except (StillDecoding, TooManyDecodes):
+        decoding = True
+    alarms = found.verdict.alarms(found.alarm_level) if found else ()
+    return MetricSummary(
+        metric=metric,
+        days=days,
+        n=found.n if found else None,
+        newest=source.newest(metric),
+        leading=None,
+        kind=None,
+        chart=None,
+        spark=None,
+        change=None,
+        alarm=alarms[0].text if alarms else None,
+        notes=(),
+        guess=even_guess(metric, source.registry),
+        decoding=decoding,
+        finds=_card_of_finds(found) if found and found.n else None,
+    )
+
+
+def _card_of_finds(found: Finds) -> CardFinds:
+    texts = [
+        words.series_text(SHARES, each.share, each.low, each.high).estimate
+        for each in found.finds[:_ON_CARD]
+    ]
+    explained = words.series_text(SHARES, *found.explained).estimate if found.finds else ""
+    return CardFinds(
+        len(found.finds),
+        tuple(zip(map(name_of_find, found.finds), texts, strict=False)),
+        explained,
     )
 
 

@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
 from deniable import DeniableError, Metric
+from deniable.types import Discovery
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
 from deniable_estimator.dashboard.source import current_source
@@ -61,6 +62,10 @@ def _declared(name: str) -> Metric:
 
 def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
     metric = _declared(name)
+    if isinstance(metric.type, Discovery):
+        raise ViewError(
+            message("This page cannot be shared. Pages that can have a button “Share”.")
+        )
     if "line" in arguments:
         raise ViewError(
             message("A list of strings that you have sent is yours alone, and is not shared.")

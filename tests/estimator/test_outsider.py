@@ -1,0 +1,342 @@
+"""What published sums reveal: figures, composition, and what is assumed."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable import Registry
+from deniable_estimator.privacy.blanket import Blanket, bits, crowd_epsilon, hidden, within
+from deniable_estimator.privacy.composition import (
+    Repeated,
+    advanced,
+    composed_delta,
+    composed_epsilon,
+    least_epsilon,
+    loss_of,
+    renyi,
+)
+from deniable_estimator.privacy.outsider import (
+    SPANS,
+    Outsider,
+    _sharing,
+    outsider_of,
+    outsider_together,
+)
+from deniable_estimator.terminal import privacy
+
+_HEAD = """schema = 1
+app = "editor"
+[defaults]
+owner = "growth@acme.example"
+expires = 2099-01-01
+"""
+
+_METRICS = """
+[metrics.theme]
+type = "category"
+description = "The theme."
+values = ["dark", "light", "system"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.editor]
+type = "category"
+description = "The editor."
+values = ["vim", "emacs"]
+epsilon = 1.0
+lifetime_epsilon = 4.0
+longitudinal = "memoize"
+window = "week"
+
+[metrics.plugin]
+type = "string"
+description = "The plugin."
+mechanism = "rappor"
+epsilon = 1.0
+lifetime_epsilon = 4.0
+longitudinal = "memoize"
+
+[metrics.startup]
+type = "number"
+description = "The time to start."
+low = 0
+high = 10
+unit = "s"
+ask = "distribution"
+epsilon = 2.0
+lifetime_epsilon = 20.0
+window = "month"
+"""
+
+
+def _registry(text: str = _METRICS) -> Registry:
+    return Registry.parse(_HEAD + text)
+
+
+def _pairs(epsilon: float, size: int, k: int) -> Blanket:
+    both = k * (k - 1) / (size * (size - 1))
+    return within(k / size, math.exp(epsilon), epsilon, both)
+
+
+_BINARY = _pairs(1.0, 2, 1)
+_HUNDRED = _pairs(1.0, 100, 27)
+
+
+@pytest.mark.parametrize(
+    ("blanket", "reports", "delta", "expected"),
+    [
+        (_BINARY, 10**3, 1e-8, 0.189),
+        (_BINARY, 10**4, 1e-8, 0.0564),
+        (_BINARY, 10**6, 1e-8, 0.0050),
+        (_HUNDRED, 10**3, 1e-8, 0.132),
+        (_HUNDRED, 10**5, 1e-8, 0.0118),
+        (_HUNDRED, 10**7, 1e-8, 0.00103),
+        (_pairs(4.0, 2, 1), 10**3, 1e-8, 2.86),
+        (bits(0.6875, 0.5625, 2, 1.0743), 10**3, 1e-8, 0.105),
+        (bits(0.6875, 0.5625, 2, 1.0743), 10**5, 1e-8, 0.0093),
+    ],
+)
+def test_figures_agree_with_an_independent_evaluation(
+    blanket: Blanket, reports: int, delta: float, expected: float
+) -> None:
+    """Epsilons that another program computed, to the digits that it gives."""
+    assert crowd_epsilon(blanket, reports, delta) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("reports", "windows", "expected"),
+    [(10**5, 12, 0.0436), (10**5, 52, 0.094), (10**4, 365, 0.87), (10**6, 365, 0.078)],
+)
+def test_composition_agrees_with_an_independent_evaluation(
+    reports: int, windows: int, expected: float
+) -> None:
+    """Years that another program composed, with dp-accounting, to the digits that it gives."""
+    loss = loss_of(_HUNDRED, reports, 1e-11 / windows)
+    found = composed_epsilon([Repeated(loss, windows)], 1e-8, float(windows))
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    epsilon=st.floats(0.1, 4),
+    share=st.floats(0.02, 0.9),
+    reports=st.integers(1, 3000),
+    at=st.floats(0, 1),
+)
+def test_bound_falls_with_reports_and_with_epsilon(
+    epsilon: float, share: float, reports: int, at: float
+) -> None:
+    """More reports and a larger epsilon lower delta, and above the device's epsilon it is 0."""
+    blanket = within(share, math.exp(epsilon), epsilon)
+    level = at * epsilon
+    found = blanket.delta(level, reports)
+    assert blanket.delta(level, 2 * reports) <= found * 1.05 + 1e-12
+    assert blanket.delta(level + 0.1 * epsilon, reports) <= found * 1.05 + 1e-12
+    assert blanket.delta(epsilon * (1 + 1e-9), reports) < 1e-9
+
+
+def test_no_figure_is_above_that_for_any_mechanism() -> None:
+    """What is known of a mechanism only lowers the figure."""
+    for epsilon in (0.5, 1.0, 3.0):
+        assert crowd_epsilon(_pairs(epsilon, 100, 20), 10**4, 1e-8) <= crowd_epsilon(
+            hidden(epsilon), 10**4, 1e-8
+        )
+
+
+def test_tiny_deltas_have_figures() -> None:
+    """Rounding errors do not drown a delta of 1e-30, even in a crowd of ten million."""
+    found = [crowd_epsilon(_BINARY, 10**7, delta) for delta in (1e-8, 1e-20, 1e-30)]
+    assert found == sorted(found)
+    assert found[-1] < 0.01
+
+
+def test_composition_adds_up_to_pure_epsilon() -> None:
+    """Of single reports, the loss is that of randomized response: T of them never exceed T times
+    epsilon, and two of them match the exact profile."""
+    loss = loss_of(_BINARY, 1, 1e-12)
+    high = math.e / (1 + math.e)
+    exact = high**2 * -math.expm1(0.5 - 2)
+    exact += 0.0
+    assert composed_delta([Repeated(loss, 2)], 0.5) == pytest.approx(exact, rel=1e-3)
+    assert composed_delta([Repeated(loss, 2)], 0.5) >= exact
+    assert composed_epsilon([Repeated(loss, 5)], 1e-9, 5.0) <= 5.0
+
+
+def test_composition_is_below_all_others() -> None:
+    """The losses, added up, are the tightest way here, and all ways hold the same claim."""
+    loss = loss_of(_HUNDRED, 10**4, 1e-14)
+    parts = [Repeated(loss, 100)]
+    tight = composed_epsilon(parts, 1e-8, 100.0)
+    each = least_epsilon(loss.delta, 1e-8 / 100, 1.0)
+    half = least_epsilon(loss.delta, 1e-8 / 200, 1.0)
+    assert tight < renyi(parts, 1e-8) < advanced([(half, 100)], 5e-9) < 100 * each
+
+
+def test_different_metrics_compose_in_any_order() -> None:
+    """Sums of several metrics reveal more than of one, and the order does not matter."""
+    one, other = (loss_of(each, 10**4, 1e-13) for each in (_BINARY, _HUNDRED))
+    there = composed_epsilon([Repeated(one, 10), Repeated(other, 20)], 1e-8, 30.0)
+    back = composed_epsilon([Repeated(other, 20), Repeated(one, 10)], 1e-8, 30.0)
+    assert there == pytest.approx(back, rel=2e-3)
+    assert there > composed_epsilon([Repeated(other, 20)], 1e-8, 20.0)
+
+
+def test_number_that_shares_a_row_is_rarely_smaller() -> None:
+    """The exact binomial probability of a smaller one is below the stated chance."""
+    from scipy import stats
+
+    for reports, rows, chance in ((10**4, 64, 1e-9), (10**6, 256, 1e-12), (5000, 8, 1e-6)):
+        least = _sharing(reports, rows, chance)
+        # The device itself is one of them.
+        assert stats.binom.cdf(least - 2, reports - 1, 1 / rows) <= chance
+        assert least > reports / rows / 2
+
+
+def test_rows_without_company_have_no_bound() -> None:
+    """With fewer reports than rows, a device may be alone in its own."""
+    assert _sharing(100, 256, 1e-9) == 0
+    assert _sharing(1, 256, 1e-9) == 0
+
+
+def test_spans_of_a_metric() -> None:
+    """The windows of each span are those a device can report in, up to its lifetime."""
+    registry = _registry()
+    found = outsider_of(registry, registry["theme"], 10_000)
+    assert {name: each.windows for name, each in found.spans.items()} == {
+        "window": 1,
+        "month": 8,
+        "year": 8,
+        "lifetime": 8,
+    }
+    week = outsider_of(registry, registry["editor"], 10_000)
+    assert {name: each.windows for name, each in week.spans.items()} == {
+        "window": 1,
+        "month": 5,
+        "year": 53,
+    }
+
+
+@pytest.mark.parametrize("name", ["theme", "editor", "plugin", "startup"])
+@pytest.mark.parametrize("reports", [1, 1000, 100_000])
+def test_published_sums_never_reveal_more_than_the_device(name: str, reports: int) -> None:
+    """The device's epsilon caps every figure, and spans grow."""
+    registry = _registry()
+    found = outsider_of(registry, registry[name], reports)
+    last = 0.0
+    for span in found.spans.values():
+        figures = (span.epsilon, span.basic, span.advanced, span.renyi)
+        assert all(0 < each.epsilon <= span.device.epsilon for each in figures)
+        assert span.epsilon.epsilon <= min(each.epsilon for each in figures)
+        assert span.epsilon.epsilon >= last * 0.999
+        last = span.epsilon.epsilon
+
+
+def test_memos_of_a_fixed_value_bound_all_windows() -> None:
+    """For a value that never changes, no number of windows reveals more than the memo."""
+    registry = _registry()
+    for name in ("editor", "plugin"):
+        year = outsider_of(registry, registry[name], 1000).spans["year"]
+        assert year.steady is not None
+        assert year.steady.epsilon <= 4.0
+
+
+def test_unknown_bound_is_the_device_s() -> None:
+    """RAPPOR with changing values has no bound but the device's, and says so."""
+    registry = _registry()
+    spans = outsider_of(registry, registry["plugin"], 10**5).spans
+    assert not spans["year"].known
+    assert spans["year"].epsilon == spans["year"].device
+    assert spans["window"].known
+
+
+def test_all_metrics_together() -> None:
+    """All metrics reveal more than any of them, and no more than the device does."""
+    registry = _registry(_METRICS.split("[metrics.plugin]", maxsplit=1)[0])
+    whole = outsider_together(registry, 10_000)
+    for name in ("window", "month", "year"):
+        each = [
+            outsider_of(registry, metric, 10_000).spans[name].epsilon.epsilon for metric in registry
+        ]
+        assert max(each) < whole.spans[name].epsilon.epsilon <= sum(each) * 1.3
+    assert "lifetime" not in whole.spans
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, 1.0, 0.01, 1e-31, math.nan, math.inf])
+def test_delta_that_is_none_is_refused(delta: float) -> None:
+    """A delta must be a small probability above 0."""
+    registry = _registry()
+    with pytest.raises(ValueError, match="delta must be from"):
+        outsider_of(registry, registry["theme"], 1000, delta)
+
+
+def test_sum_of_no_report_is_refused() -> None:
+    """There must be a report."""
+    registry = _registry()
+    with pytest.raises(ValueError, match="at least one report, not 0"):
+        outsider_of(registry, registry["theme"], 0)
+    with pytest.raises(ValueError, match="at least one report"):
+        _BINARY.delta(0.1, 0)
+    with pytest.raises(ValueError, match="not negative"):
+        _BINARY.delta(-0.1, 10)
+
+
+def _call(tmp_path_text: str, *arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(privacy, ["--registry", tmp_path_text, *arguments])
+    return result.exit_code, result.output
+
+
+def test_command(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`deniable privacy --outsider` has figures and assumptions, as text and as JSON."""
+    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
+    path.write_text(_HEAD + _METRICS, "utf-8")
+    code, text = _call(str(path), "theme", "--outsider", "--reports", "10000")
+    assert code == 0
+    assert "n = 10,000 reports or more" in text
+    assert "What is assumed" in text
+    assert "unless a relay" in " ".join(text.split())
+    code, text = _call(str(path), "--outsider", "--json", "--delta", "1e-9")
+    document = json.loads(text)
+    assert code == 0
+    assert document["delta"] == 1e-9
+    assert set(document["spans"]) <= set(SPANS)
+    assert document["assumed"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--delta", "1e-9"), "belong to --outsider"),
+        (("--outsider", "--delta", "0"), "not in the range"),
+        (("--outsider", "--reports", "0"), "not in the range"),
+        (("--outsider", "--household", "2"), "--household"),
+        (("nothing", "--outsider"), "nothing"),
+    ],
+)
+def test_command_refuses(
+    arguments: tuple[str, ...], told: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Each wrong call is refused with what is wrong."""
+    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
+    path.write_text(_HEAD + _METRICS, "utf-8")
+    code, text = _call(str(path), *arguments)
+    assert code != 0
+    assert told in text
+
+
+def test_segments_are_said_to_count_for_themselves() -> None:
+    """The n of a metric with segments is that of a segment."""
+    registry = _registry(
+        """
+[segments.country]
+values = ["de", "fr"]
+"""
+        + _METRICS.replace('"The theme."', '"The theme."\nsegments = ["country"]')
+    )
+    found: Outsider = outsider_of(registry, registry["theme"])
+    assert any("of a segment" in each for each in found.to_dict()["assumed"])

@@ -1,0 +1,331 @@
+"""The blanket's bounds against the exact distributions of all reports of a small crowd."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deniable.mechanisms import (
+    BasicRappor,
+    Bloom,
+    CohortLocalHashing,
+    CountMeanSketch,
+    DBitFlip,
+    HadamardCountMeanSketch,
+    HadamardResponse,
+    HashedProjectiveGeometry,
+    HierarchicalHistogram,
+    Mechanism,
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    NumberRange,
+    OneTimeRappor,
+    Packing,
+    PrefixTree,
+    ProjectiveGeometry,
+    Rappor,
+    Report,
+    Rounds,
+    SlidingWindow,
+    SubsetSelection,
+    UnaryEncoding,
+    all_names,
+)
+from deniable.mechanisms.base import ONE
+from deniable.mechanisms.number_range import TOP
+from deniable_estimator.privacy.blanket import Blanket, hidden, within
+from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
+from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
+
+_EPSILONS = (0.0, 0.3, 0.8, 1.5)
+_RANGE = NumberRange("0", "10")
+_EVEN = ONE // 2
+
+
+def _reports(mechanism: Mechanism[Any]) -> list[Report]:
+    """All reports that there are."""
+    found = []
+    for number, row in enumerate(mechanism.rows):
+        if row.packing is Packing.INDEX:
+            found += [Report(number, column) for column in range(row.width)]
+        else:
+            sets = range(1 << row.width)
+            found += [
+                Report(number, each)
+                for each in sets
+                if row.columns is None or each.bit_count() == row.columns
+            ]
+    return found
+
+
+def _channel(mechanism: Mechanism[Any], items: Sequence[Any]) -> np.ndarray:
+    """The exact likelihoods: a row for each item, a column for each report."""
+    exact = [[mechanism.likelihood(each, item) for each in _reports(mechanism)] for item in items]
+    assert all(sum(row) == 1 for row in exact)
+    return np.array([[float(each) for each in row] for row in exact])
+
+
+def _crowd(channel: np.ndarray, values: Sequence[int]) -> dict[int, float]:
+    """The distribution of how often each report is made by devices with these values. The counts
+    are the digits of a number in base 16."""
+    counts = {0: 1.0}
+    for value in values:
+        grown: dict[int, float] = {}
+        for seen, chance in counts.items():
+            for report, likelihood in enumerate(channel[value].tolist()):
+                key = seen + (1 << 4 * report)
+                grown[key] = grown.get(key, 0.0) + chance * likelihood
+        counts = grown
+    return counts
+
+
+def _pair(
+    channel: np.ndarray, one: int, other: int, others: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distributions of the crowd's reports if the device has one value or the other."""
+    found = [_crowd(channel, (*others, value)) for value in (one, other)]
+    keys = sorted(set(found[0]) | set(found[1]))
+    return (
+        np.array([found[0].get(key, 0.0) for key in keys]),
+        np.array([found[1].get(key, 0.0) for key in keys]),
+    )
+
+
+def _exact(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
+    """The least delta at epsilon."""
+    return float(np.maximum(0.0, first - math.exp(epsilon) * second).sum())
+
+
+_CASES: dict[str, tuple[Mechanism[Any], list[Any], int]] = {
+    "binary": (SubsetSelection.design(2, 1.0), [0, 1], 8),
+    "one of three": (SubsetSelection.design(3, 2.0, k=1), [0, 1, 2], 6),
+    "one of four": (SubsetSelection.design(4, 2.0, k=1), [0, 1, 2, 3], 5),
+    "two of four": (SubsetSelection.design(4, 1.0, k=2), [0, 1, 2], 4),
+    "two of five": (SubsetSelection.design(5, 1.5, k=2), [0, 1], 4),
+    "geometry of order 2": (ProjectiveGeometry.calibrated(7, 2, 3, Fraction(3)), [0, 1, 2], 4),
+    "geometry of order 3": (ProjectiveGeometry.calibrated(4, 3, 2, Fraction(3)), [0, 1, 2], 5),
+    "symmetric bits": (UnaryEncoding.symmetric(2, 1.0), [0, 1], 7),
+    "optimized bits": (UnaryEncoding.optimized(3, 1.5), [0, 1], 4),
+    "Hadamard": (HadamardResponse.design(3, 1.0), [0, 1, 2], 5),
+    "hashed geometry": (
+        HashedProjectiveGeometry("a", 2, ProjectiveGeometry.calibrated(4, 3, 2, Fraction(3))),
+        ["x", "y", "z"],
+        4,
+    ),
+    "prefix tree": (
+        PrefixTree("a", 1, ProjectiveGeometry.calibrated(None, 2, 3, Fraction(3))),
+        ["ab", "abc", "xy"],
+        3,
+    ),
+    "cohorts": (CohortLocalHashing("a", 3, SubsetSelection.design(3, 1.0, k=1)), ["x", "y"], 4),
+    "sketch": (CountMeanSketch("a", 2, UnaryEncoding.symmetric(2, 1.0)), ["x", "y", "z"], 4),
+    "Hadamard sketch": (
+        HadamardCountMeanSketch("a", 2, HadamardResponse.design(3, 1.0)),
+        ["x", "y"],
+        4,
+    ),
+    "memoized": (MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1), [0, 1, 2], 5),
+    "memoized hashing": (
+        MemoizedLocalHashing("a", 2, MemoizedSubsetSelection.design(3, 1.0, 3.0, k=1)),
+        ["x", "y"],
+        4,
+    ),
+    "basic RAPPOR": (BasicRappor.design(2, 1.0, 4.0), [0, 1], 7),
+    "RAPPOR": (Rappor(Bloom("a", 1, 3, 1), Rounds.tuned(1.0, 4.0)), ["x", "y", "z"], 4),
+    "RAPPOR of two hashes": (
+        Rappor(Bloom("a", 1, 4, 2), Rounds(_EVEN, ONE // 2, ONE * 3 // 4)),
+        ["x", "y"],
+        2,
+    ),
+    "one-time RAPPOR": (OneTimeRappor(Bloom("a", 2, 2, 1), ONE // 2), ["x", "y"], 4),
+    "sliding window": (SlidingWindow.design(_RANGE, 1.0, 4), [0, TOP // 3, TOP], 5),
+    "one bit": (SlidingWindow.design(_RANGE, 1.0, 2), [0, TOP], 8),
+    "histogram": (HierarchicalHistogram.design(_RANGE, 1.0, 4), [0, TOP // 2, TOP], 5),
+    "histogram of two levels": (HierarchicalHistogram.design(_RANGE, 1.0, 16), [0, TOP], 2),
+    "dBitFlip": (DBitFlip(_RANGE, 16, 2, ONE // 8, ONE // 5), [0, TOP // 2, TOP], 2),
+    "dBitFlip of one bit": (DBitFlip(_RANGE, 16, 1, ONE // 8, ONE // 5), [0, TOP], 2),
+}
+"""A mechanism, values of it, and the largest crowd that is enumerated."""
+
+
+def test_every_mechanism_is_enumerated() -> None:
+    """A mechanism that ships has a case here."""
+    assert {mechanism.name for mechanism, _, _ in _CASES.values()} == set(all_names())
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_bound_is_never_below_the_exact_delta(case: str) -> None:
+    """For all values of the device, whatever values the others have, up to eight devices."""
+    mechanism, items, most = _CASES[case]
+    channel = _channel(mechanism, items)
+    blanket = blanket_of(mechanism)
+    for count in sorted({1, 2, most}):
+        largest = dict.fromkeys(_EPSILONS, 0.0)
+        for others in _worlds(len(items), count - 1):
+            for one, other in product(range(len(items)), repeat=2):
+                if one == other:
+                    continue
+                first, second = _pair(channel, one, other, others)
+                for epsilon in _EPSILONS:
+                    largest[epsilon] = max(largest[epsilon], _exact(first, second, epsilon))
+        for epsilon, exact in largest.items():
+            for bound in (blanket, hidden(mechanism.epsilon)):
+                assert bound.delta(epsilon, count) >= exact - 1e-12, (count, epsilon)
+
+
+def _worlds(values: int, others: int) -> list[tuple[int, ...]]:
+    """What values the others can have: all alike, or as mixed as can be."""
+    alike = [(value,) * others for value in range(values)]
+    mixed = tuple(place % values for place in range(others))
+    return sorted({*alike, mixed})
+
+
+def test_bound_is_tight_for_one_report() -> None:
+    """A sum of one report tells what the report does."""
+    mechanism = SubsetSelection.design(2, 1.0)
+    assert blanket_of(mechanism).delta(0.0, 1) == pytest.approx(math.tanh(0.5), rel=1e-3)
+    assert blanket_of(mechanism).delta(1.0, 1) < 1e-9
+
+
+def _others_are_elsewhere(values: int, odds: float, count: int, epsilon: float) -> float:
+    """A wrong bound, a clone bound with the mechanism's own chances: it takes the others to report
+    both of the values compared at the lower chance, which they do not if they have one of them."""
+    low = 1 / (odds + values - 1)
+    channel = np.array(
+        [[odds * low if place == own else low for place in range(values)] for own in range(values)]
+    )
+    return _exact(*_pair(channel, 0, 1, (2,) * (count - 1)), epsilon)
+
+
+def test_a_known_wrong_bound_fails_the_enumeration() -> None:
+    """A wrong bound is below the exact delta for four devices with one of four values, and the
+    blanket's is not."""
+    mechanism = SubsetSelection.design(4, 2.0, k=1)
+    channel = _channel(mechanism, [0, 1, 2, 3])
+    exact = max(
+        _exact(*_pair(channel, 0, 1, others), 1.5) for others in product(range(4), repeat=3)
+    )
+    wrong = _others_are_elsewhere(4, math.exp(2.0), 4, 1.5)
+    assert wrong < 0.96 * exact
+    assert blanket_of(mechanism).delta(1.5, 4) >= exact
+
+
+def test_two_windows_compose() -> None:
+    """Two windows of fresh reports reveal no more than the composed bound, of binary values."""
+    mechanism = SubsetSelection.design(2, 1.0)
+    channel = _channel(mechanism, [0, 1])
+    loss = loss_of(blanket_of(mechanism), 4, 1e-9)
+    for others in _worlds(2, 3):
+        first, second = _pair(channel, 0, 1, others)
+        both = np.outer(first, first).ravel(), np.outer(second, second).ravel()
+        for epsilon in _EPSILONS:
+            assert composed_delta([Repeated(loss, 2)], epsilon) >= _exact(*both, epsilon)
+
+
+def _memo_chain(
+    mechanism: MemoizedSubsetSelection, histories: Sequence[Sequence[int]]
+) -> list[np.ndarray]:
+    """The distributions of all reports of one device, in order, under histories of values."""
+    memo, fresh = mechanism.permanent, mechanism.fresh
+    values = range(mechanism.size)
+    given = [[float(fresh.likelihood(Report(0, u), m)) for u in values] for m in values]
+    found = []
+    for history in histories:
+        chances = []
+        for reports in product(values, repeat=len(history)):
+            total = 0.0
+            for memos in product(values, repeat=mechanism.size):
+                drawn = math.prod(
+                    float(memo.likelihood(Report(0, m), x)) for x, m in enumerate(memos)
+                )
+                total += drawn * math.prod(
+                    given[memos[x]][u] for x, u in zip(history, reports, strict=True)
+                )
+            chances.append(total)
+        found.append(np.array(chances))
+    return found
+
+
+def test_values_that_stay_are_covered() -> None:
+    """Four windows from one memo of each of two values stay within the bound for such values."""
+    mechanism = MemoizedSubsetSelection.design(2, 0.4, 1.0)
+    first, second = _memo_chain(mechanism, [(0,) * 4, (1,) * 4])
+    found = fresh_round(mechanism)
+    assert found is not None
+    loss = loss_of(found.report, 1, 1e-12)
+    for epsilon in (0.1, 0.3, 0.5, 0.8, 0.95):
+        within_memos = math.log1p(math.expm1(epsilon) / found.apart)
+        steady = found.apart * composed_delta([Repeated(loss, 4)], within_memos)
+        assert steady >= _exact(first, second, epsilon) - 1e-12
+
+
+def test_values_that_change_are_covered_and_single_reports_composed_are_not() -> None:
+    """A value that alternates, beside one that stays. To compose what single reports reveal, as if
+    each had a memo of its own, is a known wrong bound, and fails where the right one holds."""
+    mechanism = MemoizedSubsetSelection.design(2, 0.4, 0.5)
+    first, second = _memo_chain(mechanism, [(0, 1, 0, 1), (0, 0, 0, 0)])
+    found = fresh_round(mechanism)
+    assert found is not None
+    assert found.any_history
+    right, wrong = (
+        Repeated(loss_of(each, 1, 1e-12), 4) for each in (found.report, blanket_of(mechanism))
+    )
+    failures = 0
+    for epsilon in (0.1, 0.8, 1.6, 2.5):
+        exact = _exact(first, second, epsilon)
+        assert composed_delta([right], epsilon) >= exact - 1e-12
+        failures += composed_delta([wrong], epsilon) < exact
+    assert failures
+
+
+@pytest.mark.parametrize("hashes", [1, 2])
+def test_fresh_round_of_bitmaps_covers_all_pairs_of_memos(hashes: int) -> None:
+    """Reports from two memos that differ in 2h bits, among others that have any of their memos."""
+    rounds = Rounds(_EVEN, ONE // 3, ONE * 3 // 4)
+    mechanism = Rappor(Bloom("a", 1, 4, hashes), rounds)
+    bits = 2 * hashes
+    one, zero = rounds.q / ONE, rounds.p / ONE
+    channel = np.array(
+        [
+            [
+                math.prod(
+                    (one if memo >> j & 1 else zero)
+                    if report >> j & 1
+                    else 1 - (one if memo >> j & 1 else zero)
+                    for j in range(bits)
+                )
+                for report in range(1 << bits)
+            ]
+            for memo in range(1 << bits)
+        ]
+    )
+    found = fresh_round(mechanism)
+    assert found is not None
+    assert not found.any_history
+    last = (1 << bits) - 1
+    count = 3 if hashes == 1 else 2
+    for memo in range(last + 1):
+        for others in ((0,) * (count - 1), (last,) * (count - 1)):
+            first, second = _pair(channel, memo, last - memo, others)
+            for epsilon in _EPSILONS:
+                bound = found.report.delta(epsilon, count)
+                assert bound >= _exact(first, second, epsilon) - 1e-12
+
+
+def test_within_is_the_worst_of_all_overlaps() -> None:
+    """Shared columns only lower the bound."""
+    deltas = [within(0.4, math.e, 1.0, both).delta(0.2, 50) for both in (0.0, 0.1, 0.2, 0.3)]
+    assert deltas == sorted(deltas, reverse=True)
+
+
+def test_one_direction_of_an_asymmetric_pair_is_not_enough() -> None:
+    """A pair of which the one value is more telling gets the larger of both directions."""
+    lopsided = Blanket(0.5, ((0.2, 2.0, 0.75), (0.8, 0.75, 1.0625)), 1.5)
+    there, back = lopsided.delta(0.3, 20), lopsided.swapped().delta(0.3, 20)
+    assert there == back
