@@ -59,6 +59,16 @@ REASONS = {
     ("docs/protocol.md", "POST /v1/reports HTTP/1.1"): (
         "a request as it travels; tests/collector/test_app.py sends such batches"
     ),
+    ("docs/two-hops.md", "device --- capsule"): "a drawing of the way of a batch",
+    ("docs/two-hops.md", "DENIABLE_RELAY_GATEWAY="): (
+        "tests/collector/test_two_hops.py runs a relay with these settings"
+    ),
+    ("docs/two-hops.md", "import deniable"): (
+        "tests/collector/test_two_hops.py sends with this transport"
+    ),
+    ("docs/two-hops.md", "import { Client }"): (
+        "tests/collector/test_two_hops_web.py sends with this bundle"
+    ),
     ("docs/web.md", "Content-Security-Policy:"): (
         "a header; tests/web/test_docs.py compares it with that of the browser tests"
     ),

@@ -340,3 +340,44 @@ values = ["de", "fr"]
     )
     found: Outsider = outsider_of(registry, registry["theme"])
     assert any("of a segment" in each for each in found.to_dict()["assumed"])
+
+
+def test_report_is_a_page_that_needs_nothing_else(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The guarantee in writing has the exact odds, the figures of sums, and no address to load."""
+    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
+    path.write_text(_HEAD + _METRICS, "utf-8")
+    code, page = _call(str(path), "--report", "--reports", "10000")
+    assert code == 0
+    registry = _registry()
+    for metric in registry:
+        mechanism = metric.scheme.mechanism
+        assert str(mechanism.odds) in page
+        assert repr(mechanism.epsilon) in page
+    year = outsider_of(registry, registry["theme"], 10_000).spans["year"].epsilon.epsilon
+    assert f"{math.ceil(year * 1e4) / 1e4:.4f}" in page
+    for loading in ("http:", "https:", "src=", "<link", "<script", "url(", "@import"):
+        assert loading not in page
+    assert page == _call(str(path), "--report", "--reports", "10000")[1]
+
+
+def test_report_takes_texts_as_texts(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a registry says is shown, not run."""
+    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
+    text = (_HEAD + _METRICS).replace("The theme.", "<script>alert(1)</script>\u202e")
+    path.write_text(text, "utf-8")
+    code, page = _call(str(path), "--report")
+    assert code == 0
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize("other", [("theme",), ("--outsider",), ("--json",), ("--household", "3")])
+def test_report_stands_alone(
+    other: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The report is of all metrics, and no other choice goes with it."""
+    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
+    path.write_text(_HEAD + _METRICS, "utf-8")
+    code, text = _call(str(path), "--report", *other)
+    assert code == 2
+    assert "one page of all metrics" in text

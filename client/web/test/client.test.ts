@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bundle, constants } from "../scripts/bundles.mjs";
+import { Client } from "../src/entries/closed.ts";
 import { browserStore, type Store } from "../src/store.ts";
 import { DAY, FragileStore, NOON, World, booleanMetric, categoryMetric, document, rest } from "./world.ts";
 
@@ -647,4 +649,21 @@ test("no busy loop", async () => {
   await rest(300);
   assert.ok(transactions < 5, `${transactions} transactions`);
   await client.close();
+});
+
+/** Without options there is no consent: a mistake that development builds name, and that stops others. */
+test("no options", async () => {
+  new World();
+  const without = Client as unknown as new (metrics: unknown) => unknown;
+  assert.throws(() => new without(document()), /consent must be true or false/);
+  const code = await bundle({
+    stdin: { contents: 'export { Client } from "./src/entries/closed.ts";', resolveDir: process.cwd() },
+    format: "esm",
+    define: constants({ full: false }),
+  });
+  const released = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as { Client: typeof without };
+  const client = new released.Client(document()) as Client;
+  assert.equal(client.status, "failed");
+  client.record("now", true);
+  assert.equal(await client.flush(), false);
 });

@@ -45,7 +45,7 @@ _POINTS = 24
 """At so many points above 0 a profile is evaluated."""
 
 _CELLS = 1 << 13
-_MORE_CELLS = 1 << 15
+_MORE_CELLS = 1 << 14
 _MANY = 500
 """From so many windows on the lattice is finer: the error of each adds up."""
 
@@ -166,8 +166,11 @@ def least_epsilon(profile: Callable[[float], float], delta: float, most: float) 
     """Where a falling profile reaches `delta`, rounded up by at most 0.1 %; at most `most`."""
     high, low = most, 0.0
     at_high = at_low = None
+    step = 0.8
     while high - low > 1e-3 * high and high > 1e-9:
-        middle = math.sqrt(low * high) if low > 0 else high / 4
+        middle = math.sqrt(low * high) if low > 0 else high * step
+        # `most` may be near, or far away.
+        step = max(step**2, 1e-3)
         if at_high is not None and at_low is not None:
             # The logarithm falls about as the square.
             part = (at_low - math.log(delta)) / (at_low - at_high)

@@ -346,7 +346,8 @@ def _together(parts: Sequence[_Spent], delta: float, cap: float | None) -> Publi
     basic = math.fsum(part.basic for part in own)
     by_advanced = advanced([(part.half, part.count) for part in own], rest / 2)
     by_renyi = renyi(composed, rest) if own else 0.0
-    by_losses = composed_epsilon(composed, rest, most) if own else 0.0
+    others = min(most, basic, by_advanced, by_renyi)
+    by_losses = composed_epsilon(composed, rest, others) if own else 0.0
     return Published(
         windows=max(part.count for part in parts),
         epsilon=least(min(by_losses, basic, by_advanced, by_renyi)),

@@ -418,6 +418,13 @@ def _plan_number(*question: Any, **options: Any) -> None:
     help="With --outsider: how many reports each published sum has at least, of a segment if the "
     "metric has segments; by default 1000.",
 )
+@click.option(
+    "--report",
+    "page",
+    is_flag=True,
+    help="Write the guarantee of all metrics as a page of HTML to be printed: deniable privacy "
+    "--report > privacy.html.",
+)
 @as_json
 @reported
 def privacy(
@@ -427,6 +434,7 @@ def privacy(
     outsider: bool,
     delta: float | None,
     reports: int | None,
+    page: bool,
     form: str | None,
 ) -> None:
     """Show what the reports of METRIC reveal about a device at most; without METRIC, those of all
@@ -437,13 +445,24 @@ def privacy(
     from deniable import Registry
     from deniable_estimator.questions.reading import find_metric
 
-    if not outsider and (delta is not None or reports is not None):
-        raise click.UsageError("--delta and --reports belong to --outsider")
+    if not (outsider or page) and (delta is not None or reports is not None):
+        raise click.UsageError("--delta and --reports belong to --outsider and --report")
+    if page and (metric is not None or outsider or household != 1 or form is not None):
+        raise click.UsageError(
+            "--report is one page of all metrics: only --registry, --reports and --delta go with it"
+        )
     if outsider and household != 1:
         raise click.UsageError(
             "--household is of a device's own guarantee: leave it out with --outsider"
         )
     declared = Registry.load(registry)
+    if page:
+        from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS
+        from deniable_estimator.privacy.report import report
+
+        asked = reports or LEAST_REPORTS, DELTA if delta is None else delta
+        click.echo(report(declared, *asked))
+        return
     chosen = None if metric is None else find_metric(declared, metric)
     document: dict[str, Any]
     view: Any
