@@ -50,6 +50,9 @@ BLOCKS = [
 
 REASONS = {
     ("ARCHITECTURE.md", 'app: record("browser", "firefox")'): "a drawing of the way of a value",
+    ("docs/discovering.md", "search_terms  300,000 devices"): (
+        "an answer; tests/estimator/discovery/test_discover_command.py reads such answers"
+    ),
     ("docs/operating-stores.md", "ACL SETUSER deniable-collector on"): (
         "commands of Redis; tests/collector/test_stores_access.py gives a Redis these rights"
     ),
