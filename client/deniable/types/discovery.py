@@ -160,7 +160,10 @@ class Discovery(MetricType):
     def combines(self, before: MetricType) -> str:
         if not isinstance(before, Discovery):
             return "cannot combine what was not discovered: declare a new metric"
-        return "cannot combine two schemes of discovery: ask for days before or after the change"
+        return (
+            "combine both schemes, but a string that only one of them can tell rests on its "
+            "reports alone"
+        )
 
     def reread(self, before: MetricType) -> str | None:
         if not isinstance(before, Discovery) or before.deny == self.deny:

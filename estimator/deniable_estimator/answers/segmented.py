@@ -236,10 +236,11 @@ class Segmented:
 
     def to_csv(self) -> str:
         """One line for each segment and series, then those of the rest and the total; after the
-        interval the difference from the reference, and whether the series differs at all."""
+        interval the difference from the reference, and whether the series differs at all. The last
+        column names the segment, the rest or the total, and is called the same for all metrics."""
         heading = self.total.headings
         header = (*self.by, "part", *heading, "std_error", "low", "high", "n", "difference")
-        header = (*header, "difference_low", "difference_high", "p_adjusted", "differs")
+        header = (*header, "difference_low", "difference_high", "p_adjusted", "differs", "segment")
         tests = dict(
             zip(
                 self.names,
@@ -270,6 +271,7 @@ class Segmented:
                     answer.n,
                     *changes.get(name, (None, None, None)),
                     *tests.get(name, (None, None)),
+                    name_of(labels) if labels else part,
                 )
                 for name, *numbers in zip(series.names, *columns, strict=True)
             ]

@@ -68,7 +68,7 @@ def about(source: DataSource, metric: Metric) -> About:
         freshness=_freshness(newest, max(labels, key=windows.start, default=None), now),
         values=metric.values[:_LISTED] if metric.values != ("true", "false") else (),
         more_values=max(0, len(metric.values) - _LISTED),
-        planner=_planner(source, metric, newest),
+        planner=_planner(source, pair or metric, newest),
     )
 
 

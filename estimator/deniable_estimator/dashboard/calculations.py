@@ -95,14 +95,36 @@ def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:
     return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
 
 
-def segment_trends_text(form: str, found: SegmentTrends, head: Mapping[str, Any]) -> str:
-    """Trends by segment as a file, `csv` or `json`."""
-    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
+def segment_trends_text(
+    form: str, found: SegmentTrends, head: Mapping[str, Any], values: Collection[str] = ()
+) -> str:
+    """Trends by segment as a file, `csv` or `json`; of some values alone, if any are named."""
+    if form == "csv":
+        return _only(found.to_csv(), values) if found.groups else found.to_csv()
+    told = found.to_dict()
+    for each in told["segments"]:
+        for period in each["periods"]:
+            period["values"] = _named(period["values"], values)
+    return to_json({**head, **told})
 
 
-def segmented_text(form: str, found: Segmented, head: Mapping[str, Any]) -> str:
-    """An answer by segments as a file, `csv` or `json`."""
-    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
+def segmented_text(
+    form: str, found: Segmented, head: Mapping[str, Any], values: Collection[str] = ()
+) -> str:
+    """An answer by segments as a file, `csv` or `json`; of some values alone, if any are named."""
+    if form == "csv":
+        return _only(found.to_csv(), values)
+    told = found.to_dict()
+    told["tests"] = _named(told["tests"], values)
+    rows = told["total"].keys() & {"series", "values"}
+    for each in told["differences"]:
+        each["values"] = _named(each["values"], values)
+    for each in (told["total"], told["rest"], *told["segments"]):
+        for name in rows & (each or {}).keys():
+            each[name] = _named(each[name], values)
+        for name in _CELLS if values else ():
+            (each or {}).pop(name, None)
+    return to_json({**head, **told})
 
 
 def compared(before: Answer, after: Answer, strings: Sequence[str] | None = None) -> Comparison:

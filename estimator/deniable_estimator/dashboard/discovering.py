@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -31,7 +32,7 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     read_range,
 )
-from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.words import series_text
 from deniable_estimator.errors import EstimateError
@@ -48,6 +49,9 @@ MOST_SHOWN = 500
 """The most strings of the table; the files have all."""
 
 _HEIGHT = 220
+
+_TAKERS = ("string", "category")
+"""The types of metrics that finds can be promoted to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,8 @@ def finds_page(name: str) -> ResponseReturnValue:
         withheld=_part(found.withheld) if found else None,
         percent=_percent,
         alarms=found.verdict.alarms(found.alarm_level) if found else (),
-        targets=_targets(source, metric),
+        target=_target(found) if found else None,
+        takers=any(each.type.name in _TAKERS for each in source.registry),
         trend=trend,
         chart=chart,
         noted=annotated(metric, days.first, days.last, source.today, periods) if chart else None,
@@ -194,9 +199,11 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%"
 
 
-def _targets(source: DataSource, metric: Metric) -> tuple[str, ...]:
-    """The metrics that a find can be promoted to."""
-    return tuple(each.name for each in source.registry if each.type.name in ("string", "category"))
+def _target(found: Finds) -> str | None:
+    """The metric that a find is most likely promoted to: the one that follows the most of them
+    already. None if no metric follows any: the others may measure something else."""
+    following = Counter(name for each in found.finds for name in each.followed)
+    return next((name for name, _ in following.most_common(1)), None)
 
 
 def _chart(trend: Trend, name: str) -> TrendChart | None:

@@ -67,6 +67,7 @@ def offer_languages(app: Flask) -> None:
     environment.globals.update(
         gettext=_gettext,
         ngettext=_ngettext,
+        pgettext=_pgettext,
         language=current_language,
         languages=tuple(LANGUAGES.values()),
         in_language=_in_language,
@@ -130,6 +131,13 @@ def _in_language(tag: str) -> str:
 @pass_eval_context
 def _gettext(context: EvalContext, template: str, /, **variables: Any) -> str:
     return _filled(context, current_language().texts.gettext(template), variables)
+
+
+@pass_eval_context
+def _pgettext(context: EvalContext, use: str, template: str, /, **variables: Any) -> str:
+    """Of a text with several translations, by its use: "share" is a noun in one place, a verb in
+    another."""
+    return _filled(context, current_language().texts.pgettext(use, template), variables)
 
 
 @pass_eval_context

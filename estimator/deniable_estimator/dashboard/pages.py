@@ -57,7 +57,9 @@ def metric_page(name: str) -> ResponseReturnValue:
     """One metric: its chart, its trend, its table and its privacy label. A discovery has a page of
     its own."""
     if isinstance(declared_metric(name).type, Discovery):
-        chosen = urlencode(list(request.args.items(multi=True)))
+        # A view of shares, as boards link to it, names a comparison that this page has not.
+        kept = [each for each in request.args.items(multi=True) if each[0] != "change"]
+        chosen = urlencode(kept)
         at = url_for("discovering.finds_page", name=name)
         return redirect(f"{at}?{chosen}" if chosen else at)
     mistake, candidates = None, None

@@ -132,6 +132,7 @@ def segments_page(name: str) -> ResponseReturnValue:
                 drawn = over_time(found, trends, series, chosen)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
+    reported = source.registry.unasked.get(metric.name, metric)
     page = render_template(
         "segments.html",
         metric=metric,
@@ -155,7 +156,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         asked=request.args if refused else days.query,
         against_text=against_text,
         query=_query(days, by, where, found),
-        planner=_planner(metric, found) if found and found.total.n else None,
+        planner=_planner(reported, found) if found and found.total.n else None,
     )
     return page, 400 if refused else 200
 

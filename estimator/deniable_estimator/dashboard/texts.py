@@ -64,6 +64,7 @@ _KEYWORDS = {
     "gettext": None,
     "_": None,
     "ngettext": (1, 2),
+    "pgettext": ((1, "c"), 2),
     "message": None,
     "sentence": None,
     "counted": (1, 2),

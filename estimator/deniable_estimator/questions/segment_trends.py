@@ -84,7 +84,8 @@ class SegmentTrends:
         }
 
     def to_csv(self) -> str:
-        """The lines of each trend, with the segment and its period in front."""
+        """The lines of each trend, with the segment and its period in front; at the end the name of
+        the segment once more, in a column that is called the same for all segments."""
         header: tuple[str, ...] = (*self.by, "by")
         rows: list[Sequence[Any]] = []
         for each in self.groups:
@@ -92,8 +93,8 @@ class SegmentTrends:
             if len(header) == len(self.by) + 1:
                 header = (*header, *columns)
             labels = [each.labels[name] for name in self.by]
-            rows += [(*labels, each.trend.by, *line) for line in lines]
-        return csv_text(header, rows)
+            rows += [(*labels, each.trend.by, *line, name_of(each.labels)) for line in lines]
+        return csv_text((*header, "segment"), rows)
 
 
 def period_of(window: windows.Kind, reports: Mapping[str, int], enough: int) -> windows.Kind:

@@ -150,9 +150,15 @@ description = "Is dark mode on?"
 
 
 def fill_numbers(
-    store: Store, registry: Registry, name: str, values: Sequence[float], day: str = YESTERDAY
+    store: Store,
+    registry: Registry,
+    name: str,
+    values: Sequence[float],
+    day: str = YESTERDAY,
+    segment: int = 0,
 ) -> None:
-    """Store the tally that devices with these numbers make, drawn from a seed of its own."""
+    """Store the tally that devices with these numbers make, drawn from a seed of its own; they are
+    of the segment at that place."""
     metric = registry[name]
     assert isinstance(metric.type, Number)
     distinct, counts = np.unique(values, return_counts=True)
@@ -163,7 +169,8 @@ def fill_numbers(
     for number, row in enumerate(rows):
         if row.reports:
             used = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey(name, metric.scheme.fingerprint, day), number)
+            place = segment * len(rows) + number
+            key = TallyRowKey(TallyKey(name, metric.scheme.fingerprint, day), place)
             increments[key] = Increment(
                 len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
             )
@@ -177,12 +184,14 @@ def fill(
     shares: Sequence[float],
     n: int,
     day: str = YESTERDAY,
+    segment: int = 0,
 ) -> None:
-    """Store the tally that `n` devices with these true shares make on average."""
+    """Store the tally that `n` devices with these true shares make on average; they are of the
+    segment at that place."""
     scheme = registry[name].scheme
     p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
     counts = [round(n * (q + share * (p - q))) for share in shares]
-    key = TallyRowKey(TallyKey(name, scheme.fingerprint, day), 0)
+    key = TallyRowKey(TallyKey(name, scheme.fingerprint, day), segment)
     increment = Increment(len(counts), n, tuple(range(len(counts))), counts)
     store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
 

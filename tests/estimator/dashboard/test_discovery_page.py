@@ -147,8 +147,45 @@ def test_the_page(reader: FlaskClient) -> None:
     assert page.count('<span class="dim">nobody</span>') == 3
     assert "deniable discover terms --from" in page
     assert "--promote engine" in page
+    assert "<code>engine</code> follows some of them already" in page
     assert ">Share</a>" not in page
     assert reader.get("/share?view=/metric/terms").status_code == 400
+
+
+def test_only_a_related_metric_is_proposed(found_store: Store) -> None:
+    """Where no metric follows a find, the command names none of the registry's metrics."""
+    text = REGISTRY.replace('values = ["search", "other"]', 'values = ["red", "blue"]')
+    settings = DashboardSettings(dashboard_token=TOKEN)
+    app = create_app(settings, store=found_store, registry=Registry.parse(text), clock=lambda: NOW)
+    client = app.test_client()
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    client.post("/login", data={"token": TOKEN})
+    page = read(client, "/metric/terms")
+    assert "5 strings were found" in page
+    assert "--promote TARGET" in page
+    assert "No metric follows any of them yet" in page
+
+
+def test_a_board_refuses_it_in_words(found_store: Store, tmp_path: Path) -> None:
+    """A chart of a discovery on a board says that it is not shown there, and leads to its page;
+    the other charts are there. Values of it cannot be named."""
+    item = '[[items]]\nmetric = "terms"\n'
+    other = '[[items]]\nmetric = "engine"\n'
+    (tmp_path / "both.toml").write_text(f'schema = 1\ntitle = "B"\n{item}{other}')
+    (tmp_path / "named.toml").write_text(f'schema = 1\ntitle = "N"\n{item}values = ["a"]\n')
+    settings = DashboardSettings(dashboard_token=TOKEN, boards=str(tmp_path))
+    registry = Registry.parse(REGISTRY)
+    app = create_app(settings, store=found_store, registry=registry, clock=lambda: NOW)
+    client = app.test_client()
+    client.post("/login", data={"token": TOKEN})
+    page = client.get("/boards/both")
+    assert page.status_code == 200
+    assert "A board does not show what a discovery finds" in page.text
+    assert "No reports in these days" in page.text
+    link = re.search(r'href="(/metric/terms[^"]*)"', page.text)
+    assert link is not None
+    assert "5 strings were found" in read(client, link[1].replace("&amp;", "&"))
+    assert client.get("/boards/named").status_code != 200
 
 
 def test_a_find_over_time(reader: FlaskClient) -> None:

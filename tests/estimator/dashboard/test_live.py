@@ -36,8 +36,20 @@ unit = "s"
 ask = "distribution"
 epsilon = 2.0
 lifetime_epsilon = 8.0
+segments = ["platform"]
+[metrics.theme]
+type = "category"
+description = "Which theme?"
+values = ["light", "dark"]
+epsilon = 2.0
+lifetime_epsilon = 8.0
+segments = ["platform"]
+[segments.platform]
+values = ["web", "phone"]
 """
 GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "deniable.json").read_text())
+SHOWN = [each for each in GRAFANA["panels"] if each["type"] != "row"]
+BY_SEGMENT = [each for row in GRAFANA["panels"] for each in row.get("panels", ())]
 
 
 @dataclass
@@ -69,6 +81,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         day = (today - timedelta(days=ago)).isoformat()
         fill(store, registry, "browser", [share, 0.99 - share, 0.01, 0.0], 20_000, day)
     fill_numbers(store, registry, "page_load", [0.5 + each % 5 for each in range(20_000)], day)
+    fill_numbers(store, registry, "page_load", [0.5 + each % 5 for each in range(5000)], day, 1)
+    fill(store, registry, "theme", [0.8, 0.2], 16_000, day)
+    fill(store, registry, "theme", [0.4, 0.6], 4_000, day, 1)
     store.close()
     options = ["new", "--name", "grafana", "--scope", "read:metrics", "--scope", "read:estimates"]
     made = json.loads(CliRunner().invoke(token_command, [*options, "--json"]).stdout)
@@ -147,12 +162,13 @@ def variables(live: Live) -> dict[str, str]:
         "value": "chrome",
         "number": "page_load",
         "series": "p50",
+        "segment": "platform",
         "__from:date:YYYY-MM-DD": (today - timedelta(days=29)).isoformat(),
         "__to:date:YYYY-MM-DD": today.isoformat(),
     }
 
 
-@pytest.mark.parametrize("panel", GRAFANA["panels"], ids=lambda panel: str(panel["id"]))
+@pytest.mark.parametrize("panel", SHOWN, ids=lambda panel: str(panel["id"]))
 def test_grafana_can_draw_each_panel(
     live: Live, variables: dict[str, str], panel: dict[str, Any]
 ) -> None:
@@ -177,7 +193,7 @@ def test_grafana_finds_the_annotations(live: Live, variables: dict[str, str]) ->
 
 def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -> None:
     """The numbers in the panels are those of the crowd: its size, its shares, its trend."""
-    tables = [cells(panel["targets"][0], live, variables) for panel in GRAFANA["panels"]]
+    tables = [cells(panel["targets"][0], live, variables) for panel in SHOWN]
     listed, shares, reports, changes, trend, medians = tables
     assert {row["Metric"]: row["Reports"] for row in listed}["browser"] == 40_000
     assert [row["Value"] for row in shares[:2]] == ["chrome", "firefox"]
@@ -191,6 +207,36 @@ def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -
     assert medians[0]["Low"] < medians[0]["High"]
 
 
+def test_grafana_shows_segments(live: Live, variables: dict[str, str]) -> None:
+    """The folded row has the share and the quantile in each segment with its difference, and their
+    trends, which Grafana divides into a line for each segment."""
+    chosen = {**variables, "metric": "theme", "value": "dark"}
+    tables = [cells(panel["targets"][0], live, chosen) for panel in BY_SEGMENT]
+    shares, medians, share_trend, median_trend = tables
+    assert [row["Segment"] for row in shares] == ["web", "phone", "total"]
+    assert [row["Reports"] for row in shares] == [16_000, 4_000, 20_000]
+    assert shares[0]["Low"] < 0.2 < shares[0]["High"]
+    assert shares[1]["Low"] < 0.6 < shares[1]["High"]
+    assert 0.3 < shares[1]["Difference"] < 0.5
+    assert [row["Differs"] for row in shares[:2]] == ["True", "True"]
+    assert [row["Segment"] for row in medians] == ["web", "phone", "total"]
+    assert all(row["Low"] < row["Estimate"] < row["High"] for row in medians)
+    assert [row["Segment"] for row in share_trend] == ["web", "phone"]
+    assert share_trend[1]["Share"] == shares[1]["Share"]
+    assert {row["Segment"] for row in median_trend} == {"web", "phone"}
+    for path in ("segments?by=platform", "segments/trend?by=platform"):
+        body = live.get(f"{live.address}/api/v1/metrics/page_load/{path}&value=p50")[1]
+        assert '"p50"' in body
+        assert '"p90"' not in body
+        assert '"cells"' not in body
+    for panel in BY_SEGMENT[2:]:
+        (divided,) = panel["transformations"]
+        assert divided == {
+            "id": "partitionByValues",
+            "options": {"fields": ["Segment"], "keepFields": False},
+        }
+
+
 def test_grafana_offers_the_choices(live: Live, variables: dict[str, str]) -> None:
     """The lists of metrics and of values are filled by queries too, the largest value first."""
     offered = {
@@ -198,7 +244,7 @@ def test_grafana_offers_the_choices(live: Live, variables: dict[str, str]) -> No
         for each in GRAFANA["templating"]["list"]
         if each["type"] == "query" and (query := each["query"]["infinityQuery"])
     }
-    assert offered["metric"] == ["browser", "dark_mode", "silent", "old", "page_load"]
+    assert offered["metric"] == ["browser", "dark_mode", "silent", "old", "page_load", "theme"]
     assert offered["value"][0] == "chrome"
 
 
@@ -206,8 +252,9 @@ def test_grafana_is_asked_for_what_it_needs() -> None:
     """The file names its inputs and the data source, and every query goes to that one."""
     assert [each["name"] for each in GRAFANA["__inputs"]] == ["DS_DENIABLE", "VAR_DENIABLE"]
     kinds = {each["id"] for each in GRAFANA["__requires"]}
-    assert {panel["type"] for panel in GRAFANA["panels"]} < kinds
-    for panel in GRAFANA["panels"]:
+    assert {panel["type"] for panel in [*SHOWN, *BY_SEGMENT]} < kinds
+    assert len({panel["id"] for panel in [*GRAFANA["panels"], *BY_SEGMENT]}) == 11
+    for panel in [*SHOWN, *BY_SEGMENT]:
         assert panel["datasource"]["uid"] == "${DS_DENIABLE}"
         for query in panel["targets"]:
             assert query["datasource"] == panel["datasource"]

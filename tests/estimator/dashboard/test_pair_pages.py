@@ -271,6 +271,19 @@ def test_a_forgotten_metric_has_the_epsilon_of_its_pair(pair_reader: FlaskClient
     assert "</abbr> 1.0</span>" not in overview
 
 
+@pytest.mark.parametrize("pair_text", [FORGOTTEN])
+def test_the_planner_of_a_forgotten_metric(pair_reader: FlaskClient) -> None:
+    """Its page leads to the planner of the pair, with the pair's epsilon: devices report that."""
+    links = [
+        re.search(r'href="(/plan[^"]*[?][^"]*)"', pair_reader.get(f"/metric/{name}").text)
+        for name in ("plan", "plan_by_mode")
+    ]
+    assert links[0] is not None
+    assert links[1] is not None
+    assert links[0][1] == links[1][1]
+    assert "?epsilon=2&" in links[0][1].replace("&amp;", "&")
+
+
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}
 
 

@@ -235,7 +235,7 @@ def segments(name: str) -> ResponseReturnValue:
     text = source.written(
         len(found.answer.total.series.names) * (len(found.answer.groups) + 2),
         ("segments", final),
-        *(segmented_text, form, found.answer, days.query),
+        *(segmented_text, form, found.answer, days.query, asked.value),
         candidates=candidates,
     )
     return represent(form, text, tag=final)
@@ -258,7 +258,7 @@ def segments_trend(name: str) -> ResponseReturnValue:
     trends = trends_of_segments(
         source, metric, days, found.answer, by, candidates, level=asked.level
     )
-    text = segment_trends_text(form, trends, days.query)
+    text = segment_trends_text(form, trends, days.query, asked.value)
     tag = etag(form, metric, asked, days, text)
     return unchanged(tag) or represent(form, text, tag=tag)
 

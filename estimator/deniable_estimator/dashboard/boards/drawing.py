@@ -10,6 +10,7 @@ from typing import Any
 from werkzeug.datastructures import MultiDict
 
 from deniable import DeniableError, Metric
+from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
@@ -109,6 +110,9 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
     try:
         view = view_of(source, item, metric)
         drawn = replace(drawn, view=view)
+        if isinstance(metric.type, Discovery):
+            told = message("A board does not show what a discovery finds: see its page.")
+            return replace(drawn, problem=told)
         candidates = source.candidates(metric)
         estimate = source.estimate(metric, view.days, candidates)
         if estimate is None:

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.dashboard.charts.trend_axis import TrendLine
 from deniable_estimator.dashboard.words import estimate, short, window
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.questions.trend import Period
 
 __all__ = ["Point", "described", "point_of"]
 
-_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {n:,} reports")
-_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {n:,} reports")
-_UNFINISHED = sentence("{period}, unfinished: {value} {share}, {low} to {high}, {n:,} reports")
-_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {n:,} reports")
+_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
+_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {reports}")
+_UNFINISHED = sentence("{period}, unfinished: {value} {share}, {low} to {high}, {reports}")
+_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {reports}")
 
-_ALL_WHOLE = sentence("{period}, {n:,} reports")
-_ALL_ANOMALOUS = sentence("{period}, anomalous, {n:,} reports")
-_ALL_UNFINISHED = sentence("{period}, unfinished, {n:,} reports")
-_ALL_PARTIAL = sentence("{period}, partial, {n:,} reports")
+_ALL_WHOLE = sentence("{period}, {reports}")
+_ALL_ANOMALOUS = sentence("{period}, anomalous, {reports}")
+_ALL_UNFINISHED = sentence("{period}, unfinished, {reports}")
+_ALL_PARTIAL = sentence("{period}, partial, {reports}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def point_of(
         if period.partial
         else _ALL_WHOLE
     )
-    head = message(template, period=window(period.label), n=period.n)
+    head = message(template, period=window(period.label), reports=_reports(period))
     return Point(
         head,
         start,
@@ -88,6 +88,10 @@ def point_of(
         alarmed,
         tuple((style, _short(unit, label, numbers)) for style, label, numbers in told),
     )
+
+
+def _reports(period: Period) -> str:
+    return counted("{count:,} report", "{count:,} reports", period.n)
 
 
 def _short(unit: Unit, label: str, numbers: tuple[float, float, float] | None) -> str:
@@ -126,5 +130,5 @@ def _told(
         share=estimate(unit, share, low, high),
         low=short(unit, low, spread),
         high=short(unit, high, spread),
-        n=period.n,
+        reports=_reports(period),
     )
