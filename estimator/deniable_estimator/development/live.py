@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from flask.typing import ResponseReturnValue
 from deniable import Metric, Registry, Scheme, ValueListError, windows
 from deniable.owner_texts import OwnerLanguage
 from deniable.starting.example import example_record, in_python, in_script
+from deniable.types import Discovery
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
@@ -24,6 +25,7 @@ from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import DataSource, current_source
 from deniable_estimator.development.advice import advice_on
 from deniable_estimator.development.meaning import Meaning, meaning_of
+from deniable_estimator.development.running_finds import RunningFinds
 from deniable_estimator.errors import EstimateError
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Live:
     file: RegistryFile
     arrivals: Arrivals
     crowd: SimulatedCrowd
+    finds: RunningFinds = field(default_factory=RunningFinds)
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,10 @@ class ShownEstimate:
     """Whether it takes any strings, which have to be named before they can be estimated."""
     pending: bool
     """Whether it is still being calculated."""
+    finds: bool = False
+    """Whether the lines are strings that a discovery has found."""
+    waiting: bool = False
+    """Whether some of the reports are not counted in the lines yet."""
 
 
 @live.get("/live")
@@ -161,7 +168,7 @@ def document() -> ResponseReturnValue:
                 "window": each.window,
                 "n": each.n,
                 "simulated": each.simulated,
-                "pending": each.pending,
+                "pending": each.pending or each.waiting,
                 "series": [list(map(str, line)) for line in each.lines],
             }
             for each in parts["estimates"]
@@ -261,7 +268,13 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
     lines: Sequence[tuple[str, str, str]] = ()
     simulated = state.crowd.now.get(metric.name, 0)
     more, n, pending = 0, state.arrivals.counted[metric.name] + simulated, False
+    finds, waiting = isinstance(metric.type, Discovery), False
     try:
+        if finds:
+            running = state.finds.look(source, metric, DayRange(first, last))
+            lines, more = running.lines(SERIES)
+            n, waiting = running.n, running.waiting
+            pending = waiting and running.found is None
         # What was calculated before is kept, and what takes long is calculated elsewhere.
         answer = source.estimate(metric, DayRange(first, last), candidates)
         if answer is not None:
@@ -275,7 +288,8 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
         return None
     days = first.isoformat(), last.isoformat()
     unnamed = metric.needs_candidates and not candidates
-    return ShownEstimate(metric, window, *days, n, simulated, lines, more, unnamed, pending)
+    named = (metric, window, *days, n, simulated)
+    return ShownEstimate(*named, lines, more, unnamed, pending, finds, waiting)
 
 
 def _lines(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:

@@ -7,7 +7,9 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,14 @@ from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
 from deniable import Registry, windows
+from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
+from deniable_estimator.development import running_finds
 from deniable_estimator.development.arrivals import Arrivals
+from deniable_estimator.development.crowd import WORDS
 from deniable_estimator.development.live import POLICY
 from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development.running_finds import Running, RunningFinds
 from deniable_estimator.development.server import DevelopmentApp
 
 HTML = {"Accept": "text/html"}
@@ -330,3 +336,53 @@ def test_segments(
     body = {"development": True, "trouble": {"code": "missing_segment", "metric": None}}
     post(json.dumps(body).encode(), "/v1/troubles")
     assert "set_segments" in seen()["mistakes"][0]["advice"]
+
+
+def test_a_discovery(
+    app: DevelopmentApp, file: RegistryFile, path: Path, browser: Browser, seen: Seen
+) -> None:
+    """The strings of simulated devices are found in the background and shown with their shares; a
+    crowd in which no string can surface is told so."""
+    path.write_text(
+        path.read_text()
+        + '[metrics.terms]\ntype = "discovery"\ndescription = "Terms."\nmax_length = 8\n'
+        "epsilon = 4.0\nlifetime_epsilon = 40.0\n"
+    )
+    file.look()
+    assert file.mistakes == ()
+    app.reload()
+    terms = Registry("shop", {"terms": file.registry["terms"]})
+    add(app, terms, 50_000)
+    (shown,) = seen()["estimates"]
+    assert shown["n"] == 50_000
+    assert shown["series"][0][0] == WORDS[0]
+    page = read(browser, "/live")
+    assert f'<th scope="row">\u2068{WORDS[0]}' in page or f'<th scope="row">{WORDS[0]}' in page
+    assert "data-pending" not in page
+
+
+def test_strings_are_looked_for_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, file: RegistryFile
+) -> None:
+    """What was found stays for some seconds although reports come; then it is looked for again, and
+    at once for other days. Without a new report, or without any, nothing is looked for."""
+    now, reports, looked = [0.0], [5], []
+    days = DayRange(date(2026, 11, 1), date(2026, 11, 1))
+
+    def look(source: Any, metric: Any, days: DayRange) -> Any:
+        looked.append(now[0])
+        return SimpleNamespace(answer=SimpleNamespace(n=reports[0], finds=()))
+
+    monkeypatch.setattr(running_finds, "finds_at", look)
+    source: Any = SimpleNamespace(reports=lambda metric, days: reports[0])
+    finds = RunningFinds(lambda: now[0])
+    metric = file.registry["browser"]
+    for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):
+        now[0], reports[0] = at, n
+        assert finds.look(source, metric, days).waiting is waiting, at
+    assert looked == [0.0, 3.5]
+    finds.look(source, metric, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
+    assert looked == [0.0, 3.5, 3.5]
+    reports[0] = 0
+    assert finds.look(source, metric, days) == Running(0, None, False)
+    assert len(looked) == 3
