@@ -192,9 +192,7 @@ class RedisStore(Store):
             self._client.hsetnx(layout, "version", str(_LAYOUT))
             self._client.hsetnx(layout, "shards", str(self._wished_shards))
             laid_out = self._read_layout()
-            if int(cast(bytes, self._client.hget(layout, "version"))) < _LAYOUT:
-                # Versions before this one could not read what is written from now on.
-                self._client.hset(layout, "version", str(_LAYOUT))
+            self._raise_layout()
             if laid_out != self._wished_shards:
                 raise StoreError(
                     f"this store was laid out with {laid_out} shards, which cannot change: "
@@ -313,6 +311,9 @@ class RedisStore(Store):
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         shape = self._shapes.of(tally.metric, tally.scheme)
+        with translated():
+            # `deniable store seal` may come before the first collector of this version.
+            self._raise_layout()
         found = [self._seal_part(shard, tally, shape) for shard in range(self.shards)]
         parts = [each for each in found if each is not None]
         if not parts:
@@ -443,6 +444,13 @@ class RedisStore(Store):
             beginning = pipeline.execute()[0]
         if is_sealed(beginning):
             self._archive.forget(tally, kept_in(beginning))
+
+    def _raise_layout(self) -> None:
+        """Make earlier versions refuse the store: they cannot read what is written from now on."""
+        layout = f"{self._prefix}:layout"
+        version = cast(bytes | None, self._client.hget(layout, "version"))
+        if version is not None and int(version) < _LAYOUT:
+            self._client.hset(layout, "version", str(_LAYOUT))
 
     def _read_layout(self) -> int | None:
         """The number of shards that the store was laid out with; None before the first publish."""
