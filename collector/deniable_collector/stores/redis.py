@@ -379,16 +379,24 @@ class RedisStore(Store):
         return {metric: version_of(metric, "", each) for metric, each in found.items()}
 
     def drop(self, before: float) -> int:
-        gone = set()
-        for metric, published in self.schemes().items():
-            for fingerprint in published:
-                for shard in range(self.shards):
-                    for label in self._windows(shard, metric, fingerprint):
-                        if end(label) <= before:
-                            key = TallyKey(metric, fingerprint, label)
-                            self._forget(shard, key)
-                            gone.add(key)
-        return len(gone)
+        old = [
+            (shard, TallyKey(metric, fingerprint, label))
+            for metric, published in self.schemes().items()
+            for fingerprint in published
+            for shard in range(self.shards)
+            for label in self._windows(shard, metric, fingerprint)
+            if end(label) <= before
+        ]
+        with translated(), self._client.pipeline(transaction=False) as pipeline:
+            for shard, tally in old:
+                pipeline.getrange(self._tally_key(shard, tally), 0, _NAMED - 1)
+            beginnings = pipeline.execute() if old else []
+        for (_, tally), beginning in zip(old, beginnings, strict=True):
+            if is_sealed(beginning):
+                self._archive.check_forgetting(tally, kept_in(beginning))
+        for shard, tally in old:
+            self._forget(shard, tally)
+        return len({tally for _, tally in old})
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None
