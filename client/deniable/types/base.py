@@ -68,6 +68,7 @@ class MetricType(ABC):
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         undefaulted: the keys of [defaults] that do not apply to it.
+        joins: whether it joins other metrics, and so must be read after them.
     """
 
     name: ClassVar[str]
@@ -76,6 +77,7 @@ class MetricType(ABC):
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     undefaulted: ClassVar[frozenset[str]] = frozenset()
+    joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
     other: str | None = None

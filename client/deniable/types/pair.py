@@ -58,6 +58,7 @@ class Pair(MetricType):
     }
     undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
+    joins = True
 
     parts: tuple[PairPart, PairPart]
     forget: str | None = None
