@@ -19,7 +19,6 @@ from deniable.compiled_form import (
     FORMAT,
     JOINT_FORMAT,
     METRIC,
-    OF_TYPE,
     REVEALS,
     SEGMENT,
     SEGMENTED_METRIC,
@@ -35,7 +34,7 @@ from deniable.problem import Problem
 from deniable.registry import Registry
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
-from deniable.types import TYPES, MetricType, Pair, Table
+from deniable.types import TYPES, MetricType, Table, joins
 
 __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
 
@@ -164,7 +163,7 @@ class _Verifier:
         checks = SEGMENTED_METRIC if segmented else METRIC
         found: dict[str, Metric] = {}
         # A metric that joins others is read after them.
-        for name in sorted(tables, key=lambda each: kinds[each] == Pair.name):
+        for name in sorted(tables, key=lambda each: joins(kinds[each])):
             metric = self._metric(name, tables[name], checks, kinds, found)
             if metric is not None:
                 found[name] = metric
@@ -232,7 +231,8 @@ class _Verifier:
             self.report(
                 where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
             )
-        checks = {**checks, **OF_TYPE.get(str(kinds[name]), {})}
+        if str(kinds[name]) in TYPES:
+            checks = {**checks, **TYPES[str(kinds[name])].compiled_checks}
         if not self._table(where, table, checks) or not self._table(
             (*where, "reveals"), table["reveals"], REVEALS
         ):

@@ -36,9 +36,9 @@ from deniable.segments import (
 )
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
-from deniable.types import TYPES, MetricType, Table
+from deniable.types import TYPES, MetricType, Table, joins
 
-__all__ = ["SCHEMA", "Declarations", "joins"]
+__all__ = ["SCHEMA", "Declarations"]
 
 SCHEMA = 1
 """The version of the registry's own format."""
@@ -213,7 +213,7 @@ class Declarations:
             self.report(path, f"must be a table: write [metrics.{name}]")
             return None
         kind = TYPES.get(str(table.get("type")))
-        known: Mapping[str, Check] = COMMON_KEYS if kind is None else COMMON_KEYS | kind.keys
+        known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
         if not known.keys() >= table.keys():
             known = all_keys()
         for key, value in table.items():
@@ -392,11 +392,6 @@ class Declarations:
             self.report((*path, where), str(error))
             return None
         return metric
-
-
-def joins(kind: Any) -> bool:
-    """Whether a metric of that type, by name, joins others; False if there is no such type."""
-    return kind in tuple(TYPES) and TYPES[kind].joins
 
 
 def _named(value: str | Sequence[str]) -> tuple[Any, ...]:

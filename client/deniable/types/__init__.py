@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from deniable.types.base import Aggregate, MetricType, Table, Value
 
@@ -34,6 +34,7 @@ __all__ = [
     "String",
     "Table",
     "Value",
+    "joins",
 ]
 
 _HOMES = {
@@ -65,7 +66,7 @@ if not TYPE_CHECKING:
 class _Types(Mapping[str, type[MetricType]]):
     """The types by name, each imported when it is asked for."""
 
-    _classes = {
+    _classes: ClassVar[Mapping[str, str]] = {
         "boolean": "Boolean",
         "category": "Category",
         "string": "String",
@@ -90,3 +91,8 @@ class _Types(Mapping[str, type[MetricType]]):
 
 
 TYPES: Mapping[str, type[MetricType]] = _Types()
+
+
+def joins(name: object) -> bool:
+    """Whether a metric whose type has this name joins others, and so must be read after them."""
+    return isinstance(name, str) and name in TYPES and TYPES[name].joins
