@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deniable.checks import Check
 from deniable.compiled_form import (
@@ -30,11 +30,13 @@ from deniable.exact import exp_below
 from deniable.keys import NAME
 from deniable.mechanisms import Mechanism, Memoizing, rebuild
 from deniable.metric import Metric
-from deniable.problem import Problem
 from deniable.registry import Registry
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
 from deniable.types import TYPES, MetricType, Table, joins
+
+if TYPE_CHECKING:
+    from deniable.problem import Problem
 
 __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
 
@@ -76,6 +78,8 @@ def from_text(source_text: str, source: str = "metrics.json") -> Registry:
             source_text, object_pairs_hook=_without_repeats, parse_constant=_refuse
         )
     except (ValueError, RecursionError) as error:
+        from deniable.problem import Problem  # only where there are mistakes
+
         problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
         raise RegistryError([problem], source) from None
     return from_document(document, source)
@@ -141,6 +145,8 @@ class _Verifier:
         self.segments: dict[str, Segment] = {}
 
     def report(self, where: Where, message: str) -> None:
+        from deniable.problem import Problem
+
         self.problems.append(Problem(None, ".".join(where), message))
 
     def read(self, document: Any, source: str) -> Registry:
