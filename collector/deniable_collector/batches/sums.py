@@ -36,8 +36,15 @@ def count_indices(
         counts = np.bincount(indices, minlength=1).astype(np.int64, copy=False)
         touched = np.flatnonzero(counts).astype(np.int64, copy=False)
         return touched, counts[touched]
-    touched, sums = np.unique(indices, return_counts=True)
-    return touched.astype(np.int64, copy=False), sums.astype(np.int64, copy=False)
+    # In so large a table few indices occur again, so only those are counted.
+    ordered = np.sort(indices)
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    again = np.flatnonzero(~first)
+    touched = ordered[first].astype(np.int64, copy=False)
+    sums = np.ones(len(touched), np.int64)
+    np.add.at(sums, again - np.arange(1, len(again) + 1), 1)
+    return touched, sums
 
 
 def count_bitmaps(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:
