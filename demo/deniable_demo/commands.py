@@ -24,7 +24,7 @@ from deniable import DeniableError, Registry
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, services
 from deniable_demo.made_up import CRASHES, USAGE
-from deniable_demo.population import PERCENTILES, POPULARITIES, Population, draw
+from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, compare_shares, tables
 from deniable_demo.try_it import try_it
 from deniable_estimator.annotations.editing import add_annotation
@@ -161,7 +161,7 @@ def _print(console: Console, compared: list[dict[str, Any]]) -> None:
         console.print()
         console.print(table)
     console.print("\n[dim]The true shares and numbers follow[/]")
-    for each in (*POPULARITIES, *PERCENTILES, CRASHES, USAGE):
+    for each in (*POPULARITIES, *PERCENTILES, DISCOVERED, CRASHES, USAGE):
         console.print(f"[dim]  {each.metric}: {each.source}[/]")
 
 

@@ -19,7 +19,15 @@ from deniable.types import Value
 from deniable_demo.made_up import CRASHES, USAGE
 from deniable_estimator.planning.population import Crowd
 
-__all__ = ["PERCENTILES", "POPULARITIES", "Percentiles", "Popularity", "Population", "draw"]
+__all__ = [
+    "DISCOVERED",
+    "PERCENTILES",
+    "POPULARITIES",
+    "Percentiles",
+    "Popularity",
+    "Population",
+    "draw",
+]
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class Popularity:
     metric: str
     source: str
     percent: dict[str, float]
+    own: str | None = None
+    """What the rest have in place of "other": this, and a number that is different for each."""
 
     def draw(self, size: int, random: np.random.Generator) -> list[Value]:
         """The values of so many devices."""
@@ -39,6 +49,12 @@ class Popularity:
             names.append("other")
             weights = np.append(weights, left)
         picked = random.choice(len(names), size, p=weights / weights.sum())
+        if self.own is not None:
+            rest = len(self.percent)
+            return [
+                f"{self.own}{place}" if index == rest else names[index]
+                for place, index in enumerate(picked.tolist())
+            ]
         of = [name == "true" if self.metric == "dark_mode" else name for name in names]
         return [of[index] for index in picked]
 
@@ -108,6 +124,26 @@ POPULARITIES = (
 )
 
 
+DISCOVERED = Popularity(
+    "site_system",
+    "W3Techs, content management systems of websites, May 2022 (as reported by Bureau Both); the "
+    "rest have systems of their own",
+    {
+        "none": 33.1,
+        "wordpress": 42.9,
+        "shopify": 4.3,
+        "wix": 2.3,
+        "squarespace": 2.0,
+        "joomla": 1.6,
+        "drupal": 1.2,
+        "blogger": 0.9,
+        "bitrix": 0.8,
+        "magento": 0.6,
+    },
+    own="own-",
+)
+
+
 PERCENTILES = (
     Percentiles(
         "shop_images",
@@ -146,7 +182,8 @@ class Population:
 def draw(size: int) -> Population:
     """Devices drawn at random, each metric by itself but for what is made up."""
     random = np.random.default_rng()
-    values = {each.metric: each.draw(size, random) for each in (*POPULARITIES, *PERCENTILES)}
+    published = (*POPULARITIES, *PERCENTILES, DISCOVERED)
+    values = {each.metric: each.draw(size, random) for each in published}
     systems, values[CRASHES.metric] = CRASHES.draw(size, random)
     values[USAGE.category], values[USAGE.number] = USAGE.draw(size, random)
     return Population(size, values, {CRASHES.segment: systems})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +13,12 @@ from deniable import Registry
 from deniable.types.pair import Pair
 from deniable_collector.stores import Store
 from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
-from deniable_demo.population import PERCENTILES, POPULARITIES, Population
+from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_words import verdict_words
 from deniable_estimator.answers.units import NumberUnit, half_width
+from deniable_estimator.questions.discoveries import discover
 from deniable_estimator.questions.reading import read
 
 __all__ = ["compare", "compare_shares", "tables"]
@@ -30,7 +32,7 @@ def compare(store: Store, registry: Registry, population: Population) -> list[di
     truth first, and have no unit. Of numbers a value is what "p95" or "geometric mean" says, and
     null is an end without a limit. A metric that is counted by a segment is there once for each
     group, which "segment" names. Of a pair a value is a conditional share, and null is one of too
-    few devices.
+    few devices. Of a discovery the values are the strings that were found.
     """
     compared = [compare_shares(store, registry, population, each.metric) for each in POPULARITIES]
     for number in PERCENTILES:
@@ -41,6 +43,7 @@ def compare(store: Store, registry: Registry, population: Population) -> list[di
         where = {CRASHES.segment: group}
         compared.append(compare_shares(store, registry, population, CRASHES.metric, where))
     compared.append(_compare_pair(store, registry, population))
+    compared.append(_compare_finds(store, registry, population))
     return compared
 
 
@@ -68,6 +71,37 @@ def _compare_pair(store: Store, registry: Registry, population: Population) -> d
     return {
         **_compared(answer, conditional_shares(kind, first, second)),
         "verdict": str(verdict_words(answer)),
+    }
+
+
+def _compare_finds(store: Store, registry: Registry, population: Population) -> dict[str, Any]:
+    """The same for the strings that were found."""
+    metric = DISCOVERED.metric
+    finds = discover(store, registry, metric)
+    shares, kind = population.shares(metric), registry[metric].type
+    truth: dict[str, float] = defaultdict(float)
+    for text, share in shares.items():
+        truth[kind.normalize(text)] += share
+    return {
+        "metric": metric,
+        "segment": None,
+        "kind": finds.kind,
+        "n": finds.n,
+        "epsilon": finds.epsilon,
+        "unit": None,
+        "values": [
+            {
+                "value": each.text,
+                "truth": truth[each.text],
+                "estimate": _finite(each.share),
+                "std_error": _finite(each.std_error),
+                "low": _finite(each.low),
+                "high": _finite(each.high),
+            }
+            for each in finds.finds
+        ],
+        "verdict": f"Nobody listed these {len(finds.finds)} strings: they were found. They explain "
+        f"{finds.explained.share:.0%} of the answers; rarer ones stay hidden.",
     }
 
 

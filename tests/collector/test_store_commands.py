@@ -260,7 +260,8 @@ def test_a_damaged_block_is_named(filled, run, home, scheme, tmp_path):
 
 
 def test_unused_files_are_listed(filled, run, home, scheme, tmp_path):
-    """`verify` lists files of blocks that this store does not use, and no others."""
+    """`verify` lists files of blocks that this store does not use, those that a crash left half
+    written too, and no others."""
     folder = tmp_path / "archive"
     with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
         store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
@@ -269,4 +270,35 @@ def test_unused_files_are_listed(filled, run, home, scheme, tmp_path):
     assert json.loads(run("verify", "--json", archive=folder).stdout)["unused_files"] == [
         "left.block"
     ]
-    assert "not used by this store: left.block" in run("verify", archive=folder).stdout
+    (folder / ".k1lled.part").write_bytes(b"sums")
+    text = run("verify", archive=folder).stdout
+    assert "not used by this store: left.block" in text
+    assert "not used by this store: .k1lled.part" in text
+
+
+def test_a_file_that_cannot_be_read_is_named(filled, run, home, scheme, tmp_path):
+    """`verify` and `info` name the window of a file that the disk does not read, and go on."""
+    folder = tmp_path / "archive"
+    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
+        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
+    (path,) = folder.iterdir()
+    path.unlink()
+    path.mkdir()
+    text = run("verify", code=1, archive=folder).output
+    assert "metric browser, window 2026-11-01 cannot be read from the folder" in text
+    assert "2 tallies can be read, 1 cannot" in text
+    shown = run("info", "--json", archive=folder)
+    assert "window 2026-11-01 cannot be read" in shown.stderr
+    assert json.loads(shown.stdout)["schemes"][0]["reports"] == 5
+
+
+def test_drop_needs_the_folder(filled, run, home, scheme, tmp_path):
+    """`drop` without the folder of sealed windows drops nothing and says what to set."""
+    folder = tmp_path / "archive"
+    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
+        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
+    said = run("drop", "--before", "2026-11-05", "--yes", code=1)
+    assert "is sealed in a folder of files: set DENIABLE_ARCHIVE to it" in said.output
+    assert len(filled.windows("browser", scheme.fingerprint)) == 3
+    run("drop", "--before", "2026-11-05", "--yes", archive=folder)
+    assert list(folder.iterdir()) == []

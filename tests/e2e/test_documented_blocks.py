@@ -50,6 +50,9 @@ BLOCKS = [
 
 REASONS = {
     ("ARCHITECTURE.md", 'app: record("browser", "firefox")'): "a drawing of the way of a value",
+    ("docs/discovering.md", "search_terms  300,000 devices"): (
+        "an answer; tests/estimator/discovery/test_discover_command.py reads such answers"
+    ),
     ("docs/operating-stores.md", "ACL SETUSER deniable-collector on"): (
         "commands of Redis; tests/collector/test_stores_access.py gives a Redis these rights"
     ),
@@ -58,6 +61,16 @@ REASONS = {
     ),
     ("docs/protocol.md", "POST /v1/reports HTTP/1.1"): (
         "a request as it travels; tests/collector/test_app.py sends such batches"
+    ),
+    ("docs/two-hops.md", "device --- capsule"): "a drawing of the way of a batch",
+    ("docs/two-hops.md", "DENIABLE_RELAY_GATEWAY="): (
+        "tests/collector/test_two_hops.py runs a relay with these settings"
+    ),
+    ("docs/two-hops.md", "import deniable"): (
+        "tests/collector/test_two_hops.py sends with this transport"
+    ),
+    ("docs/two-hops.md", "import { Client }"): (
+        "tests/collector/test_two_hops_web.py sends with this bundle"
     ),
     ("docs/web.md", "Content-Security-Policy:"): (
         "a header; tests/web/test_docs.py compares it with that of the browser tests"

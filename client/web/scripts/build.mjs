@@ -2,26 +2,29 @@
 // which sets `deniable` (`deniableOwner` for the owner's page).
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bundle, BUNDLES, constants, ROOT } from "./bundles.mjs";
+import { bundle, BUNDLES, constants, plugins, ROOT } from "./bundles.mjs";
 
 mkdirSync(join(ROOT, "dist"), { recursive: true });
-for (const { entry, name, full, joint, globalName = "deniable" } of BUNDLES) {
+for (const { entry, name, full, joint, hops, globalName = "deniable" } of BUNDLES) {
+  const changes = plugins({ hops });
   const define = constants({ full, joint });
-  const esm = await bundle({ entryPoints: [entry], format: "esm", define });
+  const esm = await bundle({ entryPoints: [entry], plugins: changes, format: "esm", define });
   writeFileSync(join(ROOT, `dist/${name}.js`), esm);
   const development = await bundle({
     entryPoints: [entry],
+    plugins: changes,
     format: "esm",
     define: constants({ full, joint, development: true }),
   });
   writeFileSync(join(ROOT, `dist/${name}.development.js`), development);
   const explained = await bundle({
     entryPoints: [entry],
+    plugins: changes,
     format: "iife",
     globalName,
     define: constants({ full, joint, development: true }),
   });
   writeFileSync(join(ROOT, `dist/${name}.development.min.js`), explained);
-  const script = await bundle({ entryPoints: [entry], format: "iife", globalName, define });
+  const script = await bundle({ entryPoints: [entry], plugins: changes, format: "iife", globalName, define });
   writeFileSync(join(ROOT, `dist/${name}.min.js`), script);
 }

@@ -1,4 +1,5 @@
 // What is built, and how: the same for a release, the sizes and the benchmarks.
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { minify } from "terser";
@@ -10,6 +11,7 @@ export const BUNDLES = [
   { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6 * 1024 },
   { entry: "src/entries/all.ts", name: "deniable", limit: 10 * 1024 },
   { entry: "src/entries/joint.ts", name: "deniable.joint", joint: true, limit: 12 * 1024 },
+  { entry: "src/entries/oblivious.ts", name: "deniable.oblivious", hops: true, limit: 12 * 1024 },
   { entry: "src/entries/owner.ts", name: "deniable.owner", globalName: "deniableOwner", limit: 3 * 1024 },
   { entry: "src/entries/memory.ts", name: "deniable.memory", globalName: "deniableMemory", limit: 512 },
 ];
@@ -20,6 +22,19 @@ export const constants = ({ full = true, joint = false, development = false }) =
   FULL: String(full),
   JOINT: String(joint),
 });
+
+/** Puts src/oblivious/transport.ts in the place of the client's own transport. */
+const TWO_HOPS = {
+  name: "two hops",
+  setup(builder) {
+    builder.onResolve({ filter: /^\.\/transport\.ts$/ }, ({ importer }) =>
+      importer.endsWith("client.ts") ? { path: join(ROOT, "src/oblivious/transport.ts") } : undefined,
+    );
+  },
+};
+
+/** What esbuild is to change in a bundle. */
+export const plugins = ({ hops = false }) => (hops ? [TWO_HOPS] : []);
 
 /** esbuild's options; `bundle` is what uses them. */
 export const OPTIONS = {

@@ -115,7 +115,7 @@ export interface JointClient<D extends CompiledRegistry = CompiledRegistry> exte
 /** Start a client. In production it never throws: the client's `status` is then "failed". */
 export function start<D extends CompiledRegistry>(
   metrics: D,
-  options: Options,
+  options: Options = {} as Options,
   parts: Parts,
 ): Client<D> {
   const {
@@ -382,12 +382,11 @@ export function start<D extends CompiledRegistry>(
   };
 
   /** The result of some work; false if it takes more seconds. */
-  const within = (seconds: number, work: Promise<boolean>): Promise<boolean> =>
+  const within = <T>(seconds: number, work: Promise<T>): Promise<T | false> =>
     Promise.race([
       work,
-      new Promise<boolean>((resolve) => {
-        const limit: Timer = setTimeout(resolve, seconds * 1000, false);
-        limit.unref?.();
+      new Promise<false>((resolve) => {
+        (setTimeout(resolve, seconds * 1000, false) as Timer).unref?.();
       }),
     ]);
 
@@ -397,11 +396,13 @@ export function start<D extends CompiledRegistry>(
 
   try {
     must(typeof consent === "boolean", "consent must be true or false");
-    must(!DEVELOPMENT || (spread >= 0 && spread <= LONGEST_SPREAD), "spread must be from 0 to 86400 seconds");
-    must(
-      !DEVELOPMENT || !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
-      "ingestKey must have 16 to 256 letters, digits and . _ ~ + / -",
-    );
+    if (DEVELOPMENT) {
+      must(spread >= 0 && spread <= LONGEST_SPREAD, "spread must be from 0 to 86400 seconds");
+      must(
+        !ingestKey || /^[\w.~+/-]{16,256}=*$/.test(ingestKey),
+        "ingestKey must have 16 to 256 letters, digits and . _ ~ + / -",
+      );
+    }
     must(
       // Plain HTTP would show the reports, and the page's visits, to the network.
       endpoint === undefined ||
@@ -470,7 +471,6 @@ export function start<D extends CompiledRegistry>(
         await sending;
         for (const batch of prepared) await deliver(batch);
         await send();
-        return true;
       };
       await within(timeout, rest());
       closed = true;

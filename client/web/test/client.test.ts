@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bundle, constants } from "../scripts/bundles.mjs";
+import { Client } from "../src/entries/closed.ts";
 import { browserStore, type Store } from "../src/store.ts";
 import { DAY, FragileStore, NOON, World, booleanMetric, categoryMetric, document, rest } from "./world.ts";
 
@@ -53,14 +55,14 @@ test("jitter", async () => {
   const world = new World();
   const client = world.client();
   client.record("now", true);
-  await rest(50);
+  await rest();
   assert.equal(world.collector.requests.length, 0);
   const state = (await world.state())!;
   const [batch] = state.batches;
   assert.ok(batch!.leased > NOON && batch!.leased < NOON + 10);
   world.now += 10;
   world.show();
-  await rest(50);
+  await rest();
   assert.equal(world.collector.requests.length, 1);
   assert.equal(world.collector.requests[0]!.body, batch!.body);
 });
@@ -604,17 +606,17 @@ test("stale batch", async () => {
   world.navigate({ sendBeacon: (_: string, body: string) => Boolean(world.collector.respond(body)) });
   const one = world.client();
   const other = world.client();
-  await rest(30);
+  await rest();
   other.record("now", true);
-  await rest(30);
+  await rest();
   world.now += 11;
   await one.flush();
   known = true;
   world.now += 3700;
   world.show();
-  await rest(60);
+  await rest();
   world.hide();
-  await rest(50);
+  await rest();
   assert.deepEqual([...counted.values()], [1]);
   await one.close();
   await other.close();
@@ -635,16 +637,33 @@ test("no busy loop", async () => {
   const metric = booleanMetric({ answer: "at_once" });
   const client = world.client({ state }, document({ metrics: { now: metric, then: metric } }));
   client.record("now", true);
-  await rest(50);
+  await rest();
   world.now += 11;
   await client.flush();
   client.record("then", true);
-  await rest(50);
+  await rest();
   world.now += 11;
   world.show();
-  await rest(50);
+  await rest();
   transactions = 0;
   await rest(300);
   assert.ok(transactions < 5, `${transactions} transactions`);
   await client.close();
+});
+
+/** Without options there is no consent: a mistake that development builds name, and that stops others. */
+test("no options", async () => {
+  new World();
+  const without = Client as unknown as new (metrics: unknown) => unknown;
+  assert.throws(() => new without(document()), /consent must be true or false/);
+  const code = await bundle({
+    stdin: { contents: 'export { Client } from "./src/entries/closed.ts";', resolveDir: process.cwd() },
+    format: "esm",
+    define: constants({ full: false }),
+  });
+  const released = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as { Client: typeof without };
+  const client = new released.Client(document()) as Client;
+  assert.equal(client.status, "failed");
+  client.record("now", true);
+  assert.equal(await client.flush(), false);
 });

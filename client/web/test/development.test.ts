@@ -48,7 +48,7 @@ test("a record arrives", async () => {
   const client = world.client({ development: ADDRESS });
   client.record("later", true);
   client.record("now", true);
-  await rest(50);
+  await rest();
   const [batch, ...others] = arrived(world);
   assert.equal(others.length, 0);
   assert.equal(batch.development, true);
@@ -74,9 +74,9 @@ test("pairs and discoveries", async () => {
   client.record("plan", "firefox");
   client.record("dark", true);
   client.record("word", "weather");
-  await rest(50);
+  await rest();
   client.record("plan", "firefox");
-  await rest(50);
+  await rest();
   const names = arrived(world).map(({ reports }) => reports.map((each: Any) => each.metric).sort());
   assert.deepEqual(names, [["both", "dark", "plan", "word"], ["plan"]]);
 });
@@ -181,7 +181,7 @@ test("switched off", async () => {
   world.client({ development: ADDRESS, consent: false }).record("now", true);
   world.navigate({ globalPrivacyControl: true });
   world.client({ development: ADDRESS }).record("now", true);
-  await rest(50);
+  await rest();
   assert.deepEqual(troubles(world).map(({ trouble }) => trouble.code), ["no_consent", "disabled"]);
   assert.equal(arrived(world).length, 0);
 });

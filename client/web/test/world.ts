@@ -157,8 +157,13 @@ export class World {
   }
 }
 
-/** Let everything that is due happen. */
-export const rest = (milliseconds = 20) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+/** Wait so long; without an argument, until what is due has happened. A busy machine needs many
+ * turns of the event loop for that, however long one of them takes. */
+export async function rest(milliseconds?: number): Promise<void> {
+  const turns = milliseconds === undefined ? 40 : 1;
+  for (let turn = 0; turn < turns; turn++)
+    await new Promise((resolve) => setTimeout(resolve, milliseconds ?? 1));
+}
 
 /** A generator of choices, not of noise: a failing case is found again by its seed. */
 export function seeded(seed: number): () => number {

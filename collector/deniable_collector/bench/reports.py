@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Sequence
 
 from deniable import DeniableError, Metric, Registry, windows
+from deniable.types import Discovery
 from deniable.wire import LATEST, SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.batches.catalogue import SKEW
 
@@ -90,7 +91,8 @@ class MadeUp:
 
 
 def _sealed(metric: Metric, window: str) -> SealedReport:
-    text = secrets.token_hex(4) if metric.needs_candidates else secrets.choice(metric.values)
+    is_open = metric.needs_candidates or isinstance(metric.type, Discovery)
+    text = secrets.token_hex(4) if is_open else secrets.choice(metric.values)
     mechanism = metric.scheme.mechanism
     report = mechanism.randomize(metric.item(text))
     columns = pack_columns(mechanism.rows[report.row], report)

@@ -40,6 +40,7 @@ _FEWEST_SECONDS = 1.0
 """But it is not asked more often than this."""
 
 _PROBLEM = "application/problem+json"
+_EXPOSED = "Access-Control-Expose-Headers"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
 _READ = (b"content-type", b"content-length", b"origin", b"x-forwarded-for")
 
@@ -137,7 +138,10 @@ class CapsuleRelay:
         if not await incoming.pass_over(self.guard.max_request):
             more.append(("Connection", "close"))
         if self._cors is not None and scope["method"] != "OPTIONS":
-            more += self._cors.headers(given[b"origin"]).items()
+            headers = self._cors.headers(given[b"origin"])
+            if _EXPOSED in headers:
+                headers[_EXPOSED] += f", {SIGNATURE}"
+            more += headers.items()
         await _send(send, response, more, body=scope["method"] != "HEAD")
 
     async def _forward(self, capsule: bytes) -> HttpResponse:

@@ -265,6 +265,9 @@ class Store(ABC):
         """Delete every window that had ended by `before` (POSIX seconds).
 
         Returns how many tallies were deleted.
+
+        Raises:
+            StoreError: the file of a sealed one could not be deleted; nothing was deleted.
         """
 
     @abstractmethod

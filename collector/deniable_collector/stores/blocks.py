@@ -30,10 +30,12 @@ __all__ = [
     "Archive",
     "DamagedBlock",
     "GoneFile",
+    "UnreadableFile",
     "add_counters",
     "block_of",
     "counters_in",
     "file_of",
+    "files_in",
     "reports_in",
 ]
 
@@ -55,6 +57,10 @@ class DamagedBlock(StoreError):
 
 class GoneFile(DamagedBlock):
     """The file of a block is not there: the window may just have been opened again."""
+
+
+class UnreadableFile(StoreUnavailable):
+    """The file of a block cannot be read now; other windows may be readable."""
 
 
 def block_of(tally: TallyKey, rows: int, counters: NDArray[np.int64]) -> bytes:
@@ -138,6 +144,10 @@ def _digest(tally: TallyKey, body: bytes) -> bytes:
     return found.digest()
 
 
+def _digest_in(block: bytes) -> str:
+    return block[1:_BODY].hex()
+
+
 def _damaged(tally: TallyKey, what: str = "is damaged") -> DamagedBlock:
     return DamagedBlock(
         f"the sealed block of metric {tally.metric}, window {tally.window} {what}: restore it from "
@@ -149,6 +159,11 @@ def file_of(kept: bytes) -> str:
     """The name of the file of a block, by what a store keeps for it; empty if it has none."""
     # Its last part only: nothing that stands in a store leads out of the folder.
     return Path(kept[1:].decode("utf-8", "replace")).name if kept[:1] == _FILE else ""
+
+
+def files_in(folder: Path) -> list[str]:
+    """The names of all blocks in a folder, and of those that a crash left half written."""
+    return sorted(each.name for form in ("*.block", ".*.part") for each in folder.glob(form))
 
 
 class Archive:
@@ -171,7 +186,9 @@ class Archive:
             return _HERE + block
         # A file of tallies that was imported may name its metrics in any way.
         metric = quote(tally.metric, safe="")[:_LONGEST_NAME]
-        name = f"{metric}.{tally.scheme}.{tally.window}.{secrets.token_hex(8)}.block"
+        # Its digest, so that the file of another store's window of this name is not taken for it.
+        unique = f"{secrets.token_hex(8)}.{_digest_in(block)}"
+        name = f"{metric}.{tally.scheme}.{tally.window}.{unique}.block"
         try:
             _write(self._folder / name, block)
             if (self._folder / name).read_bytes() != block:
@@ -184,27 +201,50 @@ class Archive:
         return _FILE + name.encode()
 
     def get(self, tally: TallyKey, kept: bytes) -> bytes:
-        """The block for what the store keeps. It is not checked here.
+        """The block for what the store keeps. What is in it is not checked here.
 
         Raises:
             GoneFile: its file is not there.
+            DamagedBlock: its file has another block.
             StoreError: the folder of its file is not known.
-            StoreUnavailable: its file cannot be read.
+            UnreadableFile: its file cannot be read.
         """
         if kept[:1] == _HERE:
             return kept[1:]
         path = self._path(tally, kept)
         try:
-            return path.read_bytes()
+            block = path.read_bytes()
         except FileNotFoundError:
             raise GoneFile(
                 str(_damaged(tally, "is not in the folder of DENIABLE_ARCHIVE"))
             ) from None
         except OSError as error:
-            raise StoreUnavailable(
+            raise UnreadableFile(
                 f"the sealed block of metric {tally.metric}, window {tally.window} cannot be read "
                 f"from the folder of DENIABLE_ARCHIVE ({error.strerror})"
             ) from error
+        sealed = path.name.split(".")[-2:-1]
+        # The first versions wrote names without a digest.
+        if sealed and len(sealed[0]) == 2 * _DIGEST and sealed[0] != _digest_in(block):
+            raise _damaged(tally, "has another file in its place")
+        return block
+
+    def check_forgetting(self, tally: TallyKey, kept: bytes) -> None:
+        """Return if the file of a block can be deleted, or there is none.
+
+        Raises:
+            StoreError: the folder of its file is not known.
+            StoreUnavailable: the folder is away, or lets nobody delete in it.
+        """
+        if kept[:1] != _FILE:
+            return
+        folder = self._path(tally, kept).parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            why = "lets this process delete no files" if folder.is_dir() else "is not there"
+            raise StoreUnavailable(
+                f"the folder of DENIABLE_ARCHIVE {why}: the file of metric {tally.metric}, window "
+                f"{tally.window} would stay. If its files are gone for ever, make an empty folder"
+            )
 
     def forget(self, tally: TallyKey, kept: bytes) -> None:
         """Delete the file of a block to which the store no longer refers, if it can be deleted."""

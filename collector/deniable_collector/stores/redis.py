@@ -192,9 +192,7 @@ class RedisStore(Store):
             self._client.hsetnx(layout, "version", str(_LAYOUT))
             self._client.hsetnx(layout, "shards", str(self._wished_shards))
             laid_out = self._read_layout()
-            if int(cast(bytes, self._client.hget(layout, "version"))) < _LAYOUT:
-                # Versions before this one could not read what is written from now on.
-                self._client.hset(layout, "version", str(_LAYOUT))
+            self._raise_layout()
             if laid_out != self._wished_shards:
                 raise StoreError(
                     f"this store was laid out with {laid_out} shards, which cannot change: "
@@ -313,6 +311,9 @@ class RedisStore(Store):
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         shape = self._shapes.of(tally.metric, tally.scheme)
+        with translated():
+            # `deniable store seal` may come before the first collector of this version.
+            self._raise_layout()
         found = [self._seal_part(shard, tally, shape) for shard in range(self.shards)]
         parts = [each for each in found if each is not None]
         if not parts:
@@ -378,16 +379,24 @@ class RedisStore(Store):
         return {metric: version_of(metric, "", each) for metric, each in found.items()}
 
     def drop(self, before: float) -> int:
-        gone = set()
-        for metric, published in self.schemes().items():
-            for fingerprint in published:
-                for shard in range(self.shards):
-                    for label in self._windows(shard, metric, fingerprint):
-                        if end(label) <= before:
-                            key = TallyKey(metric, fingerprint, label)
-                            self._forget(shard, key)
-                            gone.add(key)
-        return len(gone)
+        old = [
+            (shard, TallyKey(metric, fingerprint, label))
+            for metric, published in self.schemes().items()
+            for fingerprint in published
+            for shard in range(self.shards)
+            for label in self._windows(shard, metric, fingerprint)
+            if end(label) <= before
+        ]
+        with translated(), self._client.pipeline(transaction=False) as pipeline:
+            for shard, tally in old:
+                pipeline.getrange(self._tally_key(shard, tally), 0, _NAMED - 1)
+            beginnings = pipeline.execute() if old else []
+        for (_, tally), beginning in zip(old, beginnings, strict=True):
+            if is_sealed(beginning):
+                self._archive.check_forgetting(tally, kept_in(beginning))
+        for shard, tally in old:
+            self._forget(shard, tally)
+        return len({tally for _, tally in old})
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None
@@ -443,6 +452,13 @@ class RedisStore(Store):
             beginning = pipeline.execute()[0]
         if is_sealed(beginning):
             self._archive.forget(tally, kept_in(beginning))
+
+    def _raise_layout(self) -> None:
+        """Make earlier versions refuse the store: they cannot read what is written from now on."""
+        layout = f"{self._prefix}:layout"
+        version = cast(bytes | None, self._client.hget(layout, "version"))
+        if version is not None and int(version) < _LAYOUT:
+            self._client.hset(layout, "version", str(_LAYOUT))
 
     def _read_layout(self) -> int | None:
         """The number of shards that the store was laid out with; None before the first publish."""

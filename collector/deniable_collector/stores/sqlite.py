@@ -239,6 +239,9 @@ class SqliteStore(Store):
                 if end(names[2]) <= before
             }
             gone = [(tally, find_block(connection, tally)) for tally in old]
+            for tally, block in gone:
+                if block is not None:
+                    self._archive.check_forgetting(tally, block[1])
             for identity in old.values():
                 forget(connection, identity)
         for tally, block in gone:

@@ -82,6 +82,7 @@ def verify(selection: TallySelection, address: str | None, as_json: bool) -> Non
     be deleted if they are older than a day and no other store uses this folder.
     """
     from deniable_collector.stores import StoreError, StoreUnavailable
+    from deniable_collector.stores.blocks import UnreadableFile, files_in
 
     damaged = []
     with opened_store(address) as (opened, _), progress("reading", as_json) as advance:
@@ -97,16 +98,16 @@ def verify(selection: TallySelection, address: str | None, as_json: bool) -> Non
         for number, (metric, scheme, label) in enumerate(plan, 1):
             try:
                 opened.tally(metric, scheme, [label])
-            except StoreUnavailable:
-                raise
             except StoreError as error:
+                if isinstance(error, StoreUnavailable) and not isinstance(error, UnreadableFile):
+                    raise
                 damaged.append(
                     {"metric": metric, "scheme": scheme, "window": label, "error": str(error)}
                 )
             advance(number / len(plan))
         folder = settings_of(address, None).archive
         # Read before those in use, or one that is sealed meanwhile would be listed.
-        there = sorted(each.name for each in Path(folder).glob("*.block")) if folder else []
+        there = files_in(Path(folder)) if folder else []
         used = opened.block_files()
         unused = [name for name in there if name not in used]
     if as_json:

@@ -136,16 +136,16 @@ def count_reports(
     store: Store, metric: str, scheme: str, labels: list[str]
 ) -> tuple[int, list[str]]:
     """The reports of these windows, and what is wrong with those whose blocks are damaged."""
-    from deniable_collector.stores.blocks import DamagedBlock
+    from deniable_collector.stores.blocks import DamagedBlock, UnreadableFile
 
     try:
         return sum(store.reports(metric, scheme, labels).values()), []
-    except DamagedBlock:
+    except (DamagedBlock, UnreadableFile):
         reports, damaged = 0, []
         for label in labels:
             try:
                 reports += store.reports(metric, scheme, [label])[label]
-            except DamagedBlock as error:
+            except (DamagedBlock, UnreadableFile) as error:
                 damaged.append(str(error))
         return reports, damaged
 

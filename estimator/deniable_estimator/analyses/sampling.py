@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
+from deniable.mechanisms import PrefixTree
 from deniable.mechanisms.numeric import Numeric
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
@@ -36,9 +37,10 @@ def sample_tally(
     Raises:
         EstimateError: no sampler for this mechanism, or not one count for each value.
     """
-    if scheme.needs_candidates and values is None:
+    is_open = scheme.needs_candidates or isinstance(scheme.mechanism, PrefixTree)
+    if is_open and values is None:
         raise EstimateError("this metric's domain is open: say which strings the counts are for")
-    items: Items = values or () if scheme.needs_candidates else scheme.items
+    items: Items = values or () if is_open else scheme.items
     if len(items) != len(counts):
         raise EstimateError(f"{len(counts)} counts for {len(items)} values: give one for each")
     rows = analysis_of(scheme.mechanism).sample_rows(items, np.asarray(counts, np.int64), rng)

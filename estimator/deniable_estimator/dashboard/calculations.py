@@ -36,6 +36,7 @@ from deniable_estimator.privacy.outsider import outsider_of, outsider_together
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.discoveries import finds_of
 from deniable_estimator.questions.reading import Question
+from deniable_estimator.questions.segment_trends import SegmentTrends
 from deniable_estimator.questions.segments import SplitQuestion
 from deniable_estimator.questions.trend import Trend
 from deniable_estimator.statistics.significance import Adjustment
@@ -51,6 +52,7 @@ __all__ = [
     "outsider_text",
     "pair_plan_text",
     "plan_text",
+    "segment_trends_text",
     "segmented_text",
     "split_answer",
     "to_json",
@@ -90,6 +92,11 @@ def found_strings(
 
 def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:
     """What was found as a file, `csv` or `json`."""
+    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
+
+
+def segment_trends_text(form: str, found: SegmentTrends, head: Mapping[str, Any]) -> str:
+    """Trends by segment as a file, `csv` or `json`."""
     return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
 
 

@@ -5,34 +5,41 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable import Metric, ValueListError
+from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.about import planner_address
-from deniable_estimator.dashboard.calculations import segmented_text
+from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import privacy_label
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
+from deniable_estimator.dashboard.segments_over_time import (
+    MOST_CELLS,
+    over_time,
+    trends_of_segments,
+)
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
+from deniable_estimator.questions.trend import GROUPS
 
 __all__ = ["segments"]
 
 segments = Blueprint("segments", __name__)
 
-_NAMES = ("from", "to", "without", "by", "where", "against")
+_NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period")
 
 _MOST_LINES = 240
 """The most lines of all panels: with 32 segments, 7 series are shown."""
@@ -111,6 +118,20 @@ def segments_page(name: str) -> ResponseReturnValue:
         except ValueListError as error:
             obstacle = message("{mistake}.", mistake=str(error))
     shown = shown_series(found, _room(found)) if found and found.total.n else []
+    drawn, cells, kind = None, 0, grouping(metric, days)
+    if found and shown and found.groups:
+        try:
+            kind = _period(metric, days)
+            series = _series(found, shown)
+            periods = len(windows.span(kind, days.first, days.last))
+            cells = periods * len(found.groups) * len(found.total.series.names)
+            if "series" in request.args or (cells <= MOST_CELLS and not metric.needs_candidates):
+                trends = trends_of_segments(source, metric, days, found, kind, candidates)
+                over = request.args.getlist("over")
+                chosen = [each.key for each in found.groups if against_text(each) in over]
+                drawn = over_time(found, trends, series, chosen)
+        except (RangeError, EstimateError) as error:
+            refused = keep_form(error)
     page = render_template(
         "segments.html",
         metric=metric,
@@ -125,6 +146,11 @@ def segments_page(name: str) -> ResponseReturnValue:
         label=privacy_label(metric, source.registry),
         refused=refused,
         ignored=ignored,
+        drawn=drawn,
+        shown=shown,
+        period=kind,
+        groups=GROUPS[metric.window],
+        named=_namer(found) if found else None,
         obstacle=obstacle,
         asked=request.args if refused else days.query,
         against_text=against_text,
@@ -140,6 +166,15 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     days, by, _, against = _asked(source, metric)
     candidates = listed(source, metric)
+    kind = "text/csv" if form == "csv" else "application/json"
+    if "period" in request.args:
+        split = source.segmented_at(metric, days, by, None, candidates)
+        trends = trends_of_segments(
+            *(source, metric, days, split.answer, _period(metric, days), candidates)
+        )
+        return download(
+            segment_trends_text(form, trends, days.query), kind, f"{name}-segments-trend.{form}"
+        )
     try:
         given = _against(source, metric, days, by, against, candidates)
         if against and given is None:
@@ -167,7 +202,6 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
         *(segmented_text, form, found.answer, days.query),
         candidates=candidates,
     )
-    kind = "text/csv" if form == "csv" else "application/json"
     return download(text, kind, f"{name}-segments.{form}")
 
 
@@ -203,6 +237,32 @@ def _asked(
         where[segment] = value
     days = replace(days, where=tuple(sorted(where.items())))
     return days, by, where, request.args.get("against", "")
+
+
+def _period(metric: Metric, days: DayRange) -> windows.Kind:
+    """The period of the trends: what is asked for, or what the range has room for."""
+    asked = request.args.get("period", "")
+    if asked and asked not in GROUPS[metric.window]:
+        known = ", ".join(GROUPS[metric.window])
+        raise RangeError(message("`period` takes {known}.", known=known), "period")
+    return next((each for each in GROUPS[metric.window] if each == asked), grouping(metric, days))
+
+
+def _series(found: Segmented, shown: Sequence[str]) -> str:
+    """The series whose trends are drawn: the chosen one, or the first that is shown."""
+    asked = request.args.get("series", "") or shown[0]
+    if asked not in found.names:
+        raise RangeError(
+            message("There is no series {series} in all segments.", series=isolated(asked[:100])),
+            "series",
+        )
+    return asked
+
+
+def _namer(found: Segmented) -> Callable[[Sequence[tuple[str, ...]]], list[str]]:
+    """How the address names segments."""
+    texts = {each.key: against_text(each) for each in found.groups}
+    return lambda keys: [texts[key] for key in keys]
 
 
 def _ignored(by: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from deniable import Metric, Registry
+from deniable.types import Discovery
 from deniable_estimator.messages import message
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def _takes(metric: Metric) -> str:
                 named=named,
             )
         return message("It takes one of {named}. A list with “other” takes any text.", named=named)
+    if isinstance(metric.type, Discovery):
+        return message("It takes any text without half of a surrogate pair.")
     if metric.needs_candidates:
         return message("It takes a text of 1 to 1,024 bytes without control characters.")
     return message("It takes a number, and neither a text nor true or false.")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from deniable import Metric, Registry, windows
 from deniable.mechanisms.numeric import Numeric
+from deniable.types.discovery import Discovery
 from deniable.types.number import Number
 from deniable.types.pair import Pair
 from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
@@ -44,6 +45,9 @@ BEFORE = 7
 
 STRINGS = 20
 """Of a metric for any string, so many made-up ones are recorded, if there is no list."""
+
+WORDS = ("cafe", "decade", "face", "bead", "feed", "cab", "deaf", "fade", "bed", "added")
+"""What simulated devices have of a discovery: words whose letters every alphabet has."""
 
 _YES = 0.3
 """The share of devices that say yes to a boolean metric."""
@@ -113,7 +117,7 @@ class SimulatedCrowd:
     ) -> None:
         rng = np.random.default_rng()
         values, shares = _values(metric, listed)
-        if metric.needs_candidates:
+        if metric.needs_candidates or isinstance(metric.type, Discovery):
             self.strings[metric.name] = values
         self.shares[metric.name] = made_up_shares(metric, listed)
         labels = _labels(metric, now)
@@ -157,6 +161,8 @@ def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
     if isinstance(kind, Pair):
         return message("the values of the two metrics are independent of each other")
     count = len(metric.values or listed or ()) or STRINGS
+    if isinstance(kind, Discovery):
+        count = len(_values(metric, None)[0])
     return message(
         "the first of {count} values is the most frequent, the second half as frequent as that, "
         "the third a third, and so on",
@@ -185,6 +191,9 @@ def _values(metric: Metric, listed: Sequence[str] | None) -> Values:
         # As if the two had nothing to do with each other.
         one, two = (_part_shares(len(part.values)) for part in kind.parts)
         return list(metric.values), np.outer(one, two).ravel()
+    if isinstance(kind, Discovery):
+        words = [metric.normalize(each) for each in WORDS]
+        return list(dict.fromkeys(words)), zipf_shares(len(set(words)), 1.0)
     values = list(metric.values or listed or ())
     if not values:
         values = [f"example-{number}" for number in range(1, STRINGS + 1)]
@@ -226,7 +235,7 @@ def _drawn(
     if isinstance(scheme.mechanism, Numeric):
         numbers = np.array([float(each) for each in values])
         return sample_numbers(scheme, numbers, counts, rng, metric=metric.name, window=label)
-    strings = values if scheme.needs_candidates else None
+    strings = None if scheme.values else values
     return sample_tally(scheme, counts, rng, values=strings, metric=metric.name, window=label)
 
 

@@ -220,6 +220,8 @@ def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
     if metric is not None and metric.needs_candidates:
         with suppress(ValueListError):
             strings = _candidates(source, state, metric) or ()
+    elif metric is not None:
+        strings = state.crowd.strings.get(metric.name, ())
     language: OwnerLanguage = "zh-Hans" if current_language().tag == "zh-Hans" else "en"
     return ShownReport(arrived, metric, meaning_of(scheme, report, language, strings))
 

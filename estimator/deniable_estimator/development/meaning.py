@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from deniable import Scheme
-from deniable.mechanisms import Packing, Report
+from deniable.mechanisms import Mechanism, Packing, PrefixTree, Report
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.numeric import Numeric
 from deniable.outbox import Entry
@@ -137,10 +137,10 @@ def _meaning(
             (name, mechanism.likelihood(report, place))
             for name, place in _numbers(mechanism, report).items()
         ]
-    elif scheme.needs_candidates:
+    elif scheme.needs_candidates or isinstance(mechanism, PrefixTree):
         kind = "strings"
         likelihoods = [(each, mechanism.likelihood(report, each)) for each in strings]
-        made = [mechanism.likelihood(report, f"\0probe {each}") for each in range(PROBES)]
+        made = [mechanism.likelihood(report, _probe(mechanism, each)) for each in range(PROBES)]
         likelihoods += [("", each) for each in made]
         probes = PROBES
     else:
@@ -212,3 +212,12 @@ def _positions(bitmap: int, most: int) -> list[int]:
         found.append(lowest.bit_length() - 1)
         bitmap ^= lowest
     return found
+
+
+def _probe(mechanism: Mechanism[Any], number: int) -> str:
+    """A string that no device has, one of many."""
+    if not isinstance(mechanism, PrefixTree):
+        return f"\0probe {number}"
+    # What is cut at a zero character, or not in the alphabet, would be the empty string. Digits
+    # in base 6 become letters that every alphabet has.
+    return "".join("abcdef"[number // 6**place % 6] for place in range(2 * mechanism.levels))

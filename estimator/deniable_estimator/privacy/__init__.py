@@ -34,7 +34,7 @@ __all__ = [
     "WINDOWS_A_YEAR",
     "Bound",
     "Change",
-    "Crowd",
+    "CrowdNeeded",
     "Guarantee",
     "MemoGuarantee",
     "SameValues",
@@ -163,7 +163,7 @@ class MemoGuarantee:
         }
 
 
-class Crowd(NamedTuple):
+class CrowdNeeded(NamedTuple):
     """How many devices of the expected ones must have a string until it is found in a window; None
     where the registry does not say how many there are. See `deniable.discovery_forecast.Reach`."""
 
@@ -176,7 +176,7 @@ class Crowd(NamedTuple):
     """In 95 % of the windows."""
 
     @classmethod
-    def of(cls, metric: Metric) -> Crowd | None:
+    def of(cls, metric: Metric) -> CrowdNeeded | None:
         """That of a metric; None if it is no discovery."""
         mechanism, devices = metric.scheme.mechanism, metric.devices
         if not isinstance(mechanism, PrefixTree):
@@ -253,7 +253,7 @@ class Guarantee:
     segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The segments that a report tells in clear, each with its values. All bounds compare values
     of devices of the same segments."""
-    discovery: Crowd | None = None
+    discovery: CrowdNeeded | None = None
     """Which strings are found in the crowd, if the metric is a discovery."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -406,7 +406,7 @@ def guarantee(
         of=metric.type.of,
         **_same(about, cap, household),
         segments={each.name: each.values for each in metric.segments},
-        discovery=Crowd.of(metric),
+        discovery=CrowdNeeded.of(metric),
     )
 
 

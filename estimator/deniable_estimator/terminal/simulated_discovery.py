@@ -80,15 +80,13 @@ def _tally(
 ) -> Tally:
     import numpy as np
 
-    from deniable_collector.tally import Tally
-    from deniable_estimator.analyses import analysis_of
+    from deniable_estimator.analyses.sampling import sample_tally
 
     waiting: Counter[str] = Counter()
     for text, count in zip(texts, np.asarray(reporting).tolist(), strict=True):
         waiting[kind.normalize(text)] += count
     some = np.array(list(waiting.values()), np.int64)
-    rows = analysis_of(declared.scheme.mechanism).sample_rows(list(waiting), some, rng)
-    return Tally(declared.name, declared.scheme.fingerprint, ("simulated",), rows)
+    return sample_tally(declared.scheme, some, rng, values=list(waiting), metric=declared.name)
 
 
 def _found(declared: Metric, kind: Discovery, tally: Tally, level: float) -> Finds:

@@ -15,11 +15,12 @@ from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, TOKEN
+from .conftest import NOW, TOKEN, fill
 
 SITE = "https://wiki.acme.example"
 HERE = "http://localhost"
 DAY = 86_400
+TODAY = "2026-11-21"
 
 Visit = Callable[..., FlaskClient]
 
@@ -100,6 +101,18 @@ def test_a_link_opens_nothing_else(visit: Visit) -> None:
         assert "chrome" not in answer.text
     for path in ("/", "/metric/browser", "/metric/browser.svg"):
         assert browser.get(f"{path}?{link.partition('?')[2]}").status_code in (303, 401)
+
+
+def test_a_frame_never_counts_a_window_that_runs(
+    visit: Visit, store: Store, registry: Registry
+) -> None:
+    """Otherwise two readings of it would publish the sum of the few reports in between."""
+    link = link_on(visit(signed_in=True), f"/metric/browser?from=2026-11-14&to={TODAY}")
+    before = visit().get(link).text
+    assert "20,000 reports" in before
+    fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, TODAY)
+    assert visit().get(link).text == before
+    assert "25,000 reports" in visit(NOW + DAY).get(link).text
 
 
 def test_a_link_ends(visit: Visit) -> None:

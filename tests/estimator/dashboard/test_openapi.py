@@ -45,6 +45,7 @@ PARAMETERS = {
     "/api/v1/metrics/{name}": parameters.DeclaredParameters,
     "/api/v1/metrics/{name}/estimate": parameters.EstimateParameters,
     "/api/v1/metrics/{name}/segments": parameters.SegmentsParameters,
+    "/api/v1/metrics/{name}/segments/trend": parameters.SegmentsTrendParameters,
     "/api/v1/metrics/{name}/anomalies": parameters.AnomaliesParameters,
     "/api/v1/metrics/{name}/trend": parameters.TrendParameters,
     "/api/v1/metrics/{name}/comparison": parameters.ComparisonParameters,

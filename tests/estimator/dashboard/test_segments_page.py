@@ -305,3 +305,40 @@ def test_two_combinations_of_one_name(tmp_path: Path) -> None:
         values = re.findall(r'<option value="(\[[^"]*)"', page)
         assert len(set(values)) == 3
         assert '<option value="a, c"' in page
+
+
+def test_trends_by_segment(segment_app: Flask, segment_store: Store, reader: FlaskClient) -> None:
+    """Each segment has a chart on one scale, the largest two are drawn over each other, or those
+    that the address names; files and API have every trend."""
+    scheme = Registry.parse(REGISTRY)["theme"].scheme
+    rng, day = np.random.default_rng(8), "2026-11-19"
+    key = TallyKey("theme", scheme.fingerprint, day)
+    increments = {}
+    for place, n in ((0, 4000), (2, 3000), (4, 700)):
+        counts = np.array([n * 6 // 10, n * 3 // 10, n // 10])
+        (row,) = analysis_of(scheme.mechanism).sample_rows(np.arange(3), counts, rng)
+        columns = np.flatnonzero(row.cells)
+        increments[TallyRowKey(key, place)] = Increment(
+            len(row.cells), row.reports, columns, row.cells[columns]
+        )
+    segment_store.fold(Commit(("f" * 32,), increments), NOW)
+    page = reader.get("/metric/theme/segments").text
+    charts = page.partition('id="trend"')[2]
+    assert charts.count('class="chart trend small"') == 3
+    assert charts.count('aria-current="true"><span>') == 2
+    chosen = reader.get("/metric/theme/segments?series=dark&over=android&period=day").text
+    assert chosen.partition('id="trend"')[2].count('class="current"') == 1
+    assert "<b>sepia" not in page
+    lines = reader.get("/metric/theme/segments.csv?by=platform&period=day").text
+    rows = [each for each in csv.DictReader(io.StringIO(lines)) if each["n"] != "0"]
+    assert {each["platform"] for each in rows} >= {"ios", "android"}
+    for query, told in (("series=x", "no series x"), ("period=year", "takes day, week, month")):
+        wrong = reader.get(f"/metric/theme/segments?{query}")
+        assert wrong.status_code == 400
+        assert told in re.sub("[\u2066-\u2069]", "", wrong.text)
+    api = segment_app.test_client().get(
+        "/api/v1/metrics/theme/segments/trend?by=platform&period=day",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+    )
+    assert api.status_code == 200, api.text
+    assert [each["segment"]["platform"] for each in api.json["segments"]][:2] == ["ios", "android"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deniable import Registry, Scheme
-from deniable.mechanisms import FrequencyOracle, Numeric, Report, all_names, rebuild
+from deniable.mechanisms import FrequencyOracle, Numeric, PrefixTree, Report, all_names, rebuild
 from deniable.wire import SealedReport, unpack_columns
 from deniable_estimator.development.meaning import MOST_VALUES, PROBES, meaning_of
 
@@ -30,6 +30,8 @@ def scheme_of(case: dict[str, Any]) -> Scheme:
     mechanism = rebuild(case["mechanism"], case["parameters"])
     if isinstance(mechanism, Numeric):
         return Scheme("number", mechanism, ())
+    if isinstance(mechanism, PrefixTree):
+        return Scheme("discovery", mechanism, ())
     assert isinstance(mechanism, FrequencyOracle)
     if mechanism.size is None:
         return Scheme("string", mechanism, ())
@@ -50,7 +52,8 @@ def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
     sealed = SealedReport("m", scheme.fingerprint, "2026-11-20", case["row"], case["columns"])
     row = mechanism.rows[sealed.row]
     report = Report(sealed.row, unpack_columns(row, sealed.columns))
-    named = ("Bergen", "Oslo") if scheme.needs_candidates else ()
+    is_open = scheme.needs_candidates or isinstance(mechanism, PrefixTree)
+    named = ("Bergen", "Oslo") if is_open else ()
     meaning = meaning_of(scheme, sealed, "en", named)
     assert (meaning.row, meaning.rows, meaning.width) == (
         sealed.row,
@@ -64,7 +67,7 @@ def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
         item: int | str = value
         if isinstance(mechanism, Numeric):
             item = mechanism.range.position(float(value))
-        elif not scheme.needs_candidates:
+        elif not is_open:
             item = int(value[1:])
         assert mechanism.likelihood(report, item) == group.probability
         assert group.ratio == group.probability / least

@@ -22,7 +22,7 @@ from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.judging.rules import FalseAlarms, MetricRules
 from deniable_estimator.questions.discoveries import discover as find
 from deniable_estimator.questions.reading import select
-from deniable_estimator.terminal import NO_DATA, anomalies
+from deniable_estimator.terminal import NO_DATA, anomalies, estimate, trend
 from deniable_estimator.terminal.discover import discover
 from deniable_estimator.watching.digest import weekly_digest
 
@@ -250,3 +250,13 @@ def test_digest_and_watch_pass_it_by(filled: Path) -> None:
     assert found.n == sum(CROWD.values()) - 5_000
     assert found.changes == ()
     store.close()
+
+
+def test_estimate_says_what_to_ask(filled: Path) -> None:
+    """A discovery has no list to estimate: the error names the command that finds its strings."""
+    place = ["--registry", str(filled / "metrics.toml")]
+    store = ["--store", f"sqlite:///{filled / 'store.db'}"]
+    for command in (estimate, trend):
+        result = CliRunner().invoke(command, ["terms", *place, *store])
+        assert result.exit_code == 1
+        assert "deniable discover terms" in result.output

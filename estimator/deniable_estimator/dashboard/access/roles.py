@@ -87,6 +87,7 @@ ROUTES: Mapping[str, Role | None] = {
     "POST api.trend": Role.ANALYST,
     "GET api.segments": Role.READER,
     "POST api.segments": Role.ANALYST,
+    "GET api.segments_trend": Role.READER,
     "GET api.finds": Role.READER,
     "GET api.finds_trend": Role.READER,
     "GET api.comparison": Role.ANALYST,

@@ -45,6 +45,7 @@ from deniable_estimator.dashboard.api.parameters import (
     PlanParameters,
     PrivacyParameters,
     SegmentsParameters,
+    SegmentsTrendParameters,
     TrendParameters,
     read_parameters,
 )
@@ -66,6 +67,7 @@ from deniable_estimator.dashboard.calculations import (
     outsider_text,
     pair_plan_text,
     plan_text,
+    segment_trends_text,
     segmented_text,
     to_json,
     trend_text,
@@ -76,6 +78,7 @@ from deniable_estimator.dashboard.overview import list_metrics, read_filters, re
 from deniable_estimator.dashboard.overview.page import kept_summaries
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
+from deniable_estimator.dashboard.segments_over_time import trends_of_segments
 from deniable_estimator.dashboard.source import DataSource, current_source
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest, digest_of_candidates
@@ -236,6 +239,28 @@ def segments(name: str) -> ResponseReturnValue:
         candidates=candidates,
     )
     return represent(form, text, tag=final)
+
+
+@api.get("/metrics/<name>/segments/trend")
+def segments_trend(name: str) -> ResponseReturnValue:
+    """The trend of each segment that has enough reports."""
+    asked = read_parameters(SegmentsTrendParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    check_names(metric, asked.by)
+    by = asked.period or grouping(metric, days)
+    asked_grouping(metric, by)
+    candidates = asked_candidates(source, metric, asked.value)
+    lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
+    bound(metric, candidates, asked.value, MAX_CELLS, lines)
+    found = source.segmented_at(metric, days, asked.by, None, candidates, level=asked.level)
+    trends = trends_of_segments(
+        source, metric, days, found.answer, by, candidates, level=asked.level
+    )
+    text = segment_trends_text(form, trends, days.query)
+    tag = etag(form, metric, asked, days, text)
+    return unchanged(tag) or represent(form, text, tag=tag)
 
 
 @api.get("/metrics/<name>/finds")

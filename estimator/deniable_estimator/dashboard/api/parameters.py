@@ -129,6 +129,14 @@ class SegmentsParameters(_Within, frozen=True, kw_only=True):
     """What the others are compared with, like platform=web; by default the largest."""
 
 
+class SegmentsTrendParameters(_Within, frozen=True, kw_only=True):
+    """Of trends by segment."""
+
+    by: _SOME_SEGMENTS
+    """The segments, one or two."""
+    period: windows.Kind | None = None
+
+
 class EstimateParameters(_Within, frozen=True, kw_only=True):
     """Of an estimate."""
 
@@ -254,7 +262,7 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
         if name not in known:
             raise _mistake(f"The request contains unknown field `{name}`")
         several = known[name].default_factory is list or (
-            name == "by" and kind is SegmentsParameters
+            name == "by" and kind in (SegmentsParameters, SegmentsTrendParameters)
         )
         if not several and len(texts) > 1:
             raise _mistake(f"{name} is given {len(texts)} times: give it once")

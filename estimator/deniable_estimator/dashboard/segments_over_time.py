@@ -1,0 +1,127 @@
+"""A metric over time for each of its segments: small charts on one scale, and chosen segments in
+one chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from deniable import Metric, windows
+from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, draw_trend
+from deniable_estimator.dashboard.charts.trend_axis import TrendLine, axis_of, lines_of
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.questions.segment_trends import SegmentTrend, SegmentTrends
+
+__all__ = ["MOST_CELLS", "OverTime", "SegmentChart", "over_time", "trends_of_segments"]
+
+MOST_CELLS = 30_000
+"""Segments times periods times values that are estimated without being asked for: about a second
+of calculation."""
+
+_DRAWN = 2
+"""So many of the largest segments are drawn over each other, if nobody chooses."""
+
+_HEIGHT, _SMALL_HEIGHT = 220, 56
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentChart:
+    """One segment by itself."""
+
+    group: Group
+    chart: TrendChart
+    style: int
+    """That of its line in the large chart; 0 if it is not drawn there."""
+    keys: tuple[tuple[str, ...], ...] | None
+    """The segments to draw if it is chosen, or chosen no more; None where there is no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """One series over time in all segments."""
+
+    series: str
+    by: windows.Kind
+    level: float
+    chart: TrendChart
+    small: tuple[SegmentChart, ...]
+
+
+def trends_of_segments(
+    source: DataSource,
+    metric: Metric,
+    days: DayRange,
+    found: Segmented,
+    by: windows.Kind,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+) -> SegmentTrends:
+    """The trend of each segment that has enough reports in these days, all by the same period.
+
+    Raises:
+        StillDecoding, TooManyDecodes: it takes longer than one may wait.
+    """
+    groups = []
+    for each in found.groups:
+        within = replace(days, where=tuple(sorted({**found.where, **each.labels}.items())))
+        answer = source.trend_at(metric, within, by, candidates, level=level).answer
+        groups.append(SegmentTrend(each.labels, answer))
+    small = tuple((each.labels, each.answer.n) for each in found.small)
+    return SegmentTrends(metric.name, found.by, tuple(groups), small)
+
+
+def over_time(
+    found: Segmented, trends: SegmentTrends, series: str, chosen: Sequence[tuple[str, ...]]
+) -> OverTime | None:
+    """The charts of one series; None where fewer than two periods have reports. Without a choice
+    the largest segments are drawn over each other."""
+    if not trends.groups:
+        return None
+    # All are over the same days, but a trend begins with its first report.
+    longest = max((each.trend for each in trends.groups), key=lambda trend: len(trend.periods))
+    periods = longest.periods
+    if len({p.label for each in trends.groups for p in each.trend.reported}) < 2:
+        return None
+    lines = []
+    for group, each in zip(found.groups, trends.groups, strict=True):
+        (line,) = lines_of(each.trend, [series])
+        known = {
+            period.label: numbers
+            for period, numbers in zip(each.trend.periods, line.numbers, strict=True)
+        }
+        lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
+    axis = axis_of(longest.unit, lines)
+    if axis is None:
+        return None
+    keys = [each.key for each in found.groups]
+    largest = sorted(found.groups, key=lambda each: -each.answer.n)[:_DRAWN]
+    drawn = [key for key in keys if key in chosen] or [each.key for each in largest]
+    drawn = [key for key in keys if key in drawn][:MOST_LINES]
+    chart = draw_trend(
+        *(periods, [lines[keys.index(key)] for key in drawn], axis),
+        height=_HEIGHT,
+        name="segments-trend",
+    )
+    if chart is None:
+        return None
+    small = []
+    for place, (group, line) in enumerate(zip(found.groups, lines, strict=True)):
+        own = draw_trend(
+            *(periods, [line], axis), height=_SMALL_HEIGHT, name=f"segment-trend-{place}"
+        )
+        if own is not None:
+            style = drawn.index(group.key) + 1 if group.key in drawn else 0
+            small.append(SegmentChart(group, own, style, _toggled(drawn, group.key)))
+    return OverTime(series, longest.by, longest.level, chart, tuple(small))
+
+
+def _toggled(
+    drawn: Sequence[tuple[str, ...]], key: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...] | None:
+    if key in drawn:
+        rest = tuple(each for each in drawn if each != key)
+        return rest or None
+    return (*drawn, key) if len(drawn) < MOST_LINES else None

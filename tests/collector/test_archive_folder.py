@@ -1,0 +1,130 @@
+"""The folder of sealed blocks: what goes wrong with its files is said, and nothing stays in it."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+
+import pytest
+import redis as redis_driver
+
+from deniable import windows
+from deniable_collector.stores import StoreError, StoreUnavailable, blocks, open_store
+from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.blocks import Archive, DamagedBlock, UnreadableFile, block_of
+from deniable_collector.upkeep.retention import Retention
+
+STORES = ["sqlite", "redis", "cluster"]
+DAY = "2026-11-01"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def scheme(store, shelf):
+    scheme = shelf(8)
+    store.publish({"m": [scheme]})
+    return scheme
+
+
+@pytest.fixture
+def sealed(home, store, scheme, folder, new_id, noon):
+    """A store with a window that is sealed in a file, and with one that is open."""
+    for window in (DAY, "2026-11-02"):
+        key = TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0)
+        store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as opened:
+        assert opened.seal(TallyKey("m", scheme.fingerprint, DAY)) is not None
+        assert len(list(folder.iterdir())) == 1
+        yield opened
+
+
+def both_there(store, scheme):
+    return len(store.windows("m", scheme.fingerprint)) == 2
+
+
+def test_nothing_is_dropped_without_the_folder(store, sealed, scheme, folder):
+    """Who does not know the folder of a file drops no window, or its sums would stay there."""
+    with pytest.raises(StoreError, match="set DENIABLE_ARCHIVE to it"):
+        store.drop(windows.end("2026-11-02"))
+    assert both_there(store, scheme)
+    assert sealed.drop(windows.end("2026-11-02")) == 2
+    assert list(folder.iterdir()) == []
+
+
+def test_nothing_is_dropped_while_the_folder_is_away(sealed, scheme, folder, noon, caplog):
+    """A folder that is not mounted keeps windows: retention says so and tries again soon."""
+    folder.rename(folder.with_name("elsewhere"))
+    with pytest.raises(StoreUnavailable, match="is not there: the file of metric m, window 2026"):
+        sealed.drop(windows.end(DAY))
+    assert Retention(sealed, 8, lambda: noon).apply() == 600
+    assert "nothing was dropped: the folder of DENIABLE_ARCHIVE is not there" in caplog.text
+    assert both_there(sealed, scheme)
+    folder.with_name("elsewhere").rename(folder)
+    assert sealed.drop(windows.end(DAY)) == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_nothing_is_dropped_from_a_folder_of_others(sealed, scheme, folder, monkeypatch):
+    """A folder that a process may only read keeps windows, because their files would stay."""
+    # Access is refused by hand: a test that runs as root may write everywhere.
+    monkeypatch.setattr(blocks.os, "access", lambda *arguments: False)
+    with pytest.raises(StoreUnavailable, match="lets this process delete no files"):
+        sealed.drop(windows.end(DAY))
+    assert both_there(sealed, scheme)
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_the_file_of_another_store_is_refused(sealed, scheme, folder):
+    """A block of the same metric and window, but of another store, is not taken for this one's."""
+    (mine,) = folder.iterdir()
+    right = mine.read_bytes()
+    tally = TallyKey("m", scheme.fingerprint, DAY)
+    counters = sealed._shapes.of("m", scheme.fingerprint).size
+    mine.write_bytes(block_of(tally, 1, blocks.counters_in(tally, counters, right) + 1))
+    with pytest.raises(DamagedBlock, match="window 2026-11-01 has another file in its place"):
+        sealed.tally("m", scheme.fingerprint, [DAY])
+    mine.write_bytes(right)
+    assert sealed.tally("m", scheme.fingerprint, [DAY]).reports == 1
+
+
+def test_a_name_without_a_digest_is_read(folder, scheme):
+    """Blocks whose files were named before names had a digest are read as before."""
+    tally = TallyKey("m", scheme.fingerprint, DAY)
+    archive = Archive(str(folder))
+    kept = archive.put(tally, b"\x01" + bytes(40))
+    (path,) = folder.iterdir()
+    first = ".".join([*path.name.split(".")[:-2], "block"])
+    path.rename(folder / first)
+    assert archive.get(tally, kept[:1] + first.encode()) == b"\x01" + bytes(40)
+
+
+def test_a_file_that_cannot_be_read_stops_only_its_window(sealed, scheme, folder):
+    """Something else in the place of one file, or a bad sector, does not hide other windows."""
+    (mine,) = folder.iterdir()
+    mine.unlink()
+    mine.mkdir()
+    with pytest.raises(UnreadableFile, match="window 2026-11-01 cannot be read from the folder"):
+        sealed.tally("m", scheme.fingerprint, [DAY])
+    assert sealed.tally("m", scheme.fingerprint, ["2026-11-02"]).reports == 1
+    shutil.rmtree(mine)
+
+
+def test_earlier_versions_refuse_what_a_command_has_sealed(new_redis, shelf, new_id, noon):
+    """A store that only an earlier version's collectors have met gets this version's layout with
+    its first sealed tally, which they cannot read."""
+    server, scheme = new_redis(), shelf(8)
+    tally = TallyKey("m", scheme.fingerprint, DAY)
+    with (
+        closing(open_store(server.url)) as store,
+        closing(redis_driver.Redis.from_url(server.url)) as client,
+    ):
+        store.publish({"m": [scheme]})
+        part = Increment(8, 1, (1,), (1,))
+        store.fold(Commit((new_id(),), {TallyRowKey(tally, 0): part}), noon)
+        client.hset("deniable:layout", "version", "2")
+        assert store.seal(tally) is not None
+        assert client.hget("deniable:layout", "version") == b"3"

@@ -1,0 +1,98 @@
+"""The bundle of web pages for two hops, in Node, through a real relay to a real gateway."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from deniable import Registry, compiled
+from deniable.oblivious.signed_keys import PATH
+from deniable_collector.oblivious.key_file import KeyFile
+
+from .conftest import missing
+from .hops import hops
+
+__all__ = ["hops", "metrics"]
+
+WEB = Path(__file__).parents[2] / "client" / "web"
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def metrics() -> str:
+    """A registry with one metric that answers at once."""
+    return """
+schema = 1
+app = "example"
+[metrics.now]
+type = "boolean"
+description = "It answers at once."
+owner = "tests@acme.example"
+expires = 2999-12-31
+epsilon = 1.0
+lifetime_epsilon = 8.0
+answer = "at_once"
+aggregate = "first"
+"""
+
+
+def test_a_page_reports_in_two_hops(hops, metrics, tmp_path):
+    """WebCrypto seals what pyhpke opens, and the other way round: a page's report is acknowledged
+    with either kind of key. With another identity nothing is sent."""
+    if shutil.which("node") is None or not (WEB / "node_modules").is_dir():
+        missing("Node 20 with the packages of client/web")
+    other = KeyFile.new("p256")
+    other.write(tmp_path / "keys.json")
+    gateway = hops.start_gateway(DENIABLE_GATEWAY_KEYS=str(tmp_path / "keys.json"))
+    relay = hops.start_relay(gateway.address)
+    (tmp_path / "metrics.json").write_text(
+        compiled.to_text(compiled.to_document(Registry.parse(metrics)))
+    )
+    cases = [
+        [hops.gateway.address, hops.relay.address, hops.keys.identity],
+        [gateway.address, relay.address, other.identity],
+        [gateway.address, relay.address, hops.keys.identity],
+    ]
+    done = subprocess.run(
+        [
+            *("node", HERE / "hops_page.mjs", WEB, tmp_path, tmp_path / "metrics.json"),
+            json.dumps(cases),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[True, "sent"], [True, "sent"], [False, "queued"]]
+
+
+def test_pages_of_named_origins_may_use_a_relay(hops):
+    """A relay answers a browser's preflight, and lets a page read the signature of the keys."""
+    relay = hops.start_relay(DENIABLE_CORS_ORIGINS="https://app.example")
+    parts = urlsplit(relay.address)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    found = {}
+    for method, origin in (
+        ("OPTIONS", "https://app.example"),
+        ("GET", "https://app.example"),
+        ("GET", "https://other.example"),
+    ):
+        connection.request(method, PATH, headers={"Origin": origin})
+        with connection.getresponse() as response:
+            response.read()
+            found[method, origin] = response.headers
+    connection.close()
+    asked = found["OPTIONS", "https://app.example"]
+    assert asked["Access-Control-Allow-Methods"] == "POST"
+    assert "content-type" in asked["Access-Control-Allow-Headers"]
+    keys = found["GET", "https://app.example"]
+    assert keys["Access-Control-Allow-Origin"] == "https://app.example"
+    assert "Deniable-Signature" in keys["Access-Control-Expose-Headers"]
+    assert found["GET", "https://other.example"]["Access-Control-Allow-Origin"] is None
