@@ -197,6 +197,6 @@ def answers_at_once(epsilons: Iterable[float], answers: Answers) -> Result:
         "estimate",
         "Estimate all of 1,000,000 values: shares, errors, intervals, p-values, normalization",
         rows,
-        "The fastest of three fresh processes that have the tally, the scheme and its values; `before` is what that "
-        "takes. pure-ldp\nestimates shares only, and is given 1,000 of them.",
+        "The fastest of three fresh processes that have the tally, the scheme and its values; "
+        "`before` is what\nthat takes. pure-ldp estimates shares only, and is given 1,000 of them.",
     )
