@@ -1,18 +1,15 @@
 """What the SDK costs the app that embeds it, beside baselines measured in the same run.
 
-Importing is compared with an interpreter that does nothing; `record` with appending the
-same pair to a list. Run: python benchmarks/client.py
+`record` is compared with appending the same pair to a list. What starting costs is in
+benchmarks/start.py. Run: python benchmarks/client.py
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
-from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -38,25 +35,8 @@ values = ["firefox", "chrome", "safari", "edge", "other"]
 epsilon = 1.0
 lifetime_epsilon = 8.0
 """
-STARTS = 15
 RECORDS = 5_000
 DEVICES = 200
-
-BARE = "pass"
-PATHLIB = "import dataclasses, pathlib, tomllib, json"
-IMPORT = "import deniable"
-CLIENT = "from deniable import Client"
-
-
-def milliseconds(codes: list[str]) -> dict[str, float]:
-    """The median wall time of `python -c code`, the codes taking turns."""
-    times: dict[str, list[float]] = {code: [] for code in codes}
-    for _ in range(STARTS):
-        for code, measured in times.items():
-            begin = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            measured.append((time.perf_counter() - begin) * 1e3)
-    return {code: median(measured) for code, measured in times.items()}
 
 
 def calls(record: object, count: int = RECORDS) -> tuple[float, float]:
@@ -101,15 +81,7 @@ def device_microseconds(registry: Registry) -> float:
 
 
 def main() -> None:
-    imports = milliseconds([BARE, PATHLIB, IMPORT, CLIENT])
-    table = Table(title=f"Start of a process (ms, median of {STARTS})")
-    for heading in ("python -c", "total", "above a bare start"):
-        table.add_column(heading, justify="left" if heading == "python -c" else "right")
-    for code, total in imports.items():
-        table.add_row(code, f"{total:.1f}", f"{total - imports[BARE]:.1f}")
     console = Console()
-    console.print(table)
-
     registry = Registry.parse(REGISTRY)
     pairs: list[tuple[str, str]] = []
     rows = {"list.append((name, value))": calls(lambda name, value: pairs.append((name, value)))}

@@ -17,6 +17,7 @@ __all__ = [
     "flag",
     "is_number",
     "one_of",
+    "or_null",
     "positive",
     "rate",
     "segment_names",
@@ -33,6 +34,12 @@ MAX_DEVICES = 10**12
 
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
+
+
+def or_null(check: Check) -> Check:
+    return lambda value: (
+        None if value is None or (wrong := check(value)) is None else (f"{wrong}, or null")
+    )
 
 
 def text(value: Any) -> str | None:

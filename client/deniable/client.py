@@ -12,12 +12,9 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from deniable import lifecycle
-from deniable.device import Device
 from deniable.errors import (
     MetricError,
     SegmentError,
@@ -25,24 +22,24 @@ from deniable.errors import (
     TransportError,
     UndeclaredValueWarning,
 )
-from deniable.locks import Lock
-from deniable.outbox import LONGEST_PAUSE
+from deniable.locks import PATIENCE, Lock
 from deniable.randomness import Bits, system_bits
-from deniable.recording import Recorder
-from deniable.registry import Registry
-from deniable.segments import missing
-from deniable.state import MEMORY, PATIENCE, State, default_directory
-from deniable.transport import HttpTransport, Transport
 from deniable.troubles import QueueFull, Troubles
-from deniable.types import Value
-from deniable.worker import Worker
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
     from deniable.development import Narrator
+    from deniable.device import Device
     from deniable.outbox import OutgoingBatch
     from deniable.owner_texts import OwnerLanguage
     from deniable.recording import Record
+    from deniable.registry import Registry
     from deniable.sent import SentReport
+    from deniable.state import State
+    from deniable.transport import Transport
+    from deniable.types import Value
 
 __all__ = ["MAX_RECORDS", "SPREAD", "Client", "Status"]
 
@@ -113,6 +110,14 @@ class Client:
         on_trouble: Callable[[Exception], None] | None = None,
         development: str | Literal[False] | None = None,
     ) -> None:
+        # Imported here, because most programs that import Client do something else first. And not
+        # later: a client that is collected while Python ends cannot import, and must still write.
+        from deniable.device import Device
+        from deniable.outbox import LONGEST_PAUSE
+        from deniable.recording import Recorder
+        from deniable.registry import Registry
+        from deniable.worker import Worker
+
         if not 0 <= spread <= LONGEST_PAUSE:
             raise ValueError(f"spread must be from 0 to {LONGEST_PAUSE:g} seconds, not {spread!r}")
         if not isinstance(consent, bool):
@@ -120,6 +125,8 @@ class Client:
             raise TypeError(f"consent must be True or False, not {type(consent).__name__}")
         self.registry = registry if isinstance(registry, Registry) else Registry.load(registry)
         if transport is None and endpoint is not None:
+            from deniable.transport import HttpTransport
+
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
         self._narrator = _narrator(development, self.registry, clock, bits, on_trouble)
         if self._narrator is not None:
@@ -187,6 +194,8 @@ class Client:
                 self._narrator.ignored(self.status)
             return
         if record.segments is None:
+            from deniable.segments import missing
+
             segment = missing(record.metric.segments, self._recorder.told)
             self._troubles.note(
                 SegmentError(
@@ -560,6 +569,10 @@ def _narrator(
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:
+    from pathlib import Path
+
+    from deniable.state import MEMORY, State, default_directory
+
     if isinstance(state_dir, State):
         return state_dir
     if state_dir == MEMORY:

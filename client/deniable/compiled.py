@@ -12,14 +12,13 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deniable.checks import Check
 from deniable.compiled_form import (
     FORMAT,
     JOINT_FORMAT,
     METRIC,
-    OF_TYPE,
     REVEALS,
     SEGMENT,
     SEGMENTED_METRIC,
@@ -31,11 +30,13 @@ from deniable.exact import exp_below
 from deniable.keys import NAME
 from deniable.mechanisms import Mechanism, Memoizing, rebuild
 from deniable.metric import Metric
-from deniable.problem import Problem
 from deniable.registry import Registry
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
-from deniable.types import TYPES, MetricType, Pair, Table
+from deniable.types import TYPES, MetricType, Table, joins
+
+if TYPE_CHECKING:
+    from deniable.problem import Problem
 
 __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
 
@@ -77,6 +78,8 @@ def from_text(source_text: str, source: str = "metrics.json") -> Registry:
             source_text, object_pairs_hook=_without_repeats, parse_constant=_refuse
         )
     except (ValueError, RecursionError) as error:
+        from deniable.problem import Problem  # only where there are mistakes
+
         problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
         raise RegistryError([problem], source) from None
     return from_document(document, source)
@@ -142,6 +145,8 @@ class _Verifier:
         self.segments: dict[str, Segment] = {}
 
     def report(self, where: Where, message: str) -> None:
+        from deniable.problem import Problem
+
         self.problems.append(Problem(None, ".".join(where), message))
 
     def read(self, document: Any, source: str) -> Registry:
@@ -164,7 +169,7 @@ class _Verifier:
         checks = SEGMENTED_METRIC if segmented else METRIC
         found: dict[str, Metric] = {}
         # A metric that joins others is read after them.
-        for name in sorted(tables, key=lambda each: kinds[each] == Pair.name):
+        for name in sorted(tables, key=lambda each: joins(kinds[each])):
             metric = self._metric(name, tables[name], checks, kinds, found)
             if metric is not None:
                 found[name] = metric
@@ -232,7 +237,8 @@ class _Verifier:
             self.report(
                 where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
             )
-        checks = {**checks, **OF_TYPE.get(str(kinds[name]), {})}
+        if str(kinds[name]) in TYPES:
+            checks = {**checks, **TYPES[str(kinds[name])].compiled_checks}
         if not self._table(where, table, checks) or not self._table(
             (*where, "reveals"), table["reveals"], REVEALS
         ):

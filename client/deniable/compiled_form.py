@@ -7,18 +7,16 @@ from datetime import date
 from typing import Any, cast
 
 from deniable import windows
-from deniable.checks import Check, count, is_number, one_of, positive, rate, text
+from deniable.checks import Check, count, is_number, one_of, or_null, positive, rate, text
 from deniable.keys import APP, MAX_LIFETIME_EPSILON
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
-from deniable.types import TYPES, Discovery, Pair
+from deniable.types import TYPES
 
 __all__ = [
     "FORMAT",
     "JOINT_FORMAT",
     "METRIC",
-    "OF_TYPE",
-    "PAIR",
     "REVEALS",
     "SEGMENT",
     "SEGMENTED_METRIC",
@@ -34,12 +32,6 @@ JOINT_FORMAT = 2
 older SDKs read. They refuse version 2, and so do web bundles that cannot tell segments."""
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def _or_null(check: Check) -> Check:
-    return lambda value: (
-        None if value is None or (wrong := check(value)) is None else (f"{wrong}, or null")
-    )
 
 
 def _unicode(value: Any) -> str | None:
@@ -101,7 +93,7 @@ TOP: dict[str, Check] = {
         None if type(value) is int and value in (FORMAT, JOINT_FORMAT) else "must be 1 or 2"
     ),
     "app": _matches(APP, "a lower-case letter and up to 63 more of a-z, 0-9, _ and -"),
-    "lifetime_epsilon": _or_null(positive(MAX_LIFETIME_EPSILON)),
+    "lifetime_epsilon": or_null(positive(MAX_LIFETIME_EPSILON)),
     "metrics": _some,
 }
 
@@ -116,34 +108,27 @@ METRIC: dict[str, Check] = {
     "longitudinal": one_of(LONGITUDINAL),
     "epsilon": positive(MAX_EPSILON),
     "lifetime_epsilon": positive(MAX_LIFETIME_EPSILON),
-    "memo_epsilon": _or_null(positive(MAX_MEMO_EPSILON)),
-    "values": _or_null(_texts),
-    "other": _or_null(text),
+    "memo_epsilon": or_null(positive(MAX_MEMO_EPSILON)),
+    "values": or_null(_texts),
+    "other": or_null(text),
     "mechanism": text,
     "parameters": _object,
     "scheme": _matches(re.compile(r"[0-9a-f]{12}"), "12 hexadecimal digits"),
     "reveals": _object,
     "platform": _named(PLATFORMS),
-    "unit": _or_null(_unicode),
+    "unit": or_null(_unicode),
 }
-
-PAIR: dict[str, Check] = {**Pair.keys, "forget": _or_null(Pair.keys["forget"])}
-
-OF_TYPE: dict[str, dict[str, Check]] = {
-    Pair.name: PAIR,
-    Discovery.name: {key: Discovery.keys[key] for key in ("deny", "minimum_share")},
-}
-"""What a metric of some types has in addition."""
+"""What a metric of any type holds; some types have more (`MetricType.compiled_checks`)."""
 
 SEGMENTED_TOP = TOP | {"segments": _object}
 """The same of version 2."""
 
 SEGMENTED_METRIC = METRIC | {"segments": _texts, "rows": count}
 
-SEGMENT: dict[str, Check] = {"values": _texts, "other": _or_null(text)}
+SEGMENT: dict[str, Check] = {"values": _texts, "other": or_null(text)}
 
 REVEALS: dict[str, Check] = {
     "report": _figure,
-    "memo": _or_null(_figure),
-    "fresh": _or_null(_figure),
+    "memo": or_null(_figure),
+    "fresh": or_null(_figure),
 }

@@ -7,19 +7,19 @@ from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
-from deniable.checks import is_number, positive
+from deniable.checks import Check, is_number, positive
 from deniable.errors import SchemeError
 from deniable.keys import (
     APP,
     COMMON_KEYS,
     DEFAULTS,
-    KEYS,
     MAX_LIFETIME_EPSILON,
     NAME,
     REQUIRED,
-    RESERVED,
     SCHEME_KEYS,
     TOP_KEYS,
+    all_keys,
+    reserved,
 )
 from deniable.mechanisms import MAX_MEMO_EPSILON
 from deniable.metric import Metric
@@ -36,7 +36,7 @@ from deniable.segments import (
 )
 from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
-from deniable.types import TYPES, Boolean, MetricType, Pair, Table
+from deniable.types import TYPES, MetricType, Table, joins
 
 __all__ = ["SCHEMA", "Declarations"]
 
@@ -88,7 +88,7 @@ class Declarations:
         }
         found: dict[str, Metric] = {}
         # A metric that joins others is read after them.
-        for name in sorted(tables, key=lambda each: kinds[each] == Pair.name):
+        for name in sorted(tables, key=lambda each: joins(kinds[each])):
             metric = self._metric(name, tables[name], defaults, kinds, found)
             if metric is not None:
                 found[name] = metric
@@ -106,7 +106,7 @@ class Declarations:
             path = ("defaults", key)
             if key not in DEFAULTS:
                 self.report(path, f"has no default; [defaults] may hold {', '.join(DEFAULTS)}")
-            elif wrong := KEYS[key](value):
+            elif wrong := COMMON_KEYS[key](value):
                 self.report(path, wrong)
             else:
                 good[key] = value
@@ -125,7 +125,7 @@ class Declarations:
                     path,
                     "a segment's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",
                 )
-            elif name in RESERVED:
+            elif reserved(name):
                 self.report(path, "is a key of the registry itself: give the segment another name")
             elif name in (self.document.get("metrics") or ()):
                 self.report(
@@ -160,7 +160,7 @@ class Declarations:
     def _segments(self, path: KeyPath, settings: Mapping[str, Any]) -> tuple[Segment, ...]:
         """The segments that a metric names, if it may be counted by them."""
         names, place = settings.get("segments", []), (*path, "segments")
-        if KEYS["segments"](names):
+        if COMMON_KEYS["segments"](names):
             return ()
         if len(names) > MAX_SEGMENTS or len(set(names)) < len(names):
             self.report(place, f"must name {MAX_SEGMENTS} different segments at most")
@@ -182,7 +182,7 @@ class Declarations:
             )
             return ()
         devices, rate = settings.get("devices"), settings.get("sample_rate", 1.0)
-        known_crowd = not (KEYS["devices"](devices) or KEYS["sample_rate"](rate))
+        known_crowd = not (COMMON_KEYS["devices"](devices) or COMMON_KEYS["sample_rate"](rate))
         explained = any(each.why is not None for each in found)
         if found and known_crowd and not explained and devices * rate < LEAST_REPORTS * count:
             self.report(
@@ -212,16 +212,19 @@ class Declarations:
         if not isinstance(table, dict):
             self.report(path, f"must be a table: write [metrics.{name}]")
             return None
-        for key, value in table.items():
-            if key not in KEYS:
-                self.report((*path, key), f"is unknown; a metric may hold {', '.join(KEYS)}")
-            elif wrong := KEYS[key](value):
-                self.report((*path, key), wrong)
         kind = TYPES.get(str(table.get("type")))
+        known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
+        if not known.keys() >= table.keys():
+            known = all_keys()
+        for key, value in table.items():
+            if key not in known:
+                self.report((*path, key), f"is unknown; a metric may hold {', '.join(known)}")
+            elif wrong := known[key](value):
+                self.report((*path, key), wrong)
         unmeant = frozenset() if kind is None else kind.undefaulted
         settings = {
             **{key: value for key, value in defaults.items() if key not in unmeant},
-            **{key: table[key] for key in KEYS if key in table},
+            **{key: table[key] for key in known if key in table},
         }
         for key in REQUIRED:
             if key not in settings:
@@ -312,7 +315,9 @@ class Declarations:
         """Whether there is such a mechanism, for this type and with or without memory."""
         name, place = settings.get("mechanism"), (*path, "mechanism")
         memoize = settings.get("longitudinal") == "memoize"
-        if not isinstance(name, str) or KEYS["mechanism"](name):
+        if not isinstance(name, str) or COMMON_KEYS["mechanism"](name):
+            return
+        if kind is not None and name in kind.mechanisms(memoize=memoize):
             return
         with_memos, without = (
             {each for known in TYPES.values() for each in known.mechanisms(memoize=either)}
@@ -329,7 +334,7 @@ class Declarations:
             )
         elif kind is not None or name not in (with_memos if memoize else without):
             # Of an unknown type the names for a closed domain are listed.
-            known = (kind or Boolean).mechanisms(memoize=memoize)
+            known = (kind or TYPES["boolean"]).mechanisms(memoize=memoize)
             if name not in known:
                 self.report(
                     place,

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from deniable import open_windows, outbox, owning
 from deniable.errors import StateError, TransportError
 from deniable.ledger import Ledger
+from deniable.locks import PATIENCE
 from deniable.sealing import seal, seal_first
-from deniable.state import PATIENCE
-from deniable.transport import read_reply
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -115,6 +114,8 @@ class Device:
         """
         if self.transport is None:
             raise TransportError("no endpoint was given, so nothing can be sent")
+        from deniable.transport import read_reply  # not needed by an app that only records
+
         try:
             rejected = read_reply(self.transport.send(batch.body), batch.id, self.clock)
         except TransportError as error:

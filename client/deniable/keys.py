@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 
 from deniable import windows
 from deniable.checks import (
@@ -25,13 +27,13 @@ __all__ = [
     "APP",
     "COMMON_KEYS",
     "DEFAULTS",
-    "KEYS",
     "MAX_LIFETIME_EPSILON",
     "NAME",
     "REQUIRED",
-    "RESERVED",
     "SCHEME_KEYS",
     "TOP_KEYS",
+    "all_keys",
+    "reserved",
 ]
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
@@ -68,11 +70,20 @@ COMMON_KEYS: dict[str, Check] = {
 }
 """What a metric of any type may hold."""
 
-KEYS = COMMON_KEYS | {key: check for each in TYPES.values() for key, check in each.keys.items()}
 
-RESERVED = frozenset({*KEYS, *TOP_KEYS} - {"platform"})
-"""Names that no segment may have, as readers would take it for the key. `platform` is the name
-that most segments have; where a metric is recorded and where a device belongs seldom differ."""
+@cache
+def all_keys() -> Mapping[str, Check]:
+    """What metrics of all types together may hold. It imports every type, which a device with
+    a registry without mistakes does not need."""
+    return COMMON_KEYS | {key: check for each in TYPES.values() for key, check in each.keys.items()}
+
+
+def reserved(name: str) -> bool:
+    """Whether no segment may have this name, as readers would take it for a key. `platform` is the
+    name that most segments have; where a metric is recorded and where a device belongs seldom
+    differ."""
+    return name != "platform" and (name in TOP_KEYS or name in all_keys())
+
 
 REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
 DEFAULTS = (

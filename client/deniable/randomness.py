@@ -13,7 +13,6 @@ for differential privacy", CCS 2012).
 
 from __future__ import annotations
 
-import hmac
 import math
 import os
 import struct
@@ -64,6 +63,8 @@ def keyed_bits(key: bytes, label: str) -> Bits:
         key: KEY_BYTES bytes of `system_bits`, secret.
         label: ASCII, without a zero byte; sources under different labels are independent.
     """
+    import hmac  # only for memos; it takes as long as ten of our modules
+
     counter = counting(1)
     prefix = label.encode("ascii") + b"\0"
 

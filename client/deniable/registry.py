@@ -6,19 +6,15 @@ Metrics must be declared first: a metric outside the registry cannot be recorded
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from deniable.declarations import Declarations
 from deniable.errors import MetricError, RegistryError
 from deniable.metric import Metric
-from deniable.problem import Problem
 from deniable.segments import Segment
-from deniable.toml_lines import line_of, locate
 
 __all__ = ["Registry"]
 
@@ -53,6 +49,8 @@ class Registry:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            from deniable.problem import Problem
+
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
         if Path(path).suffix == ".json":
@@ -68,6 +66,13 @@ class Registry:
         Raises:
             RegistryError: the text holds mistakes (all of them are listed).
         """
+        # Imported here: an app that ships a compiled registry needs nothing of it.
+        import tomllib
+
+        from deniable.declarations import Declarations
+        from deniable.problem import Problem
+        from deniable.toml_lines import line_of, locate
+
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # also a number of thousands of digits

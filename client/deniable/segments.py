@@ -51,21 +51,22 @@ LEAST_REPORTS = 100
 SEGMENT_KEYS = ("values", "other", "why")
 """What [segments.NAME] may hold."""
 
-_NAMES = re.compile(
-    r"(^|_)(id|ids|uid|uuid|guid|user|users|username|email|mail|account|customer|session|serial|"
-    r"imei|mac|ip|address|phone|token|hash|fingerprint|device|hostname|birthday)($|_)",
-    re.ASCII,
+_NAMES = (
+    r"(?a)(^|_)"
+    r"(id|ids|uid|uuid|guid|user|users|username|email|mail|account|customer|session|serial|"
+    r"imei|mac|ip|address|phone|token|hash|fingerprint|device|hostname|birthday)($|_)"
 )
-"""Words in the name of a segment that say who somebody is."""
+"""Words in the name of a segment that say who somebody is. Like the patterns below it is compiled
+when it is first used, because few registries have segments."""
 
-_VALUES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"), "an e-mail address"),
-    (re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", re.I), "a UUID"),
-    (re.compile(r"(19|20)\d\d[-/.]?[01]?\d[-/.]?[0-3]?\d([T ].*)?"), "a date"),
-    (re.compile(r"[vV]?\d+(\.\d+){3,}\S*|[vV]?\d+(\.\d+){2}[-+.]\S+"), "a version with its build"),
-    (re.compile(r"(?=[0-9a-f]*\d)[0-9a-f]{8,}", re.I), "a hash or an identifier"),
-    (re.compile(r"\+?[\d\s()-]{6,}"), "a long number"),
-    (re.compile(r"([0-9a-f]{0,4}:){2,}[0-9a-f]{0,4}", re.I), "an address"),
+_VALUES: tuple[tuple[str, str], ...] = (
+    (r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address"),
+    (r"(?i)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", "a UUID"),
+    (r"(19|20)\d\d[-/.]?[01]?\d[-/.]?[0-3]?\d([T ].*)?", "a date"),
+    (r"[vV]?\d+(\.\d+){3,}\S*|[vV]?\d+(\.\d+){2}[-+.]\S+", "a version with its build"),
+    (r"(?i)(?=[0-9a-f]*\d)[0-9a-f]{8,}", "a hash or an identifier"),
+    (r"\+?[\d\s()-]{6,}", "a long number"),
+    (r"(?i)([0-9a-f]{0,4}:){2,}[0-9a-f]{0,4}", "an address"),
 )
 """Texts that name one device or a few, and what they look like."""
 
@@ -195,10 +196,10 @@ def read_segment(
 
 def identifying(segment: Segment) -> str | None:
     """Why a segment looks as if it named single devices; None if it does not."""
-    if found := _NAMES.search(segment.name):
+    if found := re.search(_NAMES, segment.name):
         return f"is named like an identifier ({found[2]})"
     for value in segment.values:
         for pattern, looks in _VALUES:
-            if pattern.fullmatch(value):
+            if re.fullmatch(pattern, value):
                 return f"lists {value[:40]!r}, which looks like {looks}"
     return None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from deniable import integrity, ledger, memo, open_windows, outbox
 from deniable.errors import StateError
-from deniable.locks import Lock
+from deniable.locks import PATIENCE, Lock
 
 __all__ = [
     "FILE_NAME",
@@ -43,8 +43,6 @@ _VERSION = 1
 
 _TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
 """One row: the app, if known, and the UTC day on which the owner last erased reports."""
-PATIENCE = 2.0
-"""Seconds that a transaction waits for another process or thread that uses the file."""
 
 _PASSING = (
     sqlite3.SQLITE_BUSY,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -292,6 +291,8 @@ class _Deadline:
         self._timer.cancel()
 
     def _hang_up(self) -> None:
+        import socket
+
         self.passed = True
         for connection in self._connections:
             with suppress(OSError, AttributeError):  # no socket yet, or none any more

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
@@ -73,6 +72,8 @@ def _classify(error: Exception) -> tuple[str, str]:
         return "segment", str(error)
     if isinstance(error, QueueFull):
         return "overflow", str(error)
+    import sqlite3  # what keeps the state has imported it
+
     if isinstance(error, (sqlite3.Error, OSError)):
         return "disk", f"the state file cannot be read or written: {error}"
     return "internal", f"an internal error: {type(error).__name__}"

@@ -18,12 +18,18 @@ _MARKS = dict.fromkeys(
 )
 """Embeddings, overrides and isolates: no language needs them inside a value."""
 
+_CONTROLS = dict.fromkeys((*range(0x80, 0xA0), 0x2028, 0x2029), "\N{REPLACEMENT CHARACTER}")
+"""Control characters beyond ASCII and ends of lines: a browser shows nothing for most of them, so
+that two values would look alike."""
+
 _LEFT_TO_RIGHT = frozenset(("L", "EN", "ES", "ET", "CS", "NSM", "BN", "B", "S", "WS", "ON", ""))
 """The classes of letters that do not reorder their neighbours."""
 
 
 def isolated(value: str) -> str:
-    """The value as it can be used in any sentence; unchanged, if it is written left to right."""
+    """The value as it can be used in any sentence; unchanged, if it is written left to right and
+    holds no invisible control character."""
+    value = value.translate(_CONTROLS)
     if value.isascii() or all(unicodedata.bidirectional(each) in _LEFT_TO_RIGHT for each in value):
         return value
     return f"{_BEGIN}{value.translate(_MARKS)}{_END}"

@@ -23,7 +23,6 @@ from deniable.compiled_form import (
     FORMAT,
     JOINT_FORMAT,
     METRIC,
-    OF_TYPE,
     SEGMENT,
     SEGMENTED_METRIC,
     SEGMENTED_TOP,
@@ -91,7 +90,9 @@ def test_the_schema_has_every_key() -> None:
     assert SCHEMA["required"] == list(TOP)
     assert list(SCHEMA["properties"]) == list(SEGMENTED_TOP)
     assert metric["required"] == list(METRIC)
-    assert set(metric["properties"]) == set(SEGMENTED_METRIC).union(*OF_TYPE.values())
+    assert set(metric["properties"]) == set(SEGMENTED_METRIC).union(
+        *(each.compiled_checks for each in TYPES.values())
+    )
     segment = SCHEMA["$defs"]["segment"]
     assert list(segment["properties"]) == segment["required"] == list(SEGMENT)
     assert metric["properties"]["type"]["enum"] == list(TYPES)

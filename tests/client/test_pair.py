@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from deniable import Client, MetricError, Registry, RegistryError, SchemeError, compiled
 from deniable.commands import remarks
-from deniable.compiled_form import METRIC, PAIR
+from deniable.compiled_form import METRIC
 from deniable.ledger import Ledger
 from deniable.starting.add_command import add
 from deniable.types import MAX_PAIR_CELLS, Pair
@@ -226,7 +226,7 @@ def test_a_compiled_pair_is_the_declared_one() -> None:
     )
     registry = declared(pair)
     document = compiled.to_document(registry)
-    assert list(document["metrics"]["plan_by_mode"]) == [*METRIC, *PAIR]
+    assert list(document["metrics"]["plan_by_mode"]) == [*METRIC, *Pair.compiled_checks]
     read = compiled.from_text(compiled.to_text(document))
     old, new = registry["plan_by_mode"], read["plan_by_mode"]
     assert new.values == old.values

@@ -115,7 +115,7 @@ class Shelf(Mechanism[int]):
 @pytest.fixture
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
     """Makes schemes whose tallies have rows of the widths asked for."""
-    monkeypatch.setitem(mechanisms._CLASSES, Shelf.name, Shelf)
+    monkeypatch.setitem(mechanisms._REBUILDS, Shelf.name, Shelf.from_parameters)
     # Categories are reported through frequency oracles alone, and a shelf is none.
     monkeypatch.setattr(TYPES["category"], "suits", classmethod(lambda cls, mechanism: True))
     return lambda *widths: Scheme("category", Shelf(widths), ())

@@ -36,3 +36,10 @@ def test_every_sentence_isolates_what_stands_in_it() -> None:
     assert inner == f"{FSI}gpj\ufffdexe{PDI} leads"
     assert message("{told} with {share:.1f}", told=inner, share=0.25) == f"{inner} with 0.2"
     assert inner.arguments["value"] == "gpj\u202eexe"
+
+
+@pytest.mark.parametrize("mark", ["\x85", "\x9b", "\u2028", "\u2029"])
+def test_what_a_browser_hides_is_seen(mark: str) -> None:
+    """A value with a control character that browsers show as nothing looks unlike one without."""
+    assert isolated(f"sea{mark}rch") == "sea\N{REPLACEMENT CHARACTER}rch"
+    assert mark not in isolated(f"\u05d0{mark}")

@@ -116,7 +116,7 @@ lifetime_epsilon = 8.0
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A registry that names the mechanism, which is entered into both tables."""
     monkeypatch.setitem(mechanisms.DESIGNS, Mirror.name, Mirror.design)
-    monkeypatch.setitem(mechanisms._CLASSES, Mirror.name, Mirror)
+    monkeypatch.setitem(mechanisms._REBUILDS, Mirror.name, Mirror.from_parameters)
     monkeypatch.setitem(ANALYSES, Mirror, MirrorAnalysis)
     path = tmp_path / "metrics.toml"
     path.write_text(REGISTRY)

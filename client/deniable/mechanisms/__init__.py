@@ -7,7 +7,9 @@ collector need not change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from deniable.errors import SchemeError
 from deniable.mechanisms.base import (
@@ -27,33 +29,33 @@ from deniable.mechanisms.base import (
     check_memo_epsilon,
     total_variance,
 )
-from deniable.mechanisms.bloom import Bloom
-from deniable.mechanisms.choice import (
-    Choice,
-    best_for,
-    best_memoized_for,
-    explain,
-    explain_memoized,
-)
-from deniable.mechanisms.cohort_local_hashing import CohortLocalHashing
-from deniable.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
-from deniable.mechanisms.dbitflip import DBitFlip
-from deniable.mechanisms.hadamard_response import HadamardResponse
-from deniable.mechanisms.hashed import Hashed
-from deniable.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.level import Level
-from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
-from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-from deniable.mechanisms.number_range import TOP, NumberRange
-from deniable.mechanisms.numeric import Histogram, Numeric, Span
-from deniable.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS, MAX_LEVELS, PrefixTree
-from deniable.mechanisms.projective_geometry import ProjectiveGeometry
-from deniable.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
-from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.mechanisms.subset_selection import SubsetSelection
-from deniable.mechanisms.unary_encoding import UnaryEncoding
 from deniable.told import Told
+
+if TYPE_CHECKING:
+    from deniable.mechanisms.bloom import Bloom
+    from deniable.mechanisms.choice import (
+        Choice,
+        explain,
+        explain_memoized,
+    )
+    from deniable.mechanisms.cohort_local_hashing import CohortLocalHashing
+    from deniable.mechanisms.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+    from deniable.mechanisms.dbitflip import DBitFlip
+    from deniable.mechanisms.hadamard_response import HadamardResponse
+    from deniable.mechanisms.hashed import Hashed
+    from deniable.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
+    from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+    from deniable.mechanisms.level import Level
+    from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+    from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+    from deniable.mechanisms.number_range import TOP, NumberRange
+    from deniable.mechanisms.numeric import Histogram, Numeric, Span
+    from deniable.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS, MAX_LEVELS, PrefixTree
+    from deniable.mechanisms.projective_geometry import ProjectiveGeometry
+    from deniable.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
+    from deniable.mechanisms.sliding_window import SlidingWindow
+    from deniable.mechanisms.subset_selection import SubsetSelection
+    from deniable.mechanisms.unary_encoding import UnaryEncoding
 
 __all__ = [
     "AUTO",
@@ -115,69 +117,119 @@ __all__ = [
     "total_variance",
 ]
 
+_HOMES = {
+    name: home
+    for home, names_of_home in {
+        "bloom": ("Bloom",),
+        "choice": ("Choice", "explain", "explain_memoized"),
+        "cohort_local_hashing": ("CohortLocalHashing",),
+        "count_mean_sketch": ("CountMeanSketch", "HadamardCountMeanSketch"),
+        "dbitflip": ("DBitFlip",),
+        "hadamard_response": ("HadamardResponse",),
+        "hashed": ("Hashed",),
+        "hashed_projective_geometry": ("HashedProjectiveGeometry",),
+        "hierarchical_histogram": ("HierarchicalHistogram",),
+        "level": ("Level",),
+        "memoized_local_hashing": ("MemoizedLocalHashing",),
+        "memoized_subset_selection": ("MemoizedSubsetSelection",),
+        "number_range": ("TOP", "NumberRange"),
+        "numeric": ("Histogram", "Numeric", "Span"),
+        "prefix_tree": ("MAX_DISCOVERY_CELLS", "MAX_LEVELS", "PrefixTree"),
+        "projective_geometry": ("ProjectiveGeometry",),
+        "rappor": ("BasicRappor", "OneTimeRappor", "Rappor", "Rounds"),
+        "sliding_window": ("SlidingWindow",),
+        "subset_selection": ("SubsetSelection",),
+        "unary_encoding": ("UnaryEncoding",),
+    }.items()
+    for name in names_of_home
+}
+"""The module of each name that is not imported above."""
+
+if not TYPE_CHECKING:
+    # A mechanism is imported when it is first used: a device needs one or two of them, and all of
+    # them take longer to import than Python takes to start. Type checkers read the imports above.
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
+
+def _late(name: str, maker: str) -> Callable[..., Any]:
+    """A class method of a mechanism, which imports the mechanism when it is called."""
+
+    def make(*arguments: Any, **settings: Any) -> Any:
+        home = import_module(f"{__name__}.{_HOMES[name]}")
+        return getattr(getattr(home, name), maker)(*arguments, **settings)
+
+    return make
+
+
 AUTO = "auto"
 
 DESIGNS: dict[str, Callable[[int, float], FrequencyOracle[int]]] = {
-    "subset_selection": SubsetSelection.design,
-    "randomized_response": lambda size, epsilon: SubsetSelection.design(size, epsilon, k=1),
-    "projective_geometry": ProjectiveGeometry.design,
-    "optimized_unary_encoding": UnaryEncoding.optimized,
-    "symmetric_unary_encoding": UnaryEncoding.symmetric,
-    "hadamard_response": HadamardResponse.design,
+    "subset_selection": _late("SubsetSelection", "design"),
+    "randomized_response": partial(_late("SubsetSelection", "design"), k=1),
+    "projective_geometry": _late("ProjectiveGeometry", "design"),
+    "optimized_unary_encoding": _late("UnaryEncoding", "optimized"),
+    "symmetric_unary_encoding": _late("UnaryEncoding", "symmetric"),
+    "hadamard_response": _late("HadamardResponse", "design"),
 }
 """What `mechanism = "..."` may say for a closed domain: name -> (size, epsilon) -> mechanism."""
 
 STRING_DESIGNS: dict[str, Callable[[str, float], FrequencyOracle[str]]] = {
-    "hashed_projective_geometry": HashedProjectiveGeometry.design,
-    "cohort_local_hashing": CohortLocalHashing.design,
-    "count_mean_sketch": CountMeanSketch.design,
-    "hadamard_count_mean_sketch": HadamardCountMeanSketch.design,
-    "one_time_rappor": OneTimeRappor.design,
+    "hashed_projective_geometry": _late("HashedProjectiveGeometry", "design"),
+    "cohort_local_hashing": _late("CohortLocalHashing", "design"),
+    "count_mean_sketch": _late("CountMeanSketch", "design"),
+    "hadamard_count_mean_sketch": _late("HadamardCountMeanSketch", "design"),
+    "one_time_rappor": _late("OneTimeRappor", "design"),
 }
 """The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
 
 MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], MemoizingOracle[int]]] = {
-    "memoized_subset_selection": MemoizedSubsetSelection.design,
-    "basic_rappor": BasicRappor.design,
+    "memoized_subset_selection": _late("MemoizedSubsetSelection", "design"),
+    "basic_rappor": _late("BasicRappor", "design"),
 }
 """With memos, only for a closed domain: name -> (size, epsilon, lifetime) -> mechanism."""
 
 MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle[str]]] = {
-    "memoized_local_hashing": MemoizedLocalHashing.design,
-    "rappor": Rappor.design,
-    "rappor_paper": lambda salt, epsilon, lifetime_epsilon: Rappor.paper(salt),
-    "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: Rappor.chromium(salt),
+    "memoized_local_hashing": _late("MemoizedLocalHashing", "design"),
+    "rappor": _late("Rappor", "design"),
+    "rappor_paper": lambda salt, epsilon, lifetime_epsilon: _late("Rappor", "paper")(salt),
+    "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: _late("Rappor", "chromium")(salt),
 }
 """With memos, for strings or the values of a closed domain: name -> (salt, epsilon,
 lifetime) -> mechanism."""
 
-_CLASSES: dict[str, type[Mechanism[Any]]] = {
-    each.name: each
-    for each in (
-        SubsetSelection,
-        ProjectiveGeometry,
-        UnaryEncoding,
-        HadamardResponse,
-        HashedProjectiveGeometry,
-        CohortLocalHashing,
-        CountMeanSketch,
-        HadamardCountMeanSketch,
-        MemoizedSubsetSelection,
-        MemoizedLocalHashing,
-        BasicRappor,
-        Rappor,
-        OneTimeRappor,
-        SlidingWindow,
-        HierarchicalHistogram,
-        DBitFlip,
-        PrefixTree,
-    )
+_REBUILDS: dict[str, Callable[[Mapping[str, Any]], Mechanism[Any]]] = {
+    "subset_selection": _late("SubsetSelection", "from_parameters"),
+    "projective_geometry": _late("ProjectiveGeometry", "from_parameters"),
+    "unary_encoding": _late("UnaryEncoding", "from_parameters"),
+    "hadamard_response": _late("HadamardResponse", "from_parameters"),
+    "hashed_projective_geometry": _late("HashedProjectiveGeometry", "from_parameters"),
+    "cohort_local_hashing": _late("CohortLocalHashing", "from_parameters"),
+    "count_mean_sketch": _late("CountMeanSketch", "from_parameters"),
+    "hadamard_count_mean_sketch": _late("HadamardCountMeanSketch", "from_parameters"),
+    "memoized_subset_selection": _late("MemoizedSubsetSelection", "from_parameters"),
+    "memoized_local_hashing": _late("MemoizedLocalHashing", "from_parameters"),
+    "basic_rappor": _late("BasicRappor", "from_parameters"),
+    "rappor": _late("Rappor", "from_parameters"),
+    "one_time_rappor": _late("OneTimeRappor", "from_parameters"),
+    "sliding_window": _late("SlidingWindow", "from_parameters"),
+    "hierarchical_histogram": _late("HierarchicalHistogram", "from_parameters"),
+    "dbitflip": _late("DBitFlip", "from_parameters"),
+    "prefix_tree": _late("PrefixTree", "from_parameters"),
 }
+"""From the name in a published scheme and its parameters to the mechanism."""
 
 
 def all_names() -> tuple[str, ...]:
     """The names of the mechanisms that schemes can have."""
-    return tuple(_CLASSES)
+    return tuple(_REBUILDS)
 
 
 def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
@@ -215,8 +267,11 @@ def design(name: str, size: int, epsilon: float) -> FrequencyOracle[int]:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
     require_name(name, closed=True, memoize=False)
-    maker = best_for if name == AUTO else DESIGNS[name]
-    return maker(size, check_epsilon(epsilon)).require_within(epsilon)
+    if name == AUTO:
+        from deniable.mechanisms.choice import best_for
+
+        return best_for(size, check_epsilon(epsilon)).require_within(epsilon)
+    return DESIGNS[name](size, check_epsilon(epsilon)).require_within(epsilon)
 
 
 def design_string(name: str, metric: str, epsilon: float) -> FrequencyOracle[str]:
@@ -226,7 +281,7 @@ def design_string(name: str, metric: str, epsilon: float) -> FrequencyOracle[str
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
     require_name(name, closed=False, memoize=False)
-    maker = HashedProjectiveGeometry.design if name == AUTO else STRING_DESIGNS[name]
+    maker = STRING_DESIGNS["hashed_projective_geometry" if name == AUTO else name]
     return maker(metric, check_epsilon(epsilon)).require_within(epsilon)
 
 
@@ -245,11 +300,14 @@ def design_memoized(
     require_name(name, closed=size is not None, memoize=True)
     mechanism: MemoizingOracle[Any]
     if size is not None and name == AUTO:
+        from deniable.mechanisms.choice import best_memoized_for
+
         mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
     elif size is not None and name in MEMOIZED_DESIGNS:
         mechanism = MEMOIZED_DESIGNS[name](size, epsilon, lifetime_epsilon)
     else:
-        maker = MemoizedLocalHashing.design if name == AUTO else MEMOIZED_STRING_DESIGNS[name]
+        known = "memoized_local_hashing" if name == AUTO else name
+        maker = MEMOIZED_STRING_DESIGNS[known]
         mechanism = maker(metric, epsilon, lifetime_epsilon)
     return mechanism.require_within_lifetime(epsilon, lifetime_epsilon)
 
@@ -260,6 +318,6 @@ def rebuild(name: str, parameters: Mapping[str, Any]) -> Mechanism[Any]:
     Raises:
         SchemeError: no such mechanism, or parameters it cannot have.
     """
-    if name not in _CLASSES:
+    if name not in _REBUILDS:
         raise SchemeError(f"this version of deniable knows no mechanism {name!r}: upgrade it")
-    return _CLASSES[name].from_parameters(parameters)
+    return _REBUILDS[name](parameters)

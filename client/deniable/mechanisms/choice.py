@@ -13,14 +13,14 @@ cohort local hashing would lose less, that is chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable.mechanisms.base import FrequencyOracle, MemoizingOracle, total_variance
-from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
-from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-from deniable.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.told import Told
+
+if TYPE_CHECKING:
+    from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 
 __all__ = [
     "MAX_REPORT_BYTES",
@@ -97,6 +97,9 @@ def _choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSele
     optimal = SubsetSelection.design(size, epsilon)
     if optimal.rows[0].report_bytes <= MAX_REPORT_BYTES:
         return optimal, optimal
+    # Imported where it is chosen, as those with memos below: most devices need none of them.
+    from deniable.mechanisms.projective_geometry import ProjectiveGeometry
+
     return ProjectiveGeometry.design(size, epsilon), optimal
 
 
@@ -151,6 +154,9 @@ def _choose_memoized(
     size: int, salt: str, epsilon: float, lifetime_epsilon: float
 ) -> tuple[MemoizingOracle[Any], MemoizedSubsetSelection]:
     """What `auto` takes, and subset selection of a memo."""
+    from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+    from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+
     selection = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)
     hashing = MemoizedLocalHashing.design(salt, epsilon, lifetime_epsilon)
     allowed = max(SMALL_LOSS, loss(hashing, size, epsilon))

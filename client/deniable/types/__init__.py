@@ -6,13 +6,19 @@ type's name.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, cast
+
 from deniable.types.base import Aggregate, MetricType, Table, Value
-from deniable.types.boolean import Boolean
-from deniable.types.category import MAX_VALUES, Category
-from deniable.types.discovery import Discovery
-from deniable.types.number import Number
-from deniable.types.pair import MAX_PAIR_CELLS, Pair
-from deniable.types.string import String
+
+if TYPE_CHECKING:
+    from deniable.types.boolean import Boolean
+    from deniable.types.category import MAX_VALUES, Category
+    from deniable.types.discovery import Discovery
+    from deniable.types.number import Number
+    from deniable.types.pair import MAX_PAIR_CELLS, Pair
+    from deniable.types.string import String
 
 __all__ = [
     "MAX_PAIR_CELLS",
@@ -28,8 +34,65 @@ __all__ = [
     "String",
     "Table",
     "Value",
+    "joins",
 ]
 
-TYPES: dict[str, type[MetricType]] = {
-    each.name: each for each in (Boolean, Category, String, Number, Pair, Discovery)
+_HOMES = {
+    "Boolean": "boolean",
+    "Category": "category",
+    "Discovery": "discovery",
+    "MAX_PAIR_CELLS": "pair",
+    "MAX_VALUES": "category",
+    "Number": "number",
+    "Pair": "pair",
+    "String": "string",
 }
+"""The module of each name that is not imported above."""
+
+if not TYPE_CHECKING:
+    # A type is imported when it is first used, because a device needs few of them. Type checkers
+    # read the imports above.
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
+
+class _Types(Mapping[str, type[MetricType]]):
+    """The types by name, each imported when it is asked for."""
+
+    _classes: ClassVar[Mapping[str, str]] = {
+        "boolean": "Boolean",
+        "category": "Category",
+        "string": "String",
+        "number": "Number",
+        "pair": "Pair",
+        "discovery": "Discovery",
+    }
+
+    def __getitem__(self, name: str) -> type[MetricType]:
+        found = self._classes[name]
+        home = import_module(f"{__name__}.{_HOMES[found]}")
+        return cast(type[MetricType], getattr(home, found))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+
+TYPES: Mapping[str, type[MetricType]] = _Types()
+
+
+def joins(name: object) -> bool:
+    """Whether a metric whose type has this name joins others, and so must be read after them."""
+    return isinstance(name, str) and name in TYPES and TYPES[name].joins

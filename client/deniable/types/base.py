@@ -68,6 +68,8 @@ class MetricType(ABC):
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         undefaulted: the keys of [defaults] that do not apply to it.
+        compiled_checks: what a compiled metric of this type holds beside the keys that all have.
+        joins: whether it joins other metrics, and so must be read after them.
     """
 
     name: ClassVar[str]
@@ -76,6 +78,8 @@ class MetricType(ABC):
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     undefaulted: ClassVar[frozenset[str]] = frozenset()
+    compiled_checks: ClassVar[Mapping[str, Check]] = {}
+    joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
     other: str | None = None
@@ -103,7 +107,7 @@ class MetricType(ABC):
         there. `table` has all keys of a compiled metric, of their kinds."""
 
     def compiled_keys(self) -> dict[str, Any]:
-        """What a compiled metric of this type holds beside the keys that all have."""
+        """The keys of `compiled_checks` with their values."""
         return {}
 
     @classmethod

@@ -9,7 +9,6 @@ from deniable.mechanisms import (
     FrequencyOracle,
     Mechanism,
     Memoizing,
-    choice,
     design,
     design_memoized,
     names,
@@ -56,12 +55,16 @@ class Closed(MetricType):
         return design_memoized(mechanism, metric, len(self.values), epsilon, memo_epsilon)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
+        from deniable.mechanisms import choice  # a device explains nothing
+
         size = len(self.values)
         if memo_epsilon is None:
             return choice.explain(size, epsilon).reason
         return choice.explain_memoized(size, metric, epsilon, memo_epsilon).reason
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
+        from deniable.mechanisms import choice
+
         assert isinstance(mechanism, FrequencyOracle)
         return choice.loss(mechanism, len(self.values), epsilon)
 

@@ -56,6 +56,10 @@ class Discovery(MetricType):
         "minimum_share": _check_share,
         "deny": check_deny,
     }
+    compiled_checks: ClassVar[Mapping[str, Check]] = {
+        "deny": check_deny,
+        "minimum_share": _check_share,
+    }
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its strings are found in the reports"),
         "segments": "each segment would need a tally of 69 MB of its own, and find only what is "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from deniable.checks import Check, one_of
+from deniable.checks import Check, one_of, or_null
 from deniable.errors import SchemeError
 from deniable.mechanisms import AUTO, Mechanism, Memoizing, SubsetSelection, no_mechanism
 from deniable.told import Told
@@ -50,6 +50,10 @@ class Pair(MetricType):
         "bins": check_bins,
         "forget": one_of(FORGET),
     }
+    compiled_checks: ClassVar[Mapping[str, Check]] = {
+        **keys,
+        "forget": or_null(keys["forget"]),
+    }
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its values are those of its metrics"),
         "aggregate": "the two metrics say how several records become one value",
@@ -58,6 +62,7 @@ class Pair(MetricType):
     }
     undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
+    joins = True
 
     parts: tuple[PairPart, PairPart]
     forget: str | None = None

@@ -15,6 +15,9 @@ __all__ = ["csv_text", "harmless", "plain"]
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What begins a formula. The last four are the wide forms, which some spreadsheets take as well."""
+
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A table as CSV (RFC 4180)."""
@@ -38,4 +41,4 @@ def harmless(text: str) -> str:
     safe = "".join(
         each.encode("unicode_escape").decode() if _UNSAFE.match(each) else each for each in text
     )
-    return f"'{safe}" if safe.lstrip()[:1] in ("=", "+", "-", "@") else safe
+    return f"'{safe}" if safe.lstrip()[:1] in _FORMULA else safe

@@ -25,7 +25,7 @@ from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Basis
 from deniable_estimator.answers.caveats import footnotes
 from deniable_estimator.answers.combination import combine
-from deniable_estimator.answers.finds import Find, Finds, explained_by
+from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
 from deniable_estimator.answers.numbers import vars_of
 from deniable_estimator.answers.shares import Shares, infer
 from deniable_estimator.messages import message
@@ -87,7 +87,9 @@ def find_strings(
     none = _shares(decoded, [Head(b"", False)], level)
     basis = Basis.merged([_basis_of(part) for part in informed or parts[:1]])
     if whole is None:
-        return _answer(basis, decoded, none, None, (), rule, prior, level, (0, 0))
+        return _answer(
+            basis, decoded, none, None, (), rule, prior, level, (0, 0), explained_by(None)
+        )
     heads = {_name(head): head for head in values}
     order = [whole.values[at] for at in np.argsort(-whole.share, kind="stable")]
     denied = [name for name in order if rule.denies(heads[name].text())]
@@ -97,7 +99,27 @@ def find_strings(
     finds = tuple(_find(whole, name, heads[name], values[heads[name]]) for name in shown)
     shares = _shares(decoded, [heads[name] for name in shown], level)
     cut = -NormalDist().inv_cdf(max(1e-300, *values.values()))
-    return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, cut)
+    explained = explained_by(_shares(decoded, _apart([heads[name] for name in shown]), level), cut)
+    return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, explained)
+
+
+def _apart(heads: Sequence[Head]) -> list[Head]:
+    """Those that no other of them counts too: the beginning that a short scheme cuts at counts
+    all strings that a longer scheme tells apart."""
+    cuts = [each for each in heads if each.cut]
+    return [
+        each
+        for each in heads
+        if not any(cut != each and each.data.startswith(cut.data) for cut in cuts)
+    ]
+
+
+def _withheld(shares: Shares | None) -> Explained:
+    """The share of the empty string, with the interval that a single string has: the sum's normal
+    one has no width where none or all of few reports support it."""
+    if shares is None:
+        return explained_by(None)
+    return Explained(float(shares.share[0]), float(shares.low[0]), float(shares.high[0]))
 
 
 def _onwards(tell: Callable[[int, int], None], before: int, of: int, done: int, _: int) -> None:
@@ -209,7 +231,7 @@ def _answer(
     prior: Prior,
     level: float,
     left: tuple[int, int],
-    threshold: float | None = None,
+    explained: Explained,
 ) -> Finds:
     seen = [figure for part, _ in decoded for figure in _figures(part)]
     reach = min((_reach(part) for part, _ in decoded), default=None)
@@ -221,8 +243,8 @@ def _answer(
         **vars_of(basis),
         level=level,
         finds=finds,
-        explained=explained_by(shares, threshold),
-        withheld=explained_by(none),
+        explained=explained,
+        withheld=_withheld(none),
         minimum_share=rule.minimum_share,
         below=left[0],
         denied=left[1],

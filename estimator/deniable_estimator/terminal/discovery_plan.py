@@ -51,7 +51,9 @@ def _lines(plan: DiscoveryPlan) -> Iterator[tuple[str, str]]:
     yield (
         "hidden",
         f"below {_share(reach.hidden)} of the devices; none of 180 such strings was found when "
-        "that was measured",
+        "that was measured"
+        if reach.hidden < 1
+        else "every string, whatever part of the devices has it",
     )
     yield (
         f"a share of {_share(plan.share)}",

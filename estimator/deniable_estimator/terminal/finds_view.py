@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.discovery_forecast import Reach
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.isolation import isolated
 from deniable_estimator.questions.trend import Trend
@@ -70,12 +72,7 @@ def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
     if reach is not None:
         if not count and not (finds.below or finds.denied):
             yield "Nothing found.", "bold"
-        yield (
-            f"With this crowd, strings like ordinary text surface from {_share(reach.sure_text)} "
-            f"on in 95 % of cases, and strings of any letters from {_share(reach.sure_any)} on. "
-            "Rarer ones may be missing.",
-            "dim",
-        )
+        yield _surfacing(reach), "dim"
         yield (
             f"About {reach.fakes:,} fake devices could make a string of theirs appear here.",
             "dim",
@@ -92,6 +89,19 @@ def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
         yield f"Left out: {finds.denied:,} that the deny list matches.", "dim"
 
 
+def _surfacing(reach: Reach) -> str:
+    """From which share on strings are on the list; above 1, no share is enough."""
+    if reach.sure_text > 1:
+        return "This crowd is too small for any string to surface in 95 % of cases."
+    text = f"With this crowd, strings like ordinary text surface from {_share(reach.sure_text)} on"
+    if reach.sure_any > 1:
+        return f"{text} in 95 % of cases. Rarer ones, and strings of any letters, may be missing."
+    return (
+        f"{text} in 95 % of cases, and strings of any letters from {_share(reach.sure_any)} on. "
+        "Rarer ones may be missing."
+    )
+
+
 def trends_view(trend: Trend) -> RenderableType:
     """The share of each string in each period that has reports; dim where it is not above 0."""
     reported = trend.reported
@@ -99,8 +109,9 @@ def trends_view(trend: Trend) -> RenderableType:
     table.add_column("string\nshare in %", overflow="fold")
     for period in reported[-_PERIODS:]:
         table.add_column(f"{period.label}\n{period.n:,}", justify="right", no_wrap=True)
-    newest = reported[-1].estimate if reported else None
-    names = newest.series.names if newest else ()
+    # Schemes of other lengths cut elsewhere, so that the newest period may not tell all strings.
+    told = (each.estimate.series.names for each in reversed(reported) if each.estimate)
+    names = tuple(dict.fromkeys(chain.from_iterable(told)))
     for name in names[:MOST_ROWS]:
         cells = [Text(isolated(printable(name)))]
         for period in reported[-_PERIODS:]:

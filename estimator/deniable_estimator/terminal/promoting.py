@@ -137,7 +137,10 @@ def _quoted(text: str) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file whole, so that nobody reads half of it."""
+    """Write a file whole, so that nobody reads half of it; if it is a link, the file behind it."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise click.ClickException(f"{path} is no file: name one that holds a string on each line")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -45,7 +45,9 @@ def test_a_plan_without_hope_says_so() -> None:
     document = json.loads(planned("--epsilon", "1", "--devices", "10", "--json"))
     assert document["reach"]["half_text"] is None
     assert document["devices_to_find"] > 1_000_000
-    assert "No string will surface" in planned("--epsilon", "1", "--devices", "10")
+    told = planned("--epsilon", "1", "--devices", "10")
+    assert "No string will surface" in told
+    assert "hidden every string, whatever part of the devices has it" in told
 
 
 def test_sampling_takes_more_devices() -> None:

@@ -1,0 +1,128 @@
+"""What importing and using the SDK loads, by name, in a fresh interpreter. Times are measured by
+benchmarks/start.py."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deniable import Registry, compiled
+
+REGISTRY = """
+schema = 1
+app = "example"
+[defaults]
+owner = "tests"
+expires = 2999-01-01
+[metrics.browser]
+type = "category"
+description = "Browser."
+values = ["firefox", "chrome", "other"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
+
+NETWORK = {"email", "hmac", "http", "logging", "socket", "ssl", "urllib.request"}
+TOOLS = {"argparse", "asyncio", "click", "mmh3", "rich", "deniable.cli", "deniable.development"}
+PARTS = {"dataclasses", "hashlib", "inspect", "json", "pathlib", "sqlite3", "tomllib"}
+OURS = {"device", "mechanisms", "registry", "state", "transport", "types", "worker"}
+
+MECHANISMS = {"base", "choice", "subset_selection"}
+"""What two small closed domains need."""
+
+
+def loaded(code: str, *arguments: str) -> set[str]:
+    """The modules that a fresh interpreter imports while it runs `code`."""
+    whole = (
+        "import sys\nbefore = set(sys.modules)\n"
+        f"{code}\n"
+        "found = sorted(set(sys.modules) - before)\nimport json\nprint(json.dumps(found))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", whole, *arguments], check=True, capture_output=True, text=True
+    )
+    return set(json.loads(done.stdout))
+
+
+def parts(modules: set[str], package: str) -> set[str]:
+    """The modules of one of our packages, without its name."""
+    return {each.removeprefix(f"{package}.") for each in modules if each.startswith(f"{package}.")}
+
+
+def test_importing_the_client_loads_no_part_of_it() -> None:
+    """`from deniable import Client` loads neither what a Client needs nor anything heavier."""
+    modules = loaded("from deniable import Client")
+    assert "deniable.client" in modules
+    assert not modules & (NETWORK | TOOLS | PARTS)
+    assert not modules & {f"deniable.{each}" for each in OURS}
+
+
+@pytest.mark.parametrize("name", ["metrics.toml", "metrics.json"])
+def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, name: str) -> None:
+    """To record a value and write it to the disk takes the types and mechanisms of the registry's
+    metrics, no network, and nothing that reads TOML if the registry is compiled."""
+    text = REGISTRY
+    if name == "metrics.json":
+        text = compiled.to_text(compiled.to_document(Registry.parse(REGISTRY)))
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    modules = loaded(
+        "from deniable import Client\n"
+        "with Client(sys.argv[1], state_dir=sys.argv[2]) as client:\n"
+        "    client.record('browser', 'chrome')",
+        str(tmp_path / name),
+        str(tmp_path / "state"),
+    )
+    assert "sqlite3" in modules
+    assert not modules & (NETWORK | TOOLS | {"deniable.transport"})
+    assert parts(modules, "deniable.mechanisms") <= MECHANISMS
+    assert parts(modules, "deniable.types") == {"base", "boolean", "category", "closed"}
+    reads_toml = {"tomllib", "deniable.declarations", "deniable.toml_lines"}
+    assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
+
+
+def test_no_thread_runs_before_the_first_record(tmp_path: Path) -> None:
+    """A client without work has no thread, and imports nothing when it first records: a record
+    in a signal handler, or while Python ends, must not wait for an import."""
+    (tmp_path / "metrics.toml").write_text(REGISTRY, encoding="utf-8")
+    code = """
+import json, sys, threading
+from deniable import Client
+client = Client(sys.argv[1], state_dir=sys.argv[2])
+assert threading.active_count() == 1, threading.enumerate()
+before = set(sys.modules)
+client.record("browser", "chrome")
+client.close()
+late = {each for each in set(sys.modules) - before if each.startswith("deniable")}
+assert not late, late
+"""
+    subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "metrics.toml"), str(tmp_path / "state")],
+        check=True,
+    )
+
+
+def test_every_public_name_can_be_imported() -> None:
+    """Each name of `__all__` of the packages that import late is there, and `dir` lists it."""
+    code = """
+import importlib
+for package in ("deniable", "deniable.mechanisms", "deniable.types"):
+    module = importlib.import_module(package)
+    listed = dir(module)
+    for name in module.__all__:
+        assert name in listed, name
+        assert getattr(module, name) is not None, name
+    try:
+        module.nothing
+    except AttributeError as error:
+        assert "nothing" in str(error) and package in str(error)
+    else:
+        raise AssertionError(package)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
