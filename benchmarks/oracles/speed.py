@@ -7,13 +7,14 @@ import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from deniable.mechanisms import AUTO, Packing, design, design_string
+from deniable_collector.batches.sums import count_indices
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.planning.population import zipf_shares
 from oracles.accuracy import ZIPF, Answers, category
@@ -27,7 +28,8 @@ DEVICE_GOALS = {1024: 50.0, 10**6: 16.0}
 WIRE_GOALS = {1024: 256, 10**6: 4}
 FOLD_GOAL = 3.0
 BATCH = 10_000
-ESTIMATE_SECONDS, ESTIMATE_MEGABYTES = 2.5, 600
+ESTIMATE_SECONDS, ESTIMATE_MEGABYTES = 1.0, 600
+PROCESSES = 3
 _TIMED: dict[int, dict[str, tuple[str, ...]]] = {
     # size: {library: oracles that are timed}
     1024: {"pure-ldp": ("OUE", "OLH", "HR"), "multi-freq-ldpy": ("OUE", "SS", "OLH")},
@@ -111,45 +113,43 @@ def wire(epsilons: Iterable[float]) -> Result:
 
 
 def folds() -> Result:
-    """Nanoseconds per one-column report to turn a batch of fixed-width records into sums."""
+    """Nanoseconds per one-column report to turn batches of fixed-width records into sums."""
     rng = np.random.default_rng(20261124)
     rows: list[dict[str, Cell]] = []
     for size in (10, 10**5, 10**6):
         mechanism = design("randomized_response" if size == 10 else AUTO, size, 2.0)
         (row,) = mechanism.rows
         assert row.packing is Packing.INDEX
-        columns = rng.integers(0, row.width, BATCH).astype("<u4")
-        records = columns.tobytes()
+        # Many batches, so that none finds the cells of its reports in the cache.
+        batches = [rng.integers(0, row.width, BATCH).astype("<u4").tobytes() for _ in range(100)]
         cells = np.zeros(row.width, np.int64)
-        if row.width < BATCH:
-            name = "frombuffer, bincount, add"
 
-            def fold(records: bytes = records, cells: Any = cells) -> None:
-                cells[:] += np.bincount(np.frombuffer(records, "<u4"), minlength=len(cells))
-        else:
-            name = "frombuffer, add.at"
+        def fold(batches: list[bytes] = batches, width: int = row.width) -> None:
+            for records in batches:
+                count_indices(np.frombuffer(records, "<u4"), width)
 
-            def fold(records: bytes = records, cells: Any = cells) -> None:
+        def add(batches: list[bytes] = batches, cells: Any = cells) -> None:
+            for records in batches:
                 np.add.at(cells, np.frombuffer(records, "<u4").astype(np.intp), 1)
 
-        def many(fold: Callable[[], None] = fold) -> None:
-            for _ in range(200):
-                fold()
-
-        nanoseconds = cpu_seconds(many, 7) / 200 / BATCH * 1e9
+        ours, baseline = (
+            cpu_seconds(call, 15) / len(batches) / BATCH * 1e9 for call in (fold, add)
+        )
         rows.append(
             {
                 "values": size,
                 "cells": row.width,
-                "fold": name,
-                "deniable, ns": nanoseconds,
-                "goal": Goal(f"≤ {FOLD_GOAL:g}", nanoseconds <= FOLD_GOAL),
+                "deniable, ns": ours,
+                "goal": Goal(f"≤ {FOLD_GOAL:g}", ours <= FOLD_GOAL),
+                "add.at, ns": baseline,
             }
         )
     return Result(
         "fold",
         f"Fold one-column reports, batches of {BATCH:,} records of 4 bytes (CPU ns per report)",
         rows,
+        "deniable's sums are distinct cells with their counts, which a store adds; add.at adds to "
+        "a whole table.",
     )
 
 
@@ -165,13 +165,13 @@ def answers_at_once(epsilons: Iterable[float], answers: Answers) -> Result:
         with tempfile.TemporaryDirectory() as folder:
             cells = Path(folder) / "cells.npy"
             np.save(cells, tally.rows[0].cells)
-            done = subprocess.run(
-                [sys.executable, "-m", "oracles.fresh", str(size), repr(epsilon), cells, str(n)],
-                check=True,
-                capture_output=True,
-                cwd=Path(__file__).parents[1],
-            )
-        fresh = json.loads(done.stdout)
+            call = [sys.executable, "-m", "oracles.fresh", str(size), repr(epsilon), cells, str(n)]
+            place = Path(__file__).parents[1]
+            answered = [
+                json.loads(subprocess.run(call, check=True, capture_output=True, cwd=place).stdout)
+                for _ in range(PROCESSES)
+            ]
+        fresh = min(answered, key=lambda each: float(each["seconds"]))
         peer = [
             answer["estimate_seconds"]
             for request, answer in answers.items()
@@ -197,6 +197,6 @@ def answers_at_once(epsilons: Iterable[float], answers: Answers) -> Result:
         "estimate",
         "Estimate all of 1,000,000 values: shares, errors, intervals, p-values, normalization",
         rows,
-        "In a fresh process that has the tally, the scheme and its values; `before` is what that "
-        "takes. pure-ldp\nestimates shares only, and is given 1,000 of them.",
+        "The fastest of three fresh processes that have the tally, the scheme and its values; "
+        "`before` is what\nthat takes. pure-ldp estimates shares only, and is given 1,000 of them.",
     )

@@ -14,7 +14,7 @@ from deniable_collector.batches.sums import count_bitmaps, count_indices
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 99), max_size=60), st.sampled_from([100, 10_000]))
+@given(st.lists(st.integers(0, 99), max_size=60), st.sampled_from([100, 10_000, 1 << 33]))
 def test_indices(indices, size):
     """Each index is counted as often as it occurs, in a small table and in a large one."""
     touched, counts = count_indices(np.array(indices, np.int64), size)

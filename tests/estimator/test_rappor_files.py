@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from deniable_estimator.analyses.cohorts.decoder import Decoding
 from deniable_estimator.rappor.counts_file import BitCounts, read_counts, write_counts
+from deniable_estimator.rappor.decoding import Decoded
 from deniable_estimator.rappor.errors import RapporFileError
 from deniable_estimator.rappor.map_file import read_map
 from deniable_estimator.rappor.params import Params, read_params
@@ -194,6 +199,44 @@ def test_map_mistakes_are_named(
     with pytest.raises(RapporFileError, match=message) as caught:
         read_map(path, PARAMS)
     assert caught.value.line == line
+
+
+def test_a_wrong_position_far_down_is_named(tmp_path: Path) -> None:
+    """In a file of many lines, the first wrong position is named with its line and its value."""
+    params = Params(k=4, h=2, m=50, p=Fraction(0), q=Fraction(1), f=Fraction(0))
+    right = [f"{cohort * 4 + 1},{cohort * 4 + 4}" for cohort in range(50)]
+    lines = [f"s{at},{','.join(right)}" for at in range(1_500)]
+    for line in (1_101, 1_400):
+        lines[line - 1] = lines[line - 1].replace(",197,200", ",197,196")
+    message = "line 1101: column 101 must be a position of cohort 49, from 197 to 200, not 196"
+    with pytest.raises(RapporFileError, match=message):
+        read_map(written(tmp_path, "map.csv", "\n".join(lines)), params)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=4), *[st.floats() | st.floats(-1e-3, 1e-3)] * 3, st.booleans())
+    )
+)
+def test_json_is_as_the_json_module_writes_it(
+    rows: list[tuple[str, float, float, float, bool]],
+) -> None:
+    """Whatever the strings and numbers, the line equals that of `json.dumps`."""
+    names, shares, errors, values, found = zip(*rows, strict=True) if rows else [()] * 5
+    share, error, p_value = (np.array(each, float) for each in (shares, errors, values))
+    with np.errstate(all="ignore"):
+        decoding = Decoding(
+            *(7, 0.95, share, error, p_value, np.array(found, bool)),
+            *(np.arange(len(rows)), 0.25, 0.1),
+        )
+        decoded = Decoded(list(names), decoding, crowded=False)
+        out = io.StringIO()
+        decoded.write_json(out)
+        keys = ("string", "share", "std_error", "low", "high", "p_value", "detected")
+        candidates = [dict(zip(keys, row, strict=True)) for row in decoded.rows()]
+    whole = {"n": 7, "explained_share": 0.25, "candidates": candidates}
+    assert out.getvalue() == json.dumps(whole, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,11 @@ from deniable_collector.stores.base import StoreError, StoreUnavailable, TallyKe
 
 __all__ = [
     "IN_THE_STORE",
+    "UNREADABLE",
     "Archive",
     "DamagedBlock",
     "GoneFile",
+    "UnknownFolder",
     "UnreadableFile",
     "add_counters",
     "block_of",
@@ -61,6 +63,14 @@ class GoneFile(DamagedBlock):
 
 class UnreadableFile(StoreUnavailable):
     """The file of a block cannot be read now; other windows may be readable."""
+
+
+class UnknownFolder(StoreError):
+    """A block is in a file, and this process is not told in which folder."""
+
+
+UNREADABLE = (DamagedBlock, UnreadableFile, UnknownFolder)
+"""A window cannot be read, and others can."""
 
 
 def block_of(tally: TallyKey, rows: int, counters: NDArray[np.int64]) -> bytes:
@@ -254,7 +264,7 @@ class Archive:
 
     def _path(self, tally: TallyKey, kept: bytes) -> Path:
         if self._folder is None:
-            raise StoreError(
+            raise UnknownFolder(
                 f"metric {tally.metric}, window {tally.window} is sealed in a folder of files: "
                 "set DENIABLE_ARCHIVE to it"
             )

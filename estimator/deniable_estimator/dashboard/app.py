@@ -18,6 +18,7 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_collector.stores.blocks import UNREADABLE
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.caller import role_name
@@ -348,9 +349,12 @@ def _not_kept(error: ListNotKept) -> ResponseReturnValue:
 
 
 def _store_trouble(error: StoreError) -> ResponseReturnValue:
-    """The store cannot be reached, or does not exist yet before the first collector starts."""
+    """The store or a window of it cannot be read, or it does not exist yet before the first
+    collector starts."""
     _log.warning("%s", error)
     wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
+    if isinstance(error, UNREADABLE):
+        return _error(ServiceUnavailable(message(words.UNREADABLE), retry_after=wait))
     return _error(
         ServiceUnavailable(
             message(

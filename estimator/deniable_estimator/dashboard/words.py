@@ -22,6 +22,7 @@ __all__ = [
     "FEW_DEVICES",
     "NOTHING_STANDS_OUT",
     "SILENT",
+    "UNREADABLE",
     "SeriesText",
     "asked_for",
     "chance",
@@ -58,6 +59,10 @@ NOTHING_STANDS_OUT = message(
     "Nothing stands out from the noise yet: too few devices have reported."
 )
 FEW_DEVICES = sentence("Few devices are expected: {warning}.")
+UNREADABLE = sentence(
+    "A sealed window cannot be read: its block is damaged or gone, or DENIABLE_ARCHIVE does not "
+    "name the collector's folder. `deniable store verify` names it; all others can be read."
+)
 
 _UNKNOWN = message("unknown")
 _NAMED = 3

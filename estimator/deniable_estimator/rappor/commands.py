@@ -6,6 +6,7 @@ reported yet.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -69,6 +70,9 @@ def decode(
     params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
 ) -> None:
     """Estimate the share of devices that have each candidate string."""
+    # The matrices are so small that several threads only wait for each other. The numbers are
+    # the same. It must be said before numpy is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from deniable_estimator.rappor.decoding import decode_files
 
     decoded = decode_files(params_file, counts_file, map_file, fdr=fdr, level=level)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
 import numpy as np
 
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
@@ -45,35 +46,28 @@ class Decoded:
         A number that the counts do not determine is None. Shares are rounded to 1e-10.
         """
         found = self.decoding
-        rounded = [
-            np.round(column, _DECIMALS)
-            for column in (found.share, found.std_error, found.low, found.high)
-        ]
-        columns = [_nullable(column) for column in (*rounded, found.p_value)]
+        columns = [_nullable(column) for column in (*self._rounded, found.p_value)]
         return zip(self.candidates, *columns, found.detected.tolist(), strict=True)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain data."""
-        return {
-            "n": self.decoding.n,
-            "explained_share": self.decoding.explained_share,
-            "candidates": [
-                {
-                    "string": string,
-                    "share": share,
-                    "std_error": std_error,
-                    "low": low,
-                    "high": high,
-                    "p_value": p_value,
-                    "detected": detected,
-                }
-                for string, share, std_error, low, high, p_value, detected in self.rows()
-            ],
-        }
+    @property
+    def _rounded(self) -> list[FloatArray]:
+        """share, std_error, low and high, as they are written."""
+        found = self.decoding
+        columns = found.share, found.std_error, found.low, found.high
+        return [np.round(column, _DECIMALS) for column in columns]
 
     def write_json(self, out: IO[str]) -> None:
         """The result as one line of JSON."""
-        out.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False) + "\n")
+        found, encode = self.decoding, json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+        columns = (
+            map(encode, self.candidates),
+            *map(_texts, (*self._rounded, found.p_value)),
+            ["true" if each else "false" for each in found.detected.tolist()],
+        )
+        form = "{" + ", ".join(f'"{name}": %s' for name in _COLUMNS) + "}"
+        lines = ", ".join(map(form.__mod__, zip(*columns, strict=True)))
+        whole = {"n": found.n, "explained_share": found.explained_share}
+        out.write(f'{encode(whole)[:-1]}, "candidates": [{lines}]}}\n')
 
     def write_csv(self, out: IO[str]) -> None:
         """The candidates as CSV with a header."""
@@ -120,6 +114,20 @@ def _nullable(column: FloatArray) -> list[float | None]:
     for at in np.flatnonzero(~np.isfinite(column)).tolist():
         values[at] = None
     return values
+
+
+def _texts(column: FloatArray) -> list[str]:
+    """The numbers as JSON, as the json module writes them; null for one that is not finite.
+
+    msgspec is several times as fast, and writes the same digits. Only the numbers that Python
+    writes with an exponent look different there.
+    """
+    texts = msgspec.json.Encoder().encode_lines(column.tolist()).decode().split("\n")[:-1]
+    size = np.abs(column)
+    exponent = np.isfinite(size) & (size > 0) & ((size < 1e-4) | (size >= 1e16))
+    for at in np.flatnonzero(exponent).tolist():
+        texts[at] = repr(float(column[at]))
+    return texts
 
 
 def _warnings(decoded: Decoded) -> Iterator[str]:

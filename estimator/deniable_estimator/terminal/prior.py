@@ -47,6 +47,8 @@ def prior(
                (("out", out), ("source", source), ("licence", licence)) if not value]  # fmt: skip
     if missing or out is None or source is None or licence is None:
         raise click.UsageError(f"{', '.join(missing)} must be given: a prior is told with both")
+    if out.resolve() in {each.resolve() for each in lists}:
+        raise click.UsageError(f"--out {out} is one of the lists: name another file")
     with progress("Counting"):
         counts = [counted_pairs(_read(path)) for path in lists]
     made = Prior(sum(counts[1:], counts[0]), source, licence)

@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, StoreUnavailable
+from deniable_collector.stores.blocks import DamagedBlock
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.overview import filters, keeping
 from deniable_estimator.dashboard.overview.listing import PAGE_SIZE
@@ -415,3 +416,30 @@ def test_values_are_found_in_their_lines() -> None:
     assert list(values.having("c")) == ["c"]
     assert list(values.having("nothing")) == []
     assert filters.MOST_FOUND == 3
+
+
+def test_a_window_that_cannot_be_read_is_told_of_its_metric(
+    empty_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged window takes its metric's numbers from the overview, with the command that names
+    it, and those of no other metric; its own pages say the same."""
+    registry = declared("well", "broken")
+    client = visit(empty_store, registry)
+    for name in ("well", "broken"):
+        fill(empty_store, registry, name, SHARES, 20_000)
+    right = empty_store.tally
+
+    def read(metric: str, scheme: str, windows: Any) -> Any:
+        if metric == "broken":
+            raise DamagedBlock("it is damaged")
+        return right(metric, scheme, windows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(empty_store, "tally", read)
+        page = client.get("/")
+        assert page.status_code == 200
+        assert "20,000 reports" in page.text
+        assert page.text.count("`deniable store verify` names it") == 1
+        own = client.get("/metric/broken")
+        assert own.status_code == 503
+        assert "A sealed window cannot be read" in own.text

@@ -171,3 +171,14 @@ def test_a_list_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_prior_without_its_source(arguments: list[str]) -> None:
     """A prior is told with its source and licence, so both must be given."""
     assert CliRunner().invoke(command.prior, arguments).exit_code == 2
+
+
+def test_a_list_is_not_overwritten(tmp_path: Path) -> None:
+    """A prior is not written over one of the lists that it is made from."""
+    words = tmp_path / "words.txt"
+    words.write_text("weather\n")
+    arguments = ["--out", str(words), "--source", "ours", "--licence", "CC0"]
+    done = CliRunner().invoke(command.prior, [str(words), *arguments])
+    assert done.exit_code == 2
+    assert "is one of the lists" in done.output
+    assert words.read_text() == "weather\n"

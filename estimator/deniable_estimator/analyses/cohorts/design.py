@@ -19,7 +19,7 @@ from deniable_estimator.statistics.intervals import FloatArray
 __all__ = ["Design"]
 
 _BLOCK = 1 << 15
-"""How many cells are gathered at a time, so that they fit into the processor's cache."""
+"""How many cells are made or gathered at a time, so that they fit into the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +44,19 @@ class Design:
         """
         if positions.ndim != 3 or min(positions.shape[1:]) < 1:
             raise ValueError(f"positions are (candidates, cohorts, h), not {positions.shape}")
-        if positions.size and not 0 <= positions.min() <= positions.max() < columns:
-            raise ValueError(f"positions lie from 0 to {columns - 1}")
         count, cohorts, hashes = positions.shape
         offset = np.arange(cohorts, dtype=np.int32)[:, None] * np.int32(columns)
-        cells = np.add(positions, offset, dtype=np.int32, casting="unsafe")
-        for later in range(1, hashes):
-            for earlier in range(later):
-                repeated = positions[:, :, earlier] == positions[:, :, later]
-                cells[:, :, later][repeated] = cohorts * columns
+        cells = np.empty(positions.shape, np.int32)
+        step = max(1, _BLOCK // (cohorts * hashes))
+        for start in range(0, count, step):
+            some, into = positions[start : start + step], cells[start : start + step]
+            if not 0 <= some.min() <= some.max() < columns:
+                raise ValueError(f"positions lie from 0 to {columns - 1}")
+            np.add(some, offset, out=into, dtype=np.int32, casting="unsafe")
+            for later in range(1, hashes):
+                for earlier in range(later):
+                    repeated = some[:, :, earlier] == some[:, :, later]
+                    np.copyto(into[:, :, later], cohorts * columns, where=repeated)
         return cls(cohorts, columns, cells.reshape(count, cohorts * hashes))
 
     @property

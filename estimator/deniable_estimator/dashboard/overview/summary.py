@@ -9,6 +9,7 @@ from typing import Any
 from deniable import Metric, ValueListError, windows
 from deniable.forecast import forecast
 from deniable.types import Discovery
+from deniable_collector.stores.blocks import UNREADABLE
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES, Unit
@@ -95,14 +96,36 @@ def summarize(
     source: DataSource, metric: Metric, days: DayRange, family: int, *, latest: bool
 ) -> MetricSummary:
     """The summary of a metric. Strings are those that the operator has listed, or of a discovery
-    those that were found.
+    those that were found. A metric with a window that cannot be read says so, and no more.
 
     Args:
         family: how many metrics there are: they share the level of alarms and changes.
         latest: whether these are the latest days, in which the newest window is judged.
     """
-    if isinstance(metric.type, Discovery):
-        return _summarize_discovery(source, metric, days)
+    try:
+        if isinstance(metric.type, Discovery):
+            return _summarize_discovery(source, metric, days)
+        return _summarize(source, metric, days, family, latest)
+    except UNREADABLE:
+        return MetricSummary(
+            metric=metric,
+            days=days,
+            n=None,
+            newest=source.newest(metric),
+            leading=None,
+            kind=None,
+            chart=None,
+            spark=None,
+            change=None,
+            alarm=None,
+            notes=(message(words.UNREADABLE),),
+            guess=even_guess(metric, source.registry),
+        )
+
+
+def _summarize(
+    source: DataSource, metric: Metric, days: DayRange, family: int, latest: bool
+) -> MetricSummary:
     answer, candidates, decoding, mistakes = None, None, False, []
     try:
         candidates = source.candidates(metric)
