@@ -14,7 +14,7 @@ import pytest
 
 from deniable import Registry, windows
 from deniable_collector.stores import open_store
-from deniable_demo.fleet import report_from
+from deniable_demo.fleet import Device, report_from
 
 METRICS = """
 schema = 1
@@ -167,7 +167,7 @@ def test_simulated_devices_answer_at_once(
     collector = Collector(command, start)
     collector.begin()
     now = time.time()
-    devices = [{"command": "build", "last_command": "check"}] * 50
+    devices: list[Device] = [({}, {"command": "build", "last_command": "check"})] * 50
     assert report_from(str(path), collector.address, devices, now) == 50
     yesterday, registry = windows.window_at("day", now - 86_400), Registry.load(path)
     assert _counted(store, registry, "command", yesterday) == 50

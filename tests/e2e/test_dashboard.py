@@ -54,8 +54,9 @@ def test_a_person_finds_the_numbers(
 
     follow(browser, "link text", "Metrics")
     names = [each.text for each in browser.find_elements("css selector", ".metric h2")]
-    assert names == ["browser", "dark_mode", "language", "shop_images"]
-    assert len(browser.find_elements("css selector", ".metric:has(.bars, .figure)")) == 4
+    lists = ["browser", "dark_mode", "language", "shop_images"]
+    assert names == [*lists, "crashed", "plan", "minutes", "plan_and_minutes", "site_system"]
+    assert len(browser.find_elements("css selector", ".metric:has(.bars, .figure)")) == 7
     assert "2,000 reports" in browser.find_element("css selector", ".metric .facts").text
     follow(browser, "xpath", "//h2/a[.='language']")
 
