@@ -26,7 +26,19 @@ from deniable_estimator.dashboard import api
 from deniable_estimator.dashboard.access.tokens import SCOPES
 from deniable_estimator.dashboard.api import parameters
 
-from .conftest import TOKEN, fill
+from .conftest import REGISTRY, TOKEN, fill
+
+SEGMENTED = """
+[segments.platform]
+values = ["web", "desktop"]
+[metrics.theme]
+type = "category"
+description = "Which theme?"
+values = ["light", "dark"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+segments = ["platform"]
+"""
 
 FILE = Path(api.__file__).with_name("openapi.json")
 DOCUMENT: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -61,6 +73,12 @@ PARAMETERS = {
     "/api/v1/plan/pair": parameters.PairPlanParameters,
     "/api/v1/plan/lifetime": parameters.LifetimePlanParameters,
 }
+
+
+@pytest.fixture
+def registry() -> Registry:
+    """The registry of the other tests, and a metric with segments."""
+    return Registry.parse(REGISTRY + SEGMENTED)
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
@@ -137,6 +155,7 @@ def test_responses_are_as_described(
     the file gives it (20 made-up requests an operation, always the same; of metrics that there
     are, mostly)."""
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, "2026-11-10")
+    fill(store, registry, "theme", [0.25, 0.75], 20_000, "2026-11-10")
     operation = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", app)[path][method]
     statuses = set()
 
@@ -150,7 +169,9 @@ def test_responses_are_as_described(
     @given(case=operation.as_strategy())
     def check(case: Any) -> None:
         if len(case.path_parameters.get("name", "")) > 1:
-            case.path_parameters["name"] = "browser"
+            case.path_parameters["name"] = "theme" if "/segments" in path else "browser"
+        if len(case.query.get("by", ())) > 1 and "/segments" in path:
+            case.query["by"] = ["platform"]
         answer = case.call(headers=HEADERS)
         case.validate_response(answer, checks=CHECKS)
         statuses.add(answer.status_code)
