@@ -20,6 +20,18 @@ def test_modules_and_their_tests_are_there() -> None:
         assert all((ROOT / file).is_file() for file in (each["path"], *files))
 
 
+def test_written_faults_are_of_texts_that_are_there() -> None:
+    """Each fault that is written down replaces a text that its file holds once."""
+    modules = tomllib.loads((FOLDER / "modules.toml").read_text(encoding="utf-8"))["module"]
+    texts = [
+        (each["path"], was, (ROOT / each["path"]).read_text(encoding="utf-8").count(was))
+        for each in modules
+        for was, _ in each.get("faults", ())
+    ]
+    assert len(texts) > 20
+    assert [each for each in texts if each[2] != 1] == []
+
+
 def test_equivalents_speak_of_lines_that_are_there() -> None:
     """What is called equivalent is a line of a module as it stands, and says why."""
     document = tomllib.loads((FOLDER / "equivalents.toml").read_text(encoding="utf-8"))
