@@ -36,12 +36,28 @@ CALLS = {
     "--ask mean --description d --owner o --epsilon 1 --lifetime-epsilon 8 --devices 100000",
     "bench ingest": "--url http://127.0.0.1:{port} --registry {registry} --yes "
     "--metric browser --seconds 0.1 --requests 1",
+    "discover": "words --registry {folder}/words.toml --store {store}",
+    "gateway-key rotate": "{folder}/gateway.keys",
+    "store seal": "--dry-run --store {store}",
+    "store verify": "--store {store}",
     "store drop": "--before 2026-01-01 --yes --store {store}",
     "store export": "{folder}/tallies --force --store {store}",
     "store import": "{folder}/nothing --store {store}",
     "store merge": "sqlite:///{folder}/nothing.db --store {store}",
 }
 """A call of each command that takes numbers or dates, which makes sense as it is."""
+
+WORDS = """
+schema = 1
+app = "example"
+[metrics.words]
+type = "discovery"
+description = "The last search."
+owner = "growth@acme.example"
+expires = 2099-01-01
+epsilon = 4.0
+lifetime_epsilon = 8.0
+"""
 
 NOT_OURS = {"demo", "dev"}
 """Commands that serve until they are stopped."""
@@ -80,8 +96,11 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of a small RAPPOR collection."""
+    """The files of a small RAPPOR collection, a registry with a discovery, a gateway's keys."""
     folder = tmp_path_factory.mktemp("absurd")
+    (folder / "words.toml").write_text(WORDS)
+    made = CliRunner().invoke(COMMANDS["gateway-key new"], [str(folder / "gateway.keys")])
+    assert made.exit_code == 0, made.output
     params = folder / "params.csv"
     params.write_text("k,h,m,p,q,f\n16,2,2,0.5,0.75,0\n")
     (folder / "values.txt").write_text("a\nb\na\n")
