@@ -72,18 +72,18 @@ class MetricSummary:
     """Reports; None where strings have to be named first."""
     newest: str | None
     """The newest window with reports, whatever the days."""
-    leading: LeadingSeries | None
-    kind: Kind[Any] | None
-    """How its chart is drawn; None without reports."""
-    chart: Any
-    spark: Sparkline | None
-    change: WeekChange | NoChange | None
-    alarm: str | None
-    """Why its numbers are not to be relied on."""
-    notes: tuple[str, ...]
-    """What needs attention whatever day it is."""
     guess: str
     """Out of 100: the most often that a 50/50 guess is right after one report."""
+    leading: LeadingSeries | None = None
+    kind: Kind[Any] | None = None
+    """How its chart is drawn; None without reports."""
+    chart: Any = None
+    spark: Sparkline | None = None
+    change: WeekChange | NoChange | None = None
+    alarm: str | None = None
+    """Why its numbers are not to be relied on."""
+    notes: tuple[str, ...] = ()
+    """What needs attention whatever day it is."""
     findings: tuple[MetricFinding, ...] = ()
     """What `deniable watch` would tell of the newest window; of the latest days alone."""
     decoding: bool = False
@@ -112,12 +112,6 @@ def summarize(
             days=days,
             n=None,
             newest=source.newest(metric),
-            leading=None,
-            kind=None,
-            chart=None,
-            spark=None,
-            change=None,
-            alarm=None,
             notes=(message(words.UNREADABLE),),
             guess=even_guess(metric, source.registry),
         )
@@ -179,13 +173,7 @@ def _summarize_discovery(source: DataSource, metric: Metric, days: DayRange) -> 
         days=days,
         n=found.n if found else None,
         newest=source.newest(metric),
-        leading=None,
-        kind=None,
-        chart=None,
-        spark=None,
-        change=None,
         alarm=alarms[0].text if alarms else None,
-        notes=(),
         guess=even_guess(metric, source.registry),
         decoding=decoding,
         finds=_card_of_finds(found) if found and found.n else None,
