@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from deniable import Metric, windows
 from deniable.types import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
@@ -33,7 +32,7 @@ from deniable_estimator.dashboard.ranges import (
     read_range,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_text
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
@@ -84,7 +83,7 @@ def finds_page(name: str) -> ResponseReturnValue:
     try:
         check_names(request.args, _NAMES)
         days = read_range(request.args, source.clock(), metric.window)
-        by = _grouping(metric, days)
+        by = grouping_asked(request.args, "by", metric, days)
         found = finds_at(source, metric, days).answer
         if chosen:
             find = find_named(found, chosen)
@@ -139,16 +138,15 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
         text = finds_text(form, found, days.query)
         return download(text, kind, f"{name}-strings.{form}")
     find = find_named(found, chosen)
-    trend = trend_of_find(source, metric, days, _grouping(metric, days), found, find).answer
+    trend = trend_of_find(
+        source,
+        metric,
+        days,
+        grouping_asked(request.args, "by", metric, days),
+        found,
+        find,
+    ).answer
     return download(trend_text(form, trend, days.query), kind, f"{name}-string-trend.{form}")
-
-
-def _grouping(metric: Metric, days: DayRange) -> windows.Kind:
-    asked = request.args.get("by", "")
-    if asked and asked not in GROUPS[metric.window]:
-        known = ", ".join(GROUPS[metric.window])
-        raise RangeError(message("`by` takes {known}.", known=known), "by")
-    return next((each for each in GROUPS[metric.window] if each == asked), grouping(metric, days))
 
 
 def _headline(found: Finds) -> str:

@@ -28,7 +28,7 @@ from deniable_estimator.dashboard.segments_over_time import (
     trends_of_segments,
 )
 from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
-from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -121,7 +121,7 @@ def segments_page(name: str) -> ResponseReturnValue:
     drawn, cells, kind = None, 0, grouping(metric, days)
     if found and shown and found.groups:
         try:
-            kind = _period(metric, days)
+            kind = grouping_asked(request.args, "period", metric, days)
             series = _series(found, shown)
             periods = len(windows.span(kind, days.first, days.last))
             cells = periods * len(found.groups) * len(found.total.series.names)
@@ -171,7 +171,14 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
     if "period" in request.args:
         split = source.segmented_at(metric, days, by, None, candidates)
         trends = trends_of_segments(
-            *(source, metric, days, split.answer, _period(metric, days), candidates)
+            *(
+                source,
+                metric,
+                days,
+                split.answer,
+                grouping_asked(request.args, "period", metric, days),
+                candidates,
+            )
         )
         return download(
             segment_trends_text(form, trends, days.query), kind, f"{name}-segments-trend.{form}"
@@ -238,15 +245,6 @@ def _asked(
         where[segment] = value
     days = replace(days, where=tuple(sorted(where.items())))
     return days, by, where, request.args.get("against", "")
-
-
-def _period(metric: Metric, days: DayRange) -> windows.Kind:
-    """The period of the trends: what is asked for, or what the range has room for."""
-    asked = request.args.get("period", "")
-    if asked and asked not in GROUPS[metric.window]:
-        known = ", ".join(GROUPS[metric.window])
-        raise RangeError(message("`period` takes {known}.", known=known), "period")
-    return next((each for each in GROUPS[metric.window] if each == asked), grouping(metric, days))
 
 
 def _series(found: Segmented, shown: Sequence[str]) -> str:

@@ -11,14 +11,14 @@ from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, trend_chart
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import DayRange, RangeError
 from deniable_estimator.dashboard.source import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, short, window
 from deniable_estimator.messages import listed, message, sentence
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
-__all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "timeline"]
+__all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "grouping_asked", "timeline"]
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
@@ -88,6 +88,25 @@ def grouping(metric: Metric, days: DayRange) -> windows.Kind:
     """The finest grouping that a chart of so many days has room for."""
     kinds = GROUPS[metric.window]
     return next((kind for kind in kinds if days.days <= _LONG_DAYS[kind]), kinds[-1])
+
+
+def grouping_asked(
+    asked: Mapping[str, str], name: str, metric: Metric, days: DayRange
+) -> windows.Kind:
+    """The grouping that an address asks for by the parameter `name`, or the finest that a chart
+    has room for.
+
+    Raises:
+        RangeError: the metric's windows do not add up to such periods.
+    """
+    text, kinds = asked.get(name, ""), GROUPS[metric.window]
+    if not text:
+        return grouping(metric, days)
+    for kind in kinds:
+        if kind == text:
+            return kind
+    known = ", ".join(kinds)
+    raise RangeError(message("`{name}` takes {known}.", name=name, known=known), name)
 
 
 def timeline(
