@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deniable.late import late
+
 if TYPE_CHECKING:
     from deniable.client import Client
     from deniable.errors import (
@@ -51,21 +53,17 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_HOMES = {"Client": "client", "Metric": "metric", "Registry": "registry", "Scheme": "scheme"}
+_HOMES = {
+    **dict.fromkeys(__all__, "errors"),
+    "Client": "client",
+    "Metric": "metric",
+    "Registry": "registry",
+    "Scheme": "scheme",
+}
 """The module of each name; the others are errors."""
 
 if not TYPE_CHECKING:
     # Names are fetched when they are first used: an app that starts with telemetry switched
     # off, or a tool that wants one module, does not pay for the rest. Type checkers read
     # the imports above.
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = late(globals(), _HOMES)

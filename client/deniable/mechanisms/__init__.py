@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deniable.errors import SchemeError
+from deniable.late import late
 from deniable.mechanisms.base import (
     MAX_CELLS,
     MAX_EPSILON,
@@ -148,15 +149,7 @@ _HOMES = {
 if not TYPE_CHECKING:
     # A mechanism is imported when it is first used: a device needs one or two of them, and all of
     # them take longer to import than Python takes to start. Type checkers read the imports above.
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = late(globals(), _HOMES)
 
 
 def _late(name: str, maker: str) -> Callable[..., Any]:

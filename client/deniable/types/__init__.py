@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from deniable.late import late
 from deniable.types.base import Aggregate, MetricType, Table, Value
 
 if TYPE_CHECKING:
@@ -52,15 +53,7 @@ _HOMES = {
 if not TYPE_CHECKING:
     # A type is imported when it is first used, because a device needs few of them. Type checkers
     # read the imports above.
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = late(globals(), _HOMES)
 
 
 class _Types(Mapping[str, type[MetricType]]):
