@@ -7,7 +7,7 @@ padding (RFC 9292, 3.8), so that messages of one size class cannot be told apart
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deniable.errors import WireError
 
@@ -24,8 +24,7 @@ _is_name = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch
 _is_value = re.compile(rb"[\t\x20-\x7e\x80-\xff]*").fullmatch
 
 
-@dataclass(frozen=True)
-class InnerRequest:
+class InnerRequest(NamedTuple):
     """A request: its control data, header and content. A trailer is read and left out."""
 
     method: bytes
@@ -62,8 +61,7 @@ class InnerRequest:
         return _joined(self.fields, name)
 
 
-@dataclass(frozen=True)
-class InnerResponse:
+class InnerResponse(NamedTuple):
     """A final response. Informational responses before it and a trailer are read and left out."""
 
     status: int
@@ -114,10 +112,16 @@ class _MessageReader:
     def number(self) -> int:
         """A variable-length integer (RFC 9000, 16)."""
         first = self._take(1)[0]
-        more = self._take((1 << (first >> 6)) - 1)
-        return int.from_bytes(bytes([first & 0x3F]) + more, "big")
+        if first < 0x40:
+            return first
+        size = 1 << (first >> 6)
+        more = self._take(size - 1)
+        number = first << 8 * (size - 1) | int.from_bytes(more, "big")
+        # Without the two bits that say the size.
+        return number & (1 << 8 * size - 2) - 1
 
     def sized(self) -> bytes:
+        """So many bytes as the number before them says."""
         return self._take(self.number())
 
     def fields(self, *, known: bool) -> Fields:
@@ -142,7 +146,8 @@ class _MessageReader:
             content = self.sized() if known else self._chunks()
         if not self._ended:
             self.fields(known=known)
-        if self._message[self._place :].strip(b"\0"):
+        left = len(self._message) - self._place
+        if not self._message.endswith(bytes(left)):
             raise _malformed("something else than padding follows it")
         return fields, content
 
@@ -186,7 +191,8 @@ def _section(fields: Fields) -> bytes:
 
 
 def _joined(fields: Fields, wanted: bytes) -> bytes:
-    return b",".join(value for name, value in fields if name == wanted)
+    found = [value for name, value in fields if name == wanted]
+    return found[0] if len(found) == 1 else b",".join(found)
 
 
 def _check_number(found: list[tuple[bytes, bytes]]) -> None:

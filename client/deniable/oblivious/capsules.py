@@ -1,27 +1,35 @@
 """Capsules: encapsulated requests and responses of Oblivious HTTP (RFC 9458).
 
-HPKE (RFC 9180) comes from pyhpke, which the extra `oblivious` installs. A capsule is sealed for one
+A capsule is sealed for one
 of the gateway's keys; the response is sealed with a secret that only this request and the gateway
 have.
 """
 
 from __future__ import annotations
 
+import hmac
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deniable.errors import WireError
+from deniable.oblivious.suites import (
+    AEADS,
+    KDF,
+    KEMS,
+    PUBLIC_BYTES,
+    SECRET_BYTES,
+    public_bytes,
+    suite_of,
+)
 from deniable.randomness import system_bits
 
 if TYPE_CHECKING:
-    from pyhpke import CipherSuite, ContextInterface
+    from pyhpke import ContextInterface
 
 __all__ = [
-    "AEADS",
-    "KEMS",
     "KeyConfiguration",
     "NoKey",
     "Opened",
@@ -34,19 +42,7 @@ __all__ = [
     "write_configurations",
 ]
 
-KEMS: Mapping[str, int] = {"x25519": 0x0020, "p256": 0x0010}
-"""The key exchanges by name: DHKEM of RFC 9180 with HKDF-SHA256. A browser has both, or P-256
-alone."""
-
-_KDF = 0x0001
-"""HKDF-SHA256, the only one that is used."""
-
-AEADS: Mapping[int, int] = {0x0001: 16, 0x0002: 32, 0x0003: 32}
-"""The bytes of a key of AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305."""
-
 _OFFERED = (0x0001, 0x0003)
-_PUBLIC_BYTES = {0x0020: 32, 0x0010: 65}
-_SECRET_BYTES = 32
 _NONCE = 12
 _TAG = 16
 _REQUEST, _RESPONSE = b"message/bhttp request", b"message/bhttp response"
@@ -71,7 +67,7 @@ class KeyConfiguration:
 
     def encode(self) -> bytes:
         """The key configuration of RFC 9458, 3.1."""
-        pairs = b"".join(struct.pack(">HH", _KDF, aead) for aead in self.aeads)
+        pairs = b"".join(struct.pack(">HH", KDF, aead) for aead in self.aeads)
         head = struct.pack(">BH", self.id, self.kem)
         return head + self.public + struct.pack(">H", len(pairs)) + pairs
 
@@ -85,7 +81,7 @@ class KeyConfiguration:
         if len(text) < 3:
             raise _no_keys()
         number, kem = struct.unpack_from(">BH", text)
-        size = _PUBLIC_BYTES.get(kem)
+        size = PUBLIC_BYTES.get(kem)
         if size is None:
             return None
         pairs = text[3 + size + 2 :]
@@ -94,7 +90,7 @@ class KeyConfiguration:
         if struct.unpack_from(">H", text, 3 + size)[0] != len(pairs):
             raise _no_keys()
         named = struct.iter_unpack(">HH", pairs)
-        aeads = tuple(aead for kdf, aead in named if kdf == _KDF and aead in AEADS)
+        aeads = tuple(aead for kdf, aead in named if kdf == KDF and aead in AEADS)
         return cls(number, kem, text[3 : 3 + size], aeads) if aeads else None
 
 
@@ -132,7 +128,7 @@ class PrivateKey:
     @cached_property
     def configuration(self) -> KeyConfiguration:
         """The public half."""
-        return KeyConfiguration(self.id, self.kem, _public_bytes(self.kem, self.loaded))
+        return KeyConfiguration(self.id, self.kem, public_bytes(self.kem, self.loaded))
 
     @cached_property
     def loaded(self) -> Any:
@@ -141,14 +137,14 @@ class PrivateKey:
         Raises:
             ValueError: these bytes are no key of this KEM.
         """
-        return _suite(self.kem, _OFFERED[0]).kem.deserialize_private_key(self.secret)
+        return suite_of(self.kem, _OFFERED[0]).kem.deserialize_private_key(self.secret)
 
 
 def new_private_key(number: int, kem: str) -> PrivateKey:
     """A new key under this id, from the operating system's randomness."""
-    pair = _suite(KEMS[kem], _OFFERED[0]).kem.derive_key_pair(_random(64))
+    pair = suite_of(KEMS[kem], _OFFERED[0]).kem.derive_key_pair(_random(64))
     # pyhpke 0.6.5 gives a key of P-256 in 256 bytes, with zeros in front.
-    return PrivateKey(number, KEMS[kem], pair.private_key.to_private_bytes()[-_SECRET_BYTES:])
+    return PrivateKey(number, KEMS[kem], pair.private_key.to_private_bytes()[-SECRET_BYTES:])
 
 
 @dataclass(frozen=True)
@@ -189,8 +185,8 @@ def seal_request(
         WireError: the public key is none.
     """
     aead = configuration.aeads[0]
-    suite = _suite(configuration.kem, aead)
-    header = _HEADER.pack(configuration.id, configuration.kem, _KDF, aead)
+    suite = suite_of(configuration.kem, aead)
+    header = _HEADER.pack(configuration.id, configuration.kem, KDF, aead)
     try:
         public = suite.kem.deserialize_public_key(configuration.public)
         enc, context = suite.create_sender_context(
@@ -232,15 +228,15 @@ def open_request(keys: Mapping[int, PrivateKey], capsule: bytes) -> Opened:
     key = keys.get(number)
     if key is None:
         raise NoKey("key identifier unknown")
-    if kem != key.kem or kdf != _KDF or aead not in key.configuration.aeads:
+    if kem != key.kem or kdf != KDF or aead not in key.configuration.aeads:
         raise NoKey("the key has other algorithms")
-    end = _HEADER.size + _PUBLIC_BYTES[kem]
+    end = _HEADER.size + PUBLIC_BYTES[kem]
     enc, sealed = capsule[_HEADER.size : end], capsule[end:]
     if len(sealed) < _TAG:
         raise _cut_off()
     info = _REQUEST + b"\0" + capsule[: _HEADER.size]
     try:
-        context = _suite(kem, aead).create_recipient_context(enc, key.loaded, info=info)
+        context = suite_of(kem, aead).create_recipient_context(enc, key.loaded, info=info)
         message = context.open(sealed)
     except Exception:
         # A damaged capsule, or one for another key that had this id.
@@ -253,31 +249,14 @@ def _secret(context: ContextInterface, aead: int) -> bytes:
 
 
 def _response_key(aead: int, secret: bytes, salt: bytes) -> tuple[Any, bytes]:
-    """The key and the nonce of a response."""
+    """The key and the nonce of a response: HKDF-SHA256 (RFC 5869), whose expansion needs one block,
+    as neither has more than 32 bytes. The standard library takes half of pyhpke's time for it."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
-    kdf = _suite(KEMS["x25519"], aead).kdf
-    prk = kdf.extract(salt, secret)
-    key = kdf.expand(prk, b"key", AEADS[aead])
-    return (ChaCha20Poly1305 if aead == 0x0003 else AESGCM)(key), kdf.expand(prk, b"nonce", _NONCE)
-
-
-@lru_cache(maxsize=16)
-def _suite(kem: int, aead: int) -> CipherSuite:
-    from pyhpke import AEADId, CipherSuite, KDFId, KEMId
-
-    return CipherSuite.new(KEMId(kem), KDFId(_KDF), AEADId(aead))
-
-
-def _public_bytes(kem: int, private: Any) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    public = private.raw.public_key()
-    if kem == KEMS["x25519"]:
-        raw: bytes = public.public_bytes_raw()
-    else:
-        raw = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return raw
+    prk = hmac.digest(salt, secret, "sha256")
+    key = hmac.digest(prk, b"key\1", "sha256")[: AEADS[aead]]
+    nonce = hmac.digest(prk, b"nonce\1", "sha256")[:_NONCE]
+    return (ChaCha20Poly1305 if aead == 0x0003 else AESGCM)(key), nonce
 
 
 def _random(size: int) -> bytes:

@@ -11,16 +11,17 @@ export const BUNDLES = [
   { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6 * 1024 },
   { entry: "src/entries/all.ts", name: "deniable", limit: 10 * 1024 },
   { entry: "src/entries/joint.ts", name: "deniable.joint", joint: true, limit: 12 * 1024 },
-  { entry: "src/entries/oblivious.ts", name: "deniable.oblivious", hops: true, limit: 12 * 1024 },
+  { entry: "src/entries/oblivious.ts", name: "deniable.oblivious", joint: true, hops: true, limit: 14 * 1024 },
   { entry: "src/entries/owner.ts", name: "deniable.owner", globalName: "deniableOwner", limit: 3 * 1024 },
   { entry: "src/entries/memory.ts", name: "deniable.memory", globalName: "deniableMemory", limit: 512 },
 ];
 
 /** The constants of a build, which src/globals.d.ts explains. */
-export const constants = ({ full = true, joint = false, development = false }) => ({
+export const constants = ({ full = true, joint = false, hops = false, development = false }) => ({
   DEVELOPMENT: String(development),
   FULL: String(full),
   JOINT: String(joint),
+  HOPS: String(hops),
 });
 
 /** Puts src/oblivious/transport.ts in the place of the client's own transport. */
@@ -48,7 +49,7 @@ export const OPTIONS = {
 };
 
 const INTERNAL =
-  /^(standsIn|suits|randomize|draw|odds|memoOdds|freshOdds|undeclared|refused|trouble|retryAfter|lifetimeEpsilon|begin|merge|item|width|position|wholes|entry|memoize|respond|channel)$/;
+  /^(standsIn|suits|randomize|draw|odds|memoOdds|freshOdds|undeclared|refused|trouble|retryAfter|lifetimeEpsilon|begin|merge|item|width|position|wholes|entry|memoize|respond|channel|types|mechanisms|place)$/;
 
 /**
  * The text of a bundle, minified, for these options of esbuild beside OPTIONS (an entry, a format).
@@ -64,7 +65,8 @@ export async function bundle(options) {
     toplevel: options.format === "esm",
     ecma: 2020,
     compress: {
-      passes: 3,
+      passes: 5,
+      keep_fargs: false,
       inline: 1,
       hoist_funs: true,
       pure_getters: true,
@@ -74,7 +76,7 @@ export async function bundle(options) {
       unsafe_methods: true,
     },
     // Properties that neither a page nor JSON ever sees.
-    mangle: { properties: { regex: INTERNAL } },
+    mangle: { properties: { regex: INTERNAL, builtins: true } },
     // A page may not say that its scripts are UTF-8.
     format: { comments: false, ascii_only: true },
   });

@@ -7,7 +7,7 @@ import { bundle, BUNDLES, constants, OPTIONS, plugins } from "./bundles.mjs";
 const detail = process.argv.includes("--detail");
 for (const { entry, name, limit, full, joint, hops } of BUNDLES) {
   const changes = plugins({ hops });
-  const define = constants({ full, joint });
+  const define = constants({ full, joint, hops });
   const code = await bundle({ entryPoints: [entry], plugins: changes, format: "esm", define });
   const size = gzipSync(code, { level: 9 }).length;
   console.log(`${name}: ${code.length} bytes minified, ${size} gzipped, limit ${limit}`);

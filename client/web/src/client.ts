@@ -2,15 +2,15 @@
 // that goes wrong reaches the page, except a programmer's mistake in development.
 import { systemSource, type Source } from "./bits.ts";
 import { AGAIN, develop, mark, report, settled, type Development } from "./development.ts";
-import { erase, withdraw, write, type RecordedValue } from "./device.ts";
+import { erase, withdraw, write } from "./device.ts";
 import { memoryStore } from "./memory.ts";
-import { MetricError } from "./metric.ts";
-import { assemble, settle, take, trim, waiting } from "./outbox.ts";
-import { readRegistry, type Parts, type Registry } from "./registry.ts";
+import { MetricError, type RecordedValue, type Registry } from "./metric.ts";
+import { assemble, isDue, settle, take, trim, waiting } from "./outbox.ts";
+import { readRegistry, type Parts } from "./registry.ts";
 import { resolve, type Told, valueIn } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
-import { beacon, post } from "./transport.ts";
+import { beacon, post, prepare, route } from "./transport.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
 import { windowAt } from "./windows.ts";
 
@@ -150,6 +150,10 @@ export function start<D extends CompiledRegistry>(
   let then: Told | undefined;
   /** Batches that are stored, and that the last moment of this page may send. */
   let prepared: Batch[] = [];
+  /** The last batch that is being made ready for a beacon, where that takes time. */
+  let readied: Promise<unknown> | undefined;
+  /** The POSIX time until which the collector asks to wait, as far as this page knows. */
+  let asked = 0;
   /** How often a person had opted out when this client began to report. */
   let withdrawals: number | undefined;
   let timer: Timer | undefined;
@@ -237,6 +241,7 @@ export function start<D extends CompiledRegistry>(
         (text) => {
           const state = readState(text, registry.app);
           result = work(state);
+          asked = state.asked;
           return writeState(state);
         },
         create ? freshState(registry.app) : undefined,
@@ -342,7 +347,10 @@ export function start<D extends CompiledRegistry>(
       return batch;
     }, !!records[0]);
     // Only now is it stored.
-    if (batch && isOn()) prepared.push(batch);
+    if (batch && isOn()) {
+      prepared.push(batch);
+      if (HOPS && isDue(asked, clock())) readied = prepare(url!, batch.body, ingestKey, clock);
+    }
   };
 
   /** Send a batch. Returns whether to continue with another. */
@@ -372,11 +380,12 @@ export function start<D extends CompiledRegistry>(
   /** The page may be in its last moment: send the prepared batches without waiting for their
    * jitter. A beacon has no answer, so they stay stored, and are sent again until one comes. */
   const leave = () => {
-    if (isOn()) prepared = prepared.filter(({ body }) => !beacon(url!, body, ingestKey));
+    if (isOn() && isDue(asked, clock())) prepared = prepared.filter(({ body }) => !beacon(url!, body, ingestKey));
   };
   const hide = () => {
     leave();
-    void save().then(leave);
+    if (HOPS) void save().then(() => readied).then(leave);
+    else void save().then(leave);
     // There a state in memory ends with the page.
     if (DEVELOPMENT && mode) void step(true);
   };
@@ -412,6 +421,7 @@ export function start<D extends CompiledRegistry>(
     // All such pages share one storage, or have none.
     // A beacon throws for an address that is none.
     if (endpoint) new URL(endpoint);
+    if (HOPS) route(options);
     must(
       globalThis.location?.protocol !== "file:",
       "file: is no place to report from: serve the page over https",
@@ -469,7 +479,7 @@ export function start<D extends CompiledRegistry>(
       const rest = async () => {
         await save();
         await sending;
-        for (const batch of prepared) await deliver(batch);
+        for (const batch of prepared) if (isDue(asked, clock())) await deliver(batch);
         await send();
       };
       await within(timeout, rest());

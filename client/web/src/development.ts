@@ -1,9 +1,8 @@
 // Development mode: reports go to `deniable dev` on this machine, and count nowhere else
 // (docs/development.md). It is in development builds alone.
 import type { Source } from "./bits.ts";
-import { write, type RecordedValue } from "./device.ts";
-import type { Metric } from "./metric.ts";
-import type { Registry } from "./registry.ts";
+import { write } from "./device.ts";
+import type { Metric, RecordedValue, Registry } from "./metric.ts";
 import type { State } from "./state.ts";
 
 /** Mistakes that are told; a page may make the same one in a loop. */

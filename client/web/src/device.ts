@@ -3,10 +3,9 @@
 // bits.
 import { coin, type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
-import type { Metric } from "./metric.ts";
+import type { Metric, RecordedValue, Registry } from "./metric.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
 import { askedPairs, isUnasked, join, withPairs } from "./pairs.ts";
-import type { Registry } from "./registry.ts";
 import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
 import { windowEnd, windowStart } from "./windows.ts";
@@ -20,13 +19,6 @@ const UNDECLARED = 86400;
 export const JITTER = 10;
 /** Bytes of the key of a metric's memos. */
 const KEY = 32;
-
-/** One recorded value. It exists only in memory and in the open window. */
-export interface RecordedValue {
-  readonly metric: Metric;
-  readonly text: string;
-  readonly window: string;
-}
 
 const isOpen = (found: WindowState | undefined): found is OpenWindow => typeof found === "object";
 
@@ -124,7 +116,7 @@ export function write(
       if (sealed) sealedAtOnce.push(sealed);
     } else {
       windows[window] = [
-        records ? metric.merge(value!, text, records + 1, source) : metric.begin(text),
+        records ? metric.merge(value!, text, records + 1, source) : FULL ? metric.begin(text) : text,
         records + 1,
       ];
       // Those of the first record stay.

@@ -15,3 +15,8 @@ declare const FULL: boolean;
  * and their code is left out of them.
  */
 declare const JOINT: boolean;
+
+/**
+ * Whether this bundle sends in two hops (src/oblivious). The others send to the collector itself.
+ */
+declare const HOPS: boolean;

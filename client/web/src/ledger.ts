@@ -7,8 +7,7 @@
 // own `lifetimeEpsilon` caps the sum over all metrics, where a report from a memo costs the
 // epsilon of its fresh noise.
 import { exact } from "./exact.ts";
-import type { Metric } from "./metric.ts";
-import type { Registry } from "./registry.ts";
+import type { Metric, Registry } from "./metric.ts";
 import type { Account, State } from "./state.ts";
 
 /** What one report may reveal, whatever the device has reported before. */

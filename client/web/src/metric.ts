@@ -1,17 +1,9 @@
 import { below, type Source } from "./bits.ts";
-import { type Item, type Mechanism, type Parameters, refuse } from "./mechanisms/base.ts";
-import type { Told } from "./segments.ts";
+import { type Item, type Mechanism, type Parameters, refuse, type Report } from "./mechanisms/base.ts";
+import type { Segments, Told } from "./segments.ts";
 
 export type WindowKind = "day" | "week" | "month";
 export type Aggregate = "last" | "first" | "any" | "max" | "min" | "sum" | "count" | "mean";
-
-/** Columns of a report, packed as in JSON: an index, a sorted list, or a bitmap in base64. */
-export type Columns = number | number[] | string;
-
-export interface Report {
-  readonly row: number;
-  readonly columns: Columns;
-}
 
 /** That a metric cannot take a recorded value. The message does not repeat the value. */
 export class MetricError extends Error {
@@ -84,6 +76,23 @@ export interface Metric extends Omit<Declared, "expires"> {
   report(text: string, source: Source, key: Uint8Array | null): Report | null;
 }
 
+/** The metrics of an app, as `deniable compile` writes them. */
+export interface Registry {
+  readonly app: string;
+  /** What all metrics together may reveal; null: there is no cap. */
+  readonly lifetimeEpsilon: number | null;
+  readonly metrics: ReadonlyMap<string, Metric>;
+  /** The declared segments, in a bundle that has them. */
+  readonly segments?: Segments;
+}
+
+/** One recorded value. It exists only in memory and in the open window. */
+export interface RecordedValue {
+  readonly metric: Metric;
+  readonly text: string;
+  readonly window: string;
+}
+
 /** What the values of a metric are. */
 export interface Type {
   /** The type for one metric, where its values depend on more than a list. */
@@ -149,7 +158,7 @@ export function makeMetric(
       }
     },
     standsIn: (text, value) => text === other && !places.has(normalForm(value)),
-    begin: (text) => (FULL && type.begin?.(text, aggregate)) || text,
+    begin: (text) => type.begin?.(text, aggregate) ?? text,
     merge(value, text, records, source) {
       // Reservoir sampling: each record is kept with chance 1 / records.
       if (aggregate === "last" || (aggregate === "any" && !below(records, source))) return text;

@@ -52,22 +52,24 @@ export function assemble(
   return batch;
 }
 
+/** Whether a stored time has come, or was written under another clock. */
+export const isDue = (time: number, now: number) => time <= now || time > now + LONGEST_PAUSE;
+
 /** The next batch to send, leased to the caller; undefined if none is due. `urgent` ignores
  * delays and backoff, but neither Retry-After nor the wait of reports that were left out. */
 export function take(state: State, now: number, source: Source, urgent?: boolean): Batch | undefined {
-  const isDue = (time: number) => time <= now || time > now + LONGEST_PAUSE;
-  if (!isDue(urgent ? state.asked : state.until)) return undefined;
+  if (!isDue(urgent ? state.asked : state.until, now)) return undefined;
   // New reports go before batches that have failed, so that a batch that always fails does not
   // delay the rest.
   const batch =
     assemble(
       state,
-      state.reports.filter((each) => isUnsent(each) && ((urgent && !each.reason) || isDue(each.ready))),
+      state.reports.filter((each) => isUnsent(each) && ((urgent && !each.reason) || isDue(each.ready, now))),
       now,
       source,
     ) ??
     state.batches
-      .filter((each) => urgent || isDue(each.leased))
+      .filter((each) => urgent || isDue(each.leased, now))
       .sort((one, other) => one.leased - other.leased)[0];
   if (batch) batch.leased = now + LEASE;
   return batch;

@@ -3,7 +3,7 @@
 import type { Client, SentReport } from "./client.ts";
 import { exact } from "./exact.ts";
 import { spent } from "./ledger.ts";
-import type { Columns } from "./metric.ts";
+import type { Columns } from "./mechanisms/base.ts";
 import type { Account } from "./state.ts";
 
 /** What the words need of a compiled registry. */

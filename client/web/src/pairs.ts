@@ -1,8 +1,6 @@
 // Pairs: the device joins the values of two metrics when their window closes, and answers once.
-import type { RecordedValue } from "./device.ts";
-import type { Declared, Metric } from "./metric.ts";
+import type { Declared, Metric, RecordedValue, Registry } from "./metric.ts";
 import { numberText, readNumber } from "./number_text.ts";
-import type { Registry } from "./registry.ts";
 import { windowStart } from "./windows.ts";
 
 /** Where a pair cuts the numbers of its metrics. */

@@ -2,9 +2,9 @@ import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { form, JOINT_METRIC, JOINT_TOP, METRIC, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
-import { type Declared, isValue, makeMetric, type Metric, type Type } from "./metric.ts";
+import { type Declared, isValue, makeMetric, type Metric, type Registry, type Type } from "./metric.ts";
 import { checkPair } from "./pairs.ts";
-import type { Segment, Segments } from "./segments.ts";
+import type { Segment } from "./segments.ts";
 import { isDenyList } from "./types/discovery.ts";
 import { windowEnd } from "./windows.ts";
 
@@ -18,16 +18,6 @@ export class RegistryError extends Error {
     super(DEVELOPMENT ? `compile metrics.json anew, for this build of the SDK: ${mistakes.join(", ")}` : "");
     this.name = "RegistryError";
   }
-}
-
-/** The metrics of an app, as `deniable compile` writes them. */
-export interface Registry {
-  readonly app: string;
-  /** What all metrics together may reveal; null: there is no cap. */
-  readonly lifetimeEpsilon: number | null;
-  readonly metrics: ReadonlyMap<string, Metric>;
-  /** The declared segments, in a bundle that has them. */
-  readonly segments?: Segments;
 }
 
 /** The types and mechanisms that a bundle has, by name. */
@@ -84,26 +74,28 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     let mechanism: Mechanism;
     try {
       expires = windowEnd(metric.expires);
-      trying = "parameters";
+      if (DEVELOPMENT) trying = "parameters";
       const build =
         mechanisms[metric.mechanism] ?? refuse(`no ${metric.mechanism} in this build`);
       mechanism = build(metric.parameters);
     } catch (error) {
-      claim(0, `${path + trying}: ${(error as Error).message}`);
+      claim(0, DEVELOPMENT ? `${path + trying}: ${(error as Error).message}` : "");
       return;
     }
 
     const places = new Map(values?.map((value, place) => [value, place]));
     const { size, odds } = mechanism;
-    const { memoOdds, freshOdds } = FULL ? mechanism : ({} as Mechanism);
+    const memoOdds = FULL ? mechanism.memoOdds : undefined;
+    const freshOdds = FULL ? mechanism.freshOdds : undefined;
     // The ledger charges what is claimed: no less than the exact figure. `deniable compile` writes
     // the next double above it, so that all SDKs charge the same.
     const tells = (odds: readonly Odds[] | undefined, claimed: number | null): boolean => {
       const holds = (epsilon: number): boolean => odds!.every((each) => within(each, epsilon));
       return odds
         ? claimed! >= 0 &&
-            holds(claimed!) &&
-            !(DEVELOPMENT && holds(claimed! * (1 - 2 ** -53)))
+            (DEVELOPMENT
+              ? holds(claimed!) && !holds(claimed! * (1 - 2 ** -53))
+              : holds(claimed!))
         : claimed === null;
     };
     const before = mistakes.length;
@@ -132,10 +124,10 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         : memo_epsilon === null,
       `${path}memo_epsilon`,
     );
-    claim(type!.suits(mechanism), `${path}mechanism`);
+    claim(!FULL || type!.suits(mechanism), `${path}mechanism`);
     claim(tells(odds, reveals.report), `${path}reveals.report`);
-    claim(tells(memoOdds, reveals.memo), `${path}reveals.memo`);
-    claim(tells(freshOdds, reveals.fresh), `${path}reveals.fresh`);
+    claim(FULL ? tells(memoOdds, reveals.memo) : reveals.memo === null, `${path}reveals.memo`);
+    claim(FULL ? tells(freshOdds, reveals.fresh) : reveals.fresh === null, `${path}reveals.fresh`);
     // A value that is listed twice would have a place that is not one of the mechanism.
     claim(!values || (places.size === values.length && (!size || size === places.size)), `${path}values`);
     if (DEVELOPMENT) {

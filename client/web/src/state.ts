@@ -1,6 +1,6 @@
 // The device's state: one text, read and written as a whole in each transaction. So a transaction
 // is all or nothing in any store that can replace one text.
-import type { Columns } from "./metric.ts";
+import type { Columns } from "./mechanisms/base.ts";
 import type { Told } from "./segments.ts";
 
 /** A window is `passed` if the device does not take part in it, and `unanswered` if it ended

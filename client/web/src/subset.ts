@@ -31,12 +31,10 @@ function* positions(size: number, expected: number, source: Source): Generator<n
   const range = 2 ** bitLength(size - 1);
   const words = Math.floor((expected * range) / size) + 8;
   for (;;) {
-    const bytes = source.bytes(4 * words);
-    const block = new DataView(bytes.buffer, bytes.byteOffset);
-    for (let at = 0; at < words; at++) {
-      const position = block.getUint32(4 * at, true) % range;
-      if (position < size) yield position;
-    }
+    // A copy, because a source may give a part of a larger buffer. Its order of bytes is that of the
+    // machine: little-endian, as in the vectors, wherever browsers run.
+    for (const word of new Uint32Array(source.bytes(4 * words).slice().buffer))
+      if (word % range < size) yield word % range;
   }
 }
 

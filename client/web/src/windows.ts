@@ -9,7 +9,7 @@ export function windowAt(kind: WindowKind, seconds: number): string {
   if (kind !== "week") return text.slice(0, kind === "day" ? 10 : 7);
   const year = text.slice(0, 4);
   const week = Math.floor((+date - Date.parse(year)) / 6048e5) + 1;
-  return `${year}-W${week < 10 ? "0" : ""}${week}`;
+  return `${year}-W${String(week + 100).slice(1)}`;
 }
 
 /** The POSIX time in seconds at which a window begins. Throws a RangeError if it is no label. */

@@ -467,6 +467,89 @@ test("replies", async () => {
   assert.deepEqual(client.counters, { network: 1, endpoint: 2, rejected: 1 });
 });
 
+/** A response is read up to 262,144 bytes. A longer one acknowledges nothing, and one without an end is
+ * cut off; the batch waits. */
+test("long replies", async () => {
+  const world = new World();
+  const { collector } = world;
+  const padded = (body: string, length: number) => {
+    const text = JSON.stringify({ batch: JSON.parse(body).batch, rejected: [], pad: "" });
+    return new Response(text.replace('""', `"${"x".repeat(length - text.length)}"`), { status: 202 });
+  };
+  const client = world.client();
+  collector.respond = (body) => padded(body, 262_145);
+  client.record("now", true);
+  assert.equal(await client.flush(), false);
+  let cut = false;
+  let given = 0;
+  collector.respond = () =>
+    new Response(
+      new ReadableStream({
+        pull(stream) {
+          given += 65_536;
+          stream.enqueue(new Uint8Array(65_536));
+        },
+        cancel() {
+          cut = true;
+        },
+      }),
+    );
+  assert.equal(await client.flush(), false);
+  assert.ok(cut);
+  assert.ok(given < 1e6, `${given} bytes`);
+  assert.deepEqual([client.counters, (await client.sent())[0].status], [{ network: 2 }, "queued"]);
+  collector.respond = (body) => padded(body, 262_144);
+  assert.equal(await client.flush(), true);
+  assert.equal((await client.sent())[0].status, "sent");
+});
+
+/** close and beacons keep Retry-After, also one that another tab was told; afterwards both send. */
+test("leaving while the collector asks to wait", async () => {
+  const world = new World();
+  const { collector } = world;
+  collector.respond = () => new Response("{}", { status: 503, headers: { "Retry-After": "100" } });
+  const metric = booleanMetric({ answer: "at_once" });
+  const metrics = document({ metrics: { now: metric, then: metric } });
+  const one = world.client({}, metrics);
+  const other = world.client({}, metrics);
+  one.record("now", true);
+  await one.flush();
+  assert.equal(collector.requests.length, 1);
+  for (const client of [one, other]) client.record("then", true);
+  await rest();
+  world.hide();
+  await rest();
+  await one.close();
+  await other.close();
+  assert.deepEqual([collector.requests.length, world.beacons.length], [1, 0]);
+  world.now += 100;
+  collector.respond = (body) => collector.count(body);
+  const next = world.client({}, metrics);
+  assert.equal(await next.flush(), true);
+  assert.deepEqual([collector.reports.length, collector.changed], [2, []]);
+  const last = world.client({}, document({ metrics: { now: metric, then: metric, third: metric } }));
+  last.record("third", true);
+  await rest();
+  await last.close();
+  assert.equal(collector.reports.length, 3);
+});
+
+/** A wait that was told under a clock far ahead keeps no beacon back. */
+test("a wait of another clock", async () => {
+  const world = new World();
+  world.collector.respond = () => new Response("{}", { status: 503, headers: { "Retry-After": "100" } });
+  const metric = booleanMetric({ answer: "at_once" });
+  const client = world.client({}, document({ metrics: { now: metric, then: metric } }));
+  world.now += 30 * DAY;
+  client.record("now", true);
+  await client.flush();
+  world.now -= 30 * DAY;
+  client.record("then", true);
+  world.hide();
+  await rest();
+  assert.equal(world.beacons.length, 1);
+});
+
 /** A report that the collector does not know yet joins another batch, until it is too old. */
 test("passing reasons", async () => {
   const world = new World();

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byteSource, type Source } from "../src/bits.ts";
-import { erase, withdraw, write, type RecordedValue } from "../src/device.ts";
+import { erase, withdraw, write } from "../src/device.ts";
+import type { RecordedValue, Registry } from "../src/metric.ts";
 import { spent } from "../src/ledger.ts";
 import { assemble, settle, take, trim, waiting } from "../src/outbox.ts";
 import { jointParts } from "../src/parts_joint.ts";
-import { readRegistry, type Registry } from "../src/registry.ts";
+import { readRegistry } from "../src/registry.ts";
 import { resolve, type Told } from "../src/segments.ts";
 import { freshState, readState, writeState, type Batch, type State } from "../src/state.ts";
 import { readReply } from "../src/transport.ts";

@@ -1,6 +1,5 @@
 import type { Flags, Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
-import type { Columns, Report } from "../metric.ts";
 
 /** The most cells that a tally may have. */
 export const MAX_CELLS = 2 ** 23;
@@ -13,6 +12,15 @@ export type Item = number | string;
 
 /** What fixes a mechanism, as metrics.json holds it. */
 export type Parameters = Readonly<Record<string, unknown>>;
+
+/** Columns of a report, packed as in JSON: an index, a sorted list, or a bitmap in base64. */
+export type Columns = number | number[] | string;
+
+/** What a device reports: a row of the tally, and columns of it. */
+export interface Report {
+  readonly row: number;
+  readonly columns: Columns;
+}
 
 /** A randomizer with its exact odds. */
 export interface Mechanism {

@@ -1,8 +1,7 @@
 import { below, type Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
 import { keyedSource } from "../keyed.ts";
-import type { Columns, Report } from "../metric.ts";
-import type { Item, Mechanism } from "./base.ts";
+import { type Columns, type Item, type Mechanism, refuse, type Report } from "./base.ts";
 
 /**
  * A mechanism with memos. A device has one row for ever. A value falls into an entry of that row,
@@ -43,7 +42,7 @@ export function withMemos<Memo>(memoizing: Memoizing<Memo>): Mechanism {
   return {
     ...memoizing,
     randomize(item: Item, source: Source, key: Uint8Array | null, scheme: string): Report {
-      if (!key) throw new Error("a metric with memos needs its key");
+      if (!key) refuse("a metric with memos needs its key");
       const { row, memo } = recall(memoizing, item, key, scheme);
       return { row, columns: memoizing.respond(memo, source) };
     },

@@ -1,9 +1,9 @@
 import { below, bitLength, coin, type Source } from "../bits.ts";
 import type { Odds } from "../exact.ts";
-import type { Columns } from "../metric.ts";
 import { subset } from "../subset.ts";
 import {
   bitmap,
+  type Columns,
   favouring,
   integers,
   limit,
