@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from deniable.metric import Metric
     from deniable.registry import Registry
     from deniable.scheme import Scheme
+    from deniable.version import __version__
 
 __all__ = [
     "Client",
@@ -51,14 +52,13 @@ __all__ = [
     "__version__",
 ]
 
-__version__ = "0.1.0"
-
 _HOMES = {
     **dict.fromkeys(__all__, "errors"),
     "Client": "client",
     "Metric": "metric",
     "Registry": "registry",
     "Scheme": "scheme",
+    "__version__": "version",
 }
 """The module of each name; the others are errors."""
 

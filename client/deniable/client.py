@@ -10,19 +10,12 @@ import os
 import sys
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self
 
 from deniable import lifecycle
-from deniable.errors import (
-    MetricError,
-    SegmentError,
-    StateError,
-    TransportError,
-    UndeclaredValueWarning,
-)
-from deniable.locks import PATIENCE, Lock
+from deniable.background import Background, Status
+from deniable.errors import MetricError, SegmentError, StateError, UndeclaredValueWarning
 from deniable.randomness import Bits, system_bits
 from deniable.troubles import QueueFull, Troubles
 
@@ -32,7 +25,6 @@ if TYPE_CHECKING:
 
     from deniable.development import Narrator
     from deniable.device import Device
-    from deniable.outbox import OutgoingBatch
     from deniable.owner_texts import OwnerLanguage
     from deniable.recording import Record
     from deniable.registry import Registry
@@ -49,15 +41,8 @@ SPREAD = 3_600.0
 MAX_RECORDS = 10_000
 """How many records may wait for the disk; more are dropped and counted."""
 
-Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
 
-_LINGER = 0.2
-_SHORTEST_IDLE = 1.0
-_RETRY_DISK = 60.0
-_LONGEST_IDLE = 600.0
-
-
-class Client:
+class Client(Background):
     """Telemetry of one app on one device.
 
     Args:
@@ -116,7 +101,6 @@ class Client:
         from deniable.outbox import LONGEST_PAUSE
         from deniable.recording import Recorder
         from deniable.registry import Registry
-        from deniable.worker import Worker
 
         if not 0 <= spread <= LONGEST_PAUSE:
             raise ValueError(f"spread must be from 0 to {LONGEST_PAUSE:g} seconds, not {spread!r}")
@@ -129,41 +113,26 @@ class Client:
 
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
         self._narrator = _narrator(development, self.registry, clock, bits, on_trouble)
+        device: Device
         if self._narrator is not None:
-            self._device: Device = self._narrator.device
+            device = self._narrator.device
             on_trouble = self._narrator.trouble
         else:
             state = _open_state(self.registry.app, state_dir)
-            self._device = Device(
-                self.registry, state, transport, clock=clock, bits=bits, spread=spread
-            )
-        self._state = self._device.state
-        self._recorder = Recorder(self._device.registry)
+            device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
+        self._recorder = Recorder(device.registry)
         self._recorder.tell(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
         self._clock = clock
-        self._disabled = any(lifecycle.is_set(name, os.environ) for name in lifecycle.SWITCHES)
-        self._consent = consent
-        self._switched_off = self._state.switched_off
-        self._closing = self._closed = False
-        self._troubles = Troubles(on_trouble)
-        self._records: deque[Record] = deque()
-        # Held from taking records out of the queue until they are written.
-        self._writing = Lock()
-        self._taking_back: Callable[[], bool] | None = None
-        """The deletion that the owner has asked for and that is not on the disk yet."""
-        self._writer = self._sender = None
-        if background:
-            # Two threads, so that a slow collector does not delay writing values to the disk.
-            finish = self._state.close
-            self._writer = Worker(self, Client._write_step, Client._write_idle, finish, _LINGER)
-            self._sender = Worker(self, Client._send_step, Client._send_idle, finish, 0.0)
-        self._owns_state = self._state is not state_dir
-        lifecycle.follow(self)
-        if self.status in ("disabled", "no_consent"):
-            self._withdraw()
-        self._resume()
+        super().__init__(
+            device,
+            Troubles(on_trouble),
+            consent=consent,
+            disabled=any(lifecycle.is_set(name, os.environ) for name in lifecycle.SWITCHES),
+            threads=background,
+            owns_state=device.state is not state_dir,
+        )
 
     def record(self, name: str, value: Value) -> None:
         """Record a value of a metric. Returns at once.
@@ -251,40 +220,6 @@ class Client:
             return True
         return self._work(timeout, urgent=True)
 
-    def _work(self, timeout: float | None, *, urgent: bool) -> bool:
-        """Run all steps, in both threads or in this one. Returns whether nothing is left."""
-        if self._writer is None or self._sender is None:
-            return self._write_step(urgent) and self._send_step(urgent)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        return self._writer.run(timeout, urgent=urgent) and self._sender.run(
-            None if deadline is None else max(0.0, deadline - time.monotonic()), urgent=urgent
-        )
-
-    def close(self, timeout: float | None = 2.0) -> None:
-        """Write all records, send what is due, and stop. May be called twice.
-
-        A finished report that is not due yet waits for the app's next run, because sending it
-        now would reveal when the app ended. `flush` sends it now. Reports that are answered at
-        once are sent now in any case, because a tool may run only once.
-        """
-        if self._closed:
-            return
-        self._closing = True
-        patience = _LONGEST_IDLE if timeout is None else timeout
-        deadline = time.monotonic() + patience
-        if not self._disabled and (self._writer is None or self._writer.started):
-            self._work(timeout, urgent=False)
-        left = max(0.0, deadline - time.monotonic())
-        self._take_back()
-        if self._records:
-            self._write(left)  # the threads are held up
-        self._closed = True
-        for worker in (self._writer, self._sender):
-            if worker is not None:
-                worker.stop(max(0.0, deadline - time.monotonic()))
-        self._state.close()
-        lifecycle.leave(self)
-
     def sent(self) -> list[SentReport]:
         """The reports that this device has sent or will send, in words; the newest first."""
         return self._sent("en")
@@ -364,21 +299,6 @@ class Client:
         self._take_back()
 
     @property
-    def status(self) -> Status:
-        """Whether records are kept, and if not, why. "failed": the state cannot be trusted.
-        "no_consent": the app's consent is missing, or the owner of the device has switched
-        reporting off with `deniable sent --switch-off`, or a deletion could not be written to
-        the disk yet."""
-        if self._closed:
-            return "closed"
-        if self._disabled:
-            return "disabled"
-        if self._state.failure is not None:
-            return "failed"
-        agreed = self._consent and not self._switched_off and self._taking_back is None
-        return "on" if agreed else "no_consent"
-
-    @property
     def counters(self) -> dict[str, int]:
         """How often something went wrong, by kind.
 
@@ -393,34 +313,6 @@ class Client:
         """
         return dict(self._troubles.counters)
 
-    def before_fork(self) -> None:
-        """Called by `deniable.lifecycle` before a fork: use no state until `after_fork`."""
-        self._writing.acquire()
-        self._state.before_fork()
-
-    def after_fork(self, *, child: bool) -> None:
-        """Called by `deniable.lifecycle` after a fork, in the parent and in the child."""
-        if child:
-            # The parent still has these records and will write them.
-            self._records.clear()
-            for worker in (self._writer, self._sender):
-                if worker is not None:
-                    worker.reset()
-        self._state.after_fork(child=child)
-        self._writing.release()
-
-    def __del__(self) -> None:
-        # A client without references, for example after a notebook cell ran again, writes its
-        # records and ends its threads. A State that was passed in may be in use elsewhere.
-        if getattr(self, "_owns_state", False) and not self._closed:
-            if self._records:
-                self._write()
-            self._closed = True
-            for worker in (self._writer, self._sender):
-                if worker is not None:
-                    worker.stop(0)
-            self._state.close()
-
     def __enter__(self) -> Self:
         return self
 
@@ -431,121 +323,6 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _write_step(self, urgent: bool) -> bool:
-        """Write everything to the disk. Returns whether that succeeded."""
-        if not self._take_back() or self.status == "failed":
-            return False
-        if self.status != "on":
-            self._heed()
-            return True
-        return self._write()
-
-    def _send_step(self, urgent: bool) -> bool:
-        """Send the reports that are due, or all finished ones. Returns whether none is left."""
-        if self._closing and self.status == "on" and self._has_state():
-            self._troubles.guard(self._device.hurry)
-        while self._device.transport is not None and self.status == "on":
-            batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
-            if batch is None or not self._deliver(batch):
-                break
-        if self.status != "on":
-            return self.status != "failed"
-        return not self._has_state() or self._troubles.guard(self._device.waiting) == 0
-
-    def _heed(self) -> None:
-        """Check whether the owner of the device has switched reporting off, or on again."""
-        before, self._switched_off = self._switched_off, self._state.switched_off
-        if self._switched_off and not before:
-            self._withdraw()  # also what another process wrote in between
-
-    def _withdraw(self) -> None:
-        """Delete what was recorded and not sent, in memory and on the disk."""
-        if self._taking_back is None:
-            self._taking_back = self._device.withdraw
-        self._take_back()
-
-    def _take_back(self) -> bool:
-        """Carry out a deletion that was asked for. Returns whether none is pending. If the disk
-        does not work, nothing is kept or sent until the deletion has succeeded."""
-        forget = self._taking_back
-        if forget is None:
-            return True
-        if self._troubles.guard(lambda: self._forget(forget)) and self._taking_back is forget:
-            self._taking_back = None
-        elif self._writer is not None and not self._closed:
-            self._writer.wake()
-        return self._taking_back is None
-
-    def _forget(self, forget: Callable[[], bool]) -> bool:
-        with self._writing.held(PATIENCE):
-            self._records.clear()
-            return not self._has_state() or forget()
-
-    def _write(self, patience: float = PATIENCE) -> bool:
-        """Write the queued records to the disk and seal the windows that have ended."""
-        self._heed()
-        return self._troubles.guard(lambda: self._write_queued(patience)) is True
-
-    def _write_queued(self, patience: float) -> bool:
-        with self._writing.held(patience):
-            if self.status != "on":
-                return False
-            records = [self._records.popleft() for _ in range(len(self._records))]
-            if not records and not self._has_state():
-                return True
-            try:
-                dropped, waiting = self._device.write(records, patience)
-            except BaseException:
-                # The disk may work again later. If the state has failed, they are not kept.
-                self._records.extendleft(reversed(records))
-                raise
-        if dropped:
-            self._troubles.counters["dropped"] += dropped
-        if waiting and self._sender is not None:
-            self._sender.wake()
-        return True
-
-    def _deliver(self, batch: OutgoingBatch) -> bool:
-        """Send one batch. Returns whether to continue with the next."""
-        try:
-            left_out = self._device.deliver(batch)
-        except Exception as error:
-            self._troubles.note(error)
-            return isinstance(error, TransportError) and error.final
-        for each in left_out:
-            self._troubles.note(each)
-        return True
-
-    def _write_idle(self) -> float:
-        idle = self._idle(self._device.seconds_to_write)
-        if self._records or self._taking_back is not None:  # the disk did not work
-            idle = min(_RETRY_DISK, idle)
-        return idle
-
-    def _send_idle(self) -> float:
-        return self._idle(self._device.seconds_to_send)
-
-    def _idle(self, seconds: Callable[[], float | None]) -> float:
-        found = None
-        if self.status == "on" and self._has_state():
-            found = self._troubles.guard(seconds)
-        # A bounded wait: clocks are set, machines sleep, and other processes share the state.
-        return _LONGEST_IDLE if found is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, found))
-
-    def _resume(self) -> None:
-        """Start work on what an earlier run has left, if there was one."""
-        if self._writer is not None and self.status == "on" and self._has_state():
-            self._writer.wake()
-
-    def _has_state(self) -> bool:
-        path = self._state.path
-        if path is None:
-            return True
-        try:
-            return path.exists()
-        except OSError:
-            return True  # it cannot be read; opening it will say why
 
 
 def _narrator(
@@ -569,16 +346,14 @@ def _narrator(
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:
-    from pathlib import Path
-
-    from deniable.state import MEMORY, State, default_directory
+    from deniable.state import MEMORY, State
 
     if isinstance(state_dir, State):
         return state_dir
     if state_dir == MEMORY:
         return State(None)
     try:
-        return State(default_directory(app) if state_dir is None else Path(state_dir), app)
+        return State.of_app(app) if state_dir is None else State(state_dir, app)
     except StateError as error:
         state = State(None)
         state.failure = str(error)

@@ -34,7 +34,13 @@ _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\
     is_flag=True,
     help="Write nothing; exit 1 if FILE is missing or not up to date.",
 )
-def compile_registry(path: Path, output: Path | None, types: bool, check: bool) -> None:
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Also write how long windows are kept: for a collector without metrics.toml. Devices do "
+    "not need it, and SDKs of earlier versions refuse such a file.",
+)
+def compile_registry(path: Path, output: Path | None, types: bool, check: bool, keep: bool) -> None:
     """Compile PATH (metrics.toml) into the registry that an SDK reads.
 
     It holds each mechanism with all its integers, so that an SDK designs nothing, and leaves out
@@ -49,7 +55,7 @@ def compile_registry(path: Path, output: Path | None, types: bool, check: bool) 
     if check and output is None:
         raise click.UsageError("--check needs -o: the file to compare")
     registry = load_registry(path)
-    text = compiled.to_text(compiled.to_document(registry))
+    text = compiled.to_text(compiled.to_document(registry, keep=keep))
     if output is None:
         click.echo(text, nl=False)
         return

@@ -1,56 +1,44 @@
 """The compiled registry: `metrics.json`, what a device needs of a `metrics.toml`, as JSON.
 
 It holds each mechanism with its integers in force, so that an SDK designs nothing. It ships inside
-the app. A reader trusts none of its claims: it builds every mechanism from its integers, computes
-what a report reveals, and refuses a document that reveals more than it declares.
-`compiled.schema.json` describes the form, and `client/vectors/compiled.json` holds test vectors.
+the app. A reader trusts none of its claims (`deniable.compiled_reading`). `compiled.schema.json`
+describes the form, and `client/vectors/compiled.json` holds test vectors.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import date
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
-from deniable.checks import Check
-from deniable.compiled_form import (
-    FORMAT,
-    JOINT_FORMAT,
-    METRIC,
-    REVEALS,
-    SEGMENT,
-    SEGMENTED_METRIC,
-    SEGMENTED_TOP,
-    TOP,
-)
-from deniable.errors import RegistryError, SchemeError
-from deniable.exact import exp_below
-from deniable.keys import NAME
-from deniable.mechanisms import Mechanism, Memoizing, rebuild
+from deniable.compiled_form import FORMAT, JOINT_FORMAT
+from deniable.compiled_reading import read_document, read_text, revealed
+from deniable.keeping import FOREVER
+from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
-from deniable.scheme import Scheme, check_cells
-from deniable.segments import Segment, read_segment
-from deniable.types import TYPES, MetricType, Table, joins
-
-if TYPE_CHECKING:
-    from deniable.problem import Problem
 
 __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
 
-Where: TypeAlias = tuple[str, ...]
 
+def to_document(registry: Registry, *, keep: bool = False) -> dict[str, Any]:
+    """The registry as `metrics.json` holds it, with its keys in the order of the format.
 
-def to_document(registry: Registry) -> dict[str, Any]:
-    """The registry as `metrics.json` holds it, with its keys in the order of the format."""
+    `keep` adds how long windows are kept, for a collector. Devices do not need it, and SDKs that
+    are older than this key refuse it.
+    """
+    cap = registry.lifetime_epsilon
     document = {
         "format": JOINT_FORMAT if registry.segments else FORMAT,
         "app": registry.app,
-        "lifetime_epsilon": _float(registry.lifetime_epsilon),
+        "lifetime_epsilon": None if cap is None else float(cap),
     }
     metrics = {metric.name: _compile(metric) for metric in registry}
+    for name, table in metrics.items():
+        if keep and registry[name].keep:
+            table["keep"] = {
+                each: FOREVER if days is None else days for each, days in registry[name].keep
+            }
     if registry.segments:
         document["segments"] = {
             each.name: {"values": list(each.values), "other": each.other}
@@ -73,16 +61,7 @@ def from_text(source_text: str, source: str = "metrics.json") -> Registry:
     Raises:
         RegistryError: it is not JSON, or holds mistakes (all of them are listed).
     """
-    try:
-        document = json.loads(
-            source_text, object_pairs_hook=_without_repeats, parse_constant=_refuse
-        )
-    except (ValueError, RecursionError) as error:
-        from deniable.problem import Problem  # only where there are mistakes
-
-        problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
-        raise RegistryError([problem], source) from None
-    return from_document(document, source)
+    return Registry(**read_text(source_text, source))
 
 
 def from_document(document: Any, source: str = "metrics.json") -> Registry:
@@ -92,11 +71,7 @@ def from_document(document: Any, source: str = "metrics.json") -> Registry:
         RegistryError: the document holds mistakes, or reveals more than it declares (everything
             that is wrong is listed).
     """
-    verifier = _Verifier()
-    registry = verifier.read(document, source)
-    if verifier.problems:
-        raise RegistryError(verifier.problems, source)
-    return registry
+    return Registry(**read_document(document, source))
 
 
 def _compile(metric: Metric) -> dict[str, Any]:
@@ -119,257 +94,8 @@ def _compile(metric: Metric) -> dict[str, Any]:
         "mechanism": definition["mechanism"],
         "parameters": definition["parameters"],
         "scheme": metric.scheme.fingerprint,
-        "reveals": _revealed(mechanism),
+        "reveals": revealed(mechanism),
         "platform": list(metric.platform),
         "unit": metric.type.unit,
         **metric.type.compiled_keys(),
     }
-
-
-def _revealed(mechanism: Mechanism[Any]) -> dict[str, float | None]:
-    """The exact epsilons in force, rounded up: the figures that the ledger charges."""
-    if not isinstance(mechanism, Memoizing):
-        return {"report": mechanism.epsilon, "memo": None, "fresh": None}
-    return {
-        "report": mechanism.epsilon,
-        "memo": mechanism.lifetime_epsilon,
-        "fresh": mechanism.fresh_epsilon,
-    }
-
-
-class _Verifier:
-    """Collects all mistakes of one document instead of stopping at the first."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-        self.segments: dict[str, Segment] = {}
-
-    def report(self, where: Where, message: str) -> None:
-        from deniable.problem import Problem
-
-        self.problems.append(Problem(None, ".".join(where), message))
-
-    def read(self, document: Any, source: str) -> Registry:
-        if isinstance(document, dict) and TOP["format"](document.get("format")):
-            self.report(
-                ("format",), "must be 1 or 2: compile metrics.toml with this version of deniable"
-            )
-            # Another format has other keys, so complaints about these would mislead.
-            return Registry("", {}, None, source)
-        segmented = isinstance(document, dict) and document.get("format") == JOINT_FORMAT
-        fine = self._table((), document, SEGMENTED_TOP if segmented else TOP)
-        if segmented and isinstance(document.get("segments"), dict):
-            self._read_segments(document["segments"])
-        tables = document.get("metrics") if isinstance(document, dict) else None
-        tables = tables if isinstance(tables, dict) else {}
-        kinds = {
-            name: table.get("type") if isinstance(table, dict) else None
-            for name, table in tables.items()
-        }
-        checks = SEGMENTED_METRIC if segmented else METRIC
-        found: dict[str, Metric] = {}
-        # A metric that joins others is read after them.
-        for name in sorted(tables, key=lambda each: joins(kinds[each])):
-            metric = self._metric(name, tables[name], checks, kinds, found)
-            if metric is not None:
-                found[name] = metric
-        metrics = {name: found[name] for name in tables if name in found}
-        if not fine:
-            return Registry("", {}, None, source)
-        cap = _float(document["lifetime_epsilon"])
-        return Registry(document["app"], metrics, cap, source, segments=self.segments)
-
-    def _read_segments(self, tables: Mapping[str, Any]) -> None:
-        for name, table in tables.items():
-            where = ("segments", name)
-            if not NAME.fullmatch(name):
-                self.report(where, "is no name of a segment: a-z, then up to 63 of a-z, 0-9 and _")
-            if not self._table(where, table, SEGMENT):
-                continue
-            segment = read_segment(
-                name,
-                table,
-                lambda key, message, where=where: self.report(  # type: ignore[misc]
-                    (*where, key or ""), message
-                ),
-            )
-            if segment is None:
-                continue
-            if table["other"] not in (None, *table["values"]):
-                self.report((*where, "other"), f"is {table['other']!r}, which is not a value")
-            elif list(segment.values) != table["values"]:
-                self.report((*where, "values"), "must be in Unicode normal form C")
-            self.segments[name] = Segment(name, segment.values, table["other"])
-
-    def _named_segments(self, where: Where, names: list[str]) -> tuple[Segment, ...]:
-        """The segments of a metric."""
-        if len(set(names)) < len(names) or not all(name in self.segments for name in names):
-            self.report((*where, "segments"), "must name declared segments, each once")
-            return ()
-        return tuple(self.segments[name] for name in names)
-
-    def _table(self, where: Where, table: Any, checks: Mapping[str, Check]) -> bool:
-        """Whether a table has exactly these keys, with values of their kinds."""
-        before = len(self.problems)
-        if not isinstance(table, dict):
-            self.report(where, "must be an object")
-            return False
-        for key in table:
-            if key not in checks:
-                self.report((*where, str(key)), "is unknown")
-        for key, check in checks.items():
-            if key not in table:
-                self.report((*where, key), "is missing")
-            elif wrong := check(table[key]):
-                self.report((*where, key), wrong)
-        return len(self.problems) == before
-
-    def _metric(
-        self,
-        name: str,
-        table: Any,
-        checks: Mapping[str, Check],
-        kinds: Mapping[str, Any],
-        others: Mapping[str, Metric],
-    ) -> Metric | None:
-        where, before = ("metrics", name), len(self.problems)
-        if not NAME.fullmatch(name):
-            self.report(
-                where, "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _"
-            )
-        if str(kinds[name]) in TYPES:
-            checks = {**checks, **TYPES[str(kinds[name])].compiled_checks}
-        if not self._table(where, table, checks) or not self._table(
-            (*where, "reveals"), table["reveals"], REVEALS
-        ):
-            return None
-        kind = TYPES[table["type"]]
-        self._choices(where, kind, table)
-        mechanism = self._mechanism(where, kind, table)
-        if mechanism is None:
-            return None
-        self._limits(where, mechanism, table)
-        self._revealed(where, mechanism, table["reveals"])
-        report = Table(
-            # As a table of `metrics.toml` has it.
-            {**table, "expires": date.fromisoformat(table["expires"])},
-            Path(),
-            lambda key, message: self.report((*where, key or ""), message),
-            kinds,
-            others,
-        )
-        if table.get("rows", len(mechanism.rows)) != len(mechanism.rows):
-            self.report((*where, "rows"), f"is not that of the mechanism, {len(mechanism.rows)}")
-        segments = self._named_segments(where, table.get("segments", []))
-        try:
-            check_cells(mechanism, segments)
-        except SchemeError as error:
-            self.report((*where, "segments"), str(error))
-        metric_type = kind.from_compiled(report, mechanism)
-        if metric_type is None or len(self.problems) > before:
-            return None
-        scheme = Scheme(kind.name, mechanism, metric_type.values, segments)
-        if scheme.fingerprint != table["scheme"]:
-            self.report(
-                (*where, "scheme"),
-                f"is not the fingerprint of this mechanism, which is {scheme.fingerprint}",
-            )
-            return None
-        return Metric(
-            name=name,
-            type=metric_type,
-            description=table["description"],
-            owner="",
-            expires=date.fromisoformat(table["expires"]),
-            epsilon=float(table["epsilon"]),
-            lifetime_epsilon=float(table["lifetime_epsilon"]),
-            window=table["window"],
-            aggregate=table["aggregate"],
-            answer=table["answer"],
-            sample_rate=float(table["sample_rate"]),
-            longitudinal=table["longitudinal"],
-            memo_epsilon=_float(table["memo_epsilon"]),
-            mechanism=table["mechanism"],
-            platform=tuple(table["platform"]),
-            segments=segments,
-            compiled=scheme,
-        )
-
-    def _choices(self, where: Where, kind: type[MetricType], table: Mapping[str, Any]) -> None:
-        if table["aggregate"] not in kind.aggregates:
-            choices = ", ".join(kind.aggregates)
-            self.report((*where, "aggregate"), f"of a {kind.name} must be one of {choices}")
-        elif table["answer"] == "at_once" and table["aggregate"] != "first":
-            self.report((*where, "answer"), 'is at_once, which needs the aggregate "first"')
-
-    def _mechanism(
-        self, where: Where, kind: type[MetricType], table: Mapping[str, Any]
-    ) -> Mechanism[Any] | None:
-        """The mechanism, if it can be built and is one for this metric."""
-        try:
-            mechanism = rebuild(table["mechanism"], table["parameters"])
-        except SchemeError as error:
-            self.report((*where, "parameters"), str(error))
-            return None
-        if not kind.suits(mechanism):
-            self.report((*where, "mechanism"), f"is {mechanism.name}, which takes no {kind.name}")
-            return None
-        memoize = table["longitudinal"] == "memoize"
-        if isinstance(mechanism, Memoizing) != memoize:
-            has = "has memos" if not memoize else "has no memos"
-            self.report(
-                (*where, "longitudinal"),
-                f"is {table['longitudinal']}, but {mechanism.name} {has}",
-            )
-            return None
-        return mechanism
-
-    def _limits(self, where: Where, mechanism: Mechanism[Any], table: Mapping[str, Any]) -> None:
-        """Whether the mechanism in force keeps within what is declared."""
-        epsilon, lifetime, memo = (
-            table[key] for key in ("epsilon", "lifetime_epsilon", "memo_epsilon")
-        )
-        if lifetime < epsilon:
-            self.report((*where, "lifetime_epsilon"), f"is {lifetime}, below epsilon {epsilon}")
-        if mechanism.odds > exp_below(epsilon):
-            self.report(
-                (*where, "epsilon"),
-                f"is {epsilon}, but a report with these parameters reveals {mechanism.epsilon}",
-            )
-        if not isinstance(mechanism, Memoizing):
-            if memo is not None:
-                self.report((*where, "memo_epsilon"), "must be null where there are no memos")
-        elif memo is None or not epsilon < memo <= lifetime:
-            self.report(
-                (*where, "memo_epsilon"),
-                f"must be above epsilon {epsilon} and at most lifetime_epsilon {lifetime}",
-            )
-        elif mechanism.lifetime_odds > exp_below(memo):
-            self.report(
-                (*where, "memo_epsilon"),
-                f"is {memo}, but a memo with these parameters reveals {mechanism.lifetime_epsilon}",
-            )
-
-    def _revealed(
-        self, where: Where, mechanism: Mechanism[Any], claimed: Mapping[str, Any]
-    ) -> None:
-        """Whether the figures are those of the mechanism: the ledger charges them."""
-        for key, true in _revealed(mechanism).items():
-            if claimed[key] != true:
-                told = "null" if true is None else repr(true)
-                self.report((*where, "reveals", key), f"is {claimed[key]}, and must be {told}")
-
-
-def _float(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        raise ValueError("an object repeats a key")
-    return document
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")

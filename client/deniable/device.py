@@ -1,6 +1,6 @@
 """The device: what happens between a record and an acknowledged batch, step by step.
 
-It has no threads and catches no errors; `deniable.client` does both.
+It has no threads and catches no errors; `deniable.background` does both.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ each gets 1 / (M + 1) of n reports::
 
 Measured by simulation at epsilon 2 and 4, with a million reports, M = 8, and 12 to 18 strings of 9
 to 11 letters a cell: a string that looks like common text is found in half of the crowds from 3.5 s
-on and in 95 % from 5 s on; one of random characters from 5 s and 6.7 s on. Shorter strings surface
-sooner. Of strings up to 2 s none of 180 was found, at each epsilon: with 95 % confidence that is at
-most 1.7 % of them.
+on and in 95% from 5 s on; one of random characters from 5 s and 6.7 s on. Shorter strings surface
+sooner. Of strings up to 2 s none of 180 was found, at each epsilon: with 95% confidence that is at
+most 1.7% of them.
 
 These are statements about crowds. They are no guarantee for a device: that is the epsilon of its
 report, which holds whatever is found. A fake that picks its table and its message moves the share
@@ -59,15 +59,15 @@ class Reach(NamedTuple):
     """Shares of the devices from which on strings surface; above 1 if none does."""
 
     hidden: float
-    """None of so rare strings was found in the measurements: 0 of 180, or at most 1.7 %."""
+    """None of so rare strings was found in the measurements: 0 of 180, or at most 1.7%."""
     half_text: float
     """In half of the crowds, if the string looks like common text."""
     sure_text: float
-    """In 95 % of the crowds."""
+    """In 95% of the crowds."""
     half_any: float
     """In half of the crowds, if its characters are random."""
     sure_any: float
-    """In 95 % of the crowds."""
+    """In 95% of the crowds."""
     fakes: int
     """So many fake devices make a string of theirs appear in half of the crowds."""
 
@@ -98,7 +98,7 @@ def reports_to_find(mechanism: PrefixTree, share: float) -> int:
 
 
 def discovery_forecast(metric: Metric) -> Told | None:
-    """What the expected crowd cannot find; None if it finds strings of 1 % in half of the windows,
+    """What the expected crowd cannot find; None if it finds strings of 1% in half of the windows,
     or no `devices` are given."""
     mechanism = metric.scheme.mechanism
     if metric.devices is None or not isinstance(mechanism, PrefixTree):
@@ -114,14 +114,14 @@ def discovery_forecast(metric: Metric) -> Told | None:
     if reach.half_text > _NOTHING:
         return Told(
             "nothing_surfaces",
-            "no string surfaces with {devices:,} devices at sample_rate {rate:g}: one of 1 % of "
+            "no string surfaces with {devices:,} devices at sample_rate {rate:g}: one of 1% of "
             "the devices takes {needed:,} devices, or a larger epsilon or sample_rate",
             **facts,
         )
     return Told(
         "few_surface",
         "with {devices:,} devices at sample_rate {rate:g} hardly a string surfaces {when} that "
-        "less than {share:.1%} of the devices have: one of 1 % takes {needed:,} devices, or a "
+        "less than {share:.1%} of the devices have: one of 1% takes {needed:,} devices, or a "
         "larger epsilon or sample_rate",
         share=reach.half_text,
         when=IN_A[metric.window],
@@ -130,7 +130,7 @@ def discovery_forecast(metric: Metric) -> Told | None:
 
 
 def finds_little(metric: Metric) -> bool:
-    """Whether the expected crowd does not even find strings of 5 % (LARGE_SHARE)."""
+    """Whether the expected crowd does not even find strings of 5% (LARGE_SHARE)."""
     mechanism = metric.scheme.mechanism
     if metric.devices is None or not isinstance(mechanism, PrefixTree):
         return False

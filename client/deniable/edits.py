@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from deniable.keeping import in_words
 from deniable.mechanisms import Memoizing
 from deniable.metric import Answer, Metric
 from deniable.problem import Problem
@@ -82,6 +83,13 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
                     "is the same, so that reports of both are added up. If they are other "
                     "numbers to you, declare a new metric",
                 )
+        if metric.keep != earlier.keep:
+            yield _note(
+                after,
+                metric,
+                f"kept {_kept(earlier)} and keeps {_kept(metric)}: what is older is dropped for "
+                "ever, within a day after collectors have read this registry",
+            )
         if metric.answer != earlier.answer:
             yield _note(after, metric, _ANSWERS[metric.answer])
 
@@ -99,6 +107,10 @@ _ANSWERS: dict[Answer, str] = {
     ),
 }
 """What an edit of `answer` means, by the new one."""
+
+
+def _kept(metric: Metric) -> str:
+    return in_words(metric.keep) if metric.keep else "windows as the collector is set"
 
 
 def _cost(old: Metric, new: Metric) -> str | None:

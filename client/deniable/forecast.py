@@ -76,7 +76,7 @@ USABLE_SHARE = 0.5
 """If noise alone can look like a share above this, there is no usable signal."""
 
 WORTHWHILE_SHARE = 0.01
-"""A metric that cannot detect a share of 1 % gets a note before it is released."""
+"""A metric that cannot detect a share of 1% gets a note before it is released."""
 
 LARGE_SHARE = 0.05
 """A metric that cannot even detect this share gets a warning."""
@@ -146,7 +146,7 @@ def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) 
 
 
 def reports_for_half_width(mechanism: FrequencyOracle[Any], share: float, half_width: float) -> int:
-    """How many reports give a 95 % interval of share +- half_width."""
+    """How many reports give a 95% interval of share +- half_width."""
     z = _normal.inv_cdf((1 + _COVERAGE) / 2)
     return math.ceil((z * std_error(mechanism, share, 1) / half_width) ** 2)
 
@@ -219,7 +219,7 @@ def _first(holds: Callable[[int], bool]) -> int:
 
 
 def forecast(metric: Metric) -> Told | None:
-    """What the expected crowd cannot detect, and what would help; None if it detects 1 %.
+    """What the expected crowd cannot detect, and what would help; None if it detects 1%.
 
     A metric that does not say how many `devices` it expects, or asks for strings that are named
     later, has no forecast.
@@ -240,14 +240,14 @@ def forecast(metric: Metric) -> Told | None:
     if seen is None or not usable(mechanism, size, reports):
         return Told(
             "no_signal",
-            "no usable signal with {devices:,} devices at sample_rate {rate:g}: a 1 % share takes "
+            "no usable signal with {devices:,} devices at sample_rate {rate:g}: a 1% share takes "
             "{needed:,} devices, or a larger epsilon or sample_rate",
             **facts,
         )
     return Told(
         "weak_signal",
         "with {devices:,} devices at sample_rate {rate:g} no share below {share:.1%} stands out "
-        "{when}: a 1 % share takes {needed:,} devices, or a larger epsilon or sample_rate",
+        "{when}: a 1% share takes {needed:,} devices, or a larger epsilon or sample_rate",
         share=seen,
         when=IN_A[metric.window],
         **facts,
@@ -260,7 +260,7 @@ _UNIONS = {"day": (1, 7, 28), "week": (1, 4, 13), "month": (1, 3, 12)}
 
 def segment_forecast(metric: Metric) -> Told | None:
     """What a segment of average size cannot detect in one window, and over how many windows it
-    can; None if it detects a share of 5 % (LARGE_SHARE) in one, or nothing is known of it.
+    can; None if it detects a share of 5% (LARGE_SHARE) in one, or nothing is known of it.
 
     The windows are added up as if each device reported in one of them: where the same devices
     report again, it takes somewhat more.
@@ -313,8 +313,8 @@ def segment_forecast(metric: Metric) -> Told | None:
 
 
 def is_blind(metric: Metric) -> bool:
-    """Whether the expected crowd cannot even detect a share of 5 % (LARGE_SHARE) in a window, the
-    median of a number, or a string of 5 % that nobody listed."""
+    """Whether the expected crowd cannot even detect a share of 5% (LARGE_SHARE) in a window, the
+    median of a number, or a string of 5% that nobody listed."""
     if isinstance(metric.scheme.mechanism, Numeric):
         return is_hopeless(metric)
     if isinstance(metric.scheme.mechanism, PrefixTree):

@@ -15,7 +15,7 @@ import unicodedata
 
 import mmh3
 
-__all__ = ["hash64", "hash_bytes", "hash_key"]
+__all__ = ["hash64", "hash_bytes", "hash_key", "is_unicode"]
 
 
 def hash_key(salt: str, text: str) -> bytes:
@@ -24,11 +24,23 @@ def hash_key(salt: str, text: str) -> bytes:
     Raises:
         ValueError: the string is not valid Unicode: it holds half of a surrogate pair.
     """
+    joined = f"{salt}\0{unicodedata.normalize('NFC', text)}"
+    if not is_unicode(joined):
+        raise ValueError("the string is not valid Unicode: it holds a lone surrogate")
+    return joined.encode()
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string holds no half of a surrogate pair.
+
+    Python's own error holds the string. `raise ... from None` hides that error but keeps it in
+    `__context__`, and tools that report errors show it. So an error must be raised after this.
+    """
     try:
-        return f"{salt}\0{unicodedata.normalize('NFC', text)}".encode()
+        text.encode()
     except UnicodeEncodeError:
-        # Python's own message repeats the string, and messages end up in logs.
-        raise ValueError("the string is not valid Unicode: it holds a lone surrogate") from None
+        return False
+    return True
 
 
 def hash64(salt: str, row: int, text: str) -> int:

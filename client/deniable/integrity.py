@@ -12,9 +12,9 @@ against accidents, not against an owner of the device who edits the file.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
+from deniable.digests import blake2b
 from deniable.errors import StateError
 
 if TYPE_CHECKING:
@@ -54,13 +54,14 @@ def create(connection: Connection) -> None:
             )
 
 
-def schema(connection: Connection) -> list[tuple[str, ...]]:
-    """The definitions of all tables, indexes and triggers, to compare two files by."""
+def schema(connection: Connection) -> str:
+    """A digest of the definitions of all tables, indexes and triggers, to compare two files by."""
     query = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master ORDER BY type, name"
-    return connection.execute(query).fetchall()
+    rows = connection.execute(query).fetchall()
+    return blake2b(ascii(rows).encode("ascii"), digest_size=16).hexdigest()
 
 
-def verify(connection: Connection, expected: list[tuple[str, ...]]) -> None:
+def verify(connection: Connection, expected: str) -> None:
     """Compare definitions with those expected, and all rows with the checksum, inside a
     transaction of the caller.
 
@@ -88,7 +89,7 @@ def verify(connection: Connection, expected: list[tuple[str, ...]]) -> None:
 def _moved(checksum: int, *row: object) -> int:
     """The checksum after adding or removing a row; both are the same operation."""
     # Not repr: which letters it escapes depends on the Python that runs.
-    digest = hashlib.blake2b(ascii(row).encode("ascii"), digest_size=8).digest()
+    digest = blake2b(ascii(row).encode("ascii"), digest_size=8).digest()
     return checksum ^ int.from_bytes(digest, "little", signed=True)
 
 

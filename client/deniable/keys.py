@@ -19,6 +19,7 @@ from deniable.checks import (
     tags,
     text,
 )
+from deniable.keeping import well_formed
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
@@ -67,6 +68,7 @@ COMMON_KEYS: dict[str, Check] = {
     "platform": some_of(PLATFORMS),
     "devices": count,
     "segments": segment_names,
+    "keep": well_formed,
 }
 """What a metric of any type may hold."""
 
@@ -96,6 +98,7 @@ DEFAULTS = (
     "devices",
     "aggregate",
     "answer",
+    "keep",
 )
 """The keys of [defaults]. Not the epsilons, which each metric must state."""
 SCHEME_KEYS = (

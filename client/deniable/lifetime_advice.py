@@ -38,7 +38,7 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
     """Advice if another split of the metric's lifetime epsilon tells at least WORTH_A_NOTE times as
     much in a window; None if not. `cap` is the registry's own lifetime epsilon.
 
-    The factor is `arguments["times"]`. The split is for the same time as today's, and shares of 1 %
+    The factor is `arguments["times"]`. The split is for the same time as today's, and shares of 1%
     gain that much. No share is known less well than today: with less noise, a common share gains
     less, as then the choice of the devices matters more. Memos have no split, and neither has
     `answer = "at_once"`: a visitor who does not come back spends no lifetime.
@@ -84,7 +84,7 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
         "within the same lifetime_epsilon, epsilon = {epsilon:g} and sample_rate = {rate} would "
         "show {what} as {times:.1f} times as many devices do now (reports of a device: {reports} "
         "in place of {now}, over the same time). In exchange one report alone makes a 50/50 guess "
-        "right at most {belief} % of the time, not {belief_now} %",
+        "right at most {belief}% of the time, not {belief_now}%",
         what=_asked(metric),
         times=times,
         epsilon=best.epsilon,
@@ -113,7 +113,7 @@ def _asked(metric: Metric) -> Told:
     """What the variance is about."""
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, (FrequencyOracle, PrefixTree)):
-        return Told("share_of_one", "a share of 1 %")
+        return Told("share_of_one", "a share of 1%")
     if isinstance(mechanism, SlidingWindow):
         return Told("a_mean", "the mean")
     return Told("a_distribution", "the distribution")

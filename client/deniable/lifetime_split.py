@@ -60,7 +60,7 @@ __all__ = [
 
 MOST_EPSILON = 3.0
 """The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
-at most 95.3 % of the time. With more, a single report is hardly deniable."""
+at most 95.3% of the time. With more, a single report is hardly deniable."""
 
 SMALL_SHARE = 0.01
 """The share whose variance counts if none is given, as in all forecasts of lint

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from deniable import windows
 from deniable.errors import MetricError
+from deniable.frozen import frozen
+from deniable.keeping import Keep
 from deniable.mechanisms import AUTO, Mechanism
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment
@@ -43,7 +44,7 @@ PLATFORMS: tuple[Platform, ...] = ("python", "web")
 """The SDKs that record a metric. A browser may delete its storage, and the ledger with it."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Metric:
     """One declared metric. Everything about it is fixed before any report exists."""
 
@@ -73,6 +74,9 @@ class Metric:
     """How many devices are expected to run the app, for `deniable lint`'s forecast."""
     segments: tuple[Segment, ...] = ()
     """By which public groups of devices it is counted; a report tells them in clear."""
+    keep: Keep = ()
+    """How long the collector keeps its windows and their sums; what is not named, by the
+    collector's own setting."""
     compiled: Scheme | None = None
     """The scheme, if the registry was compiled; otherwise it is designed."""
 
@@ -120,7 +124,10 @@ class Metric:
         try:
             return self.type.normalize(value)
         except ValueError as error:
-            raise MetricError(self.name, str(error)) from None
+            why = str(error)
+        # Not in the handler: there the error before would stay in `__context__`, which may hold the
+        # value.
+        raise MetricError(self.name, why)
 
     def item(self, text: str) -> int | str:
         """What the mechanism randomizes in place of a normalized text.

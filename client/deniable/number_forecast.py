@@ -6,7 +6,7 @@ With n reports, standard error = sqrt(V / n); V is the variance that one report 
   times the square of half the range. It holds for the noise and the rounding; how much the numbers
   of the devices themselves differ adds to it what they differ less than that worst case.
 * Share below an edge, from a mechanism with cells: V is its `edge_variances`.
-* Quantile p has an upper limit (95 %) if the share below `high` may be known to be p or more:
+* Quantile p has an upper limit (95%) if the share below `high` may be known to be p or more:
   if z sqrt(V / n) < 1 - p, so from n = z**2 V / (1-p)**2 on. V is the average over all edges.
 """
 
@@ -41,7 +41,7 @@ WIDE = 100
 """On a linear scale, a range this many times its lower bound leaves few cells for small numbers."""
 
 GOOD_MEAN = 0.05
-"""A mean that is not even known to 5 % of the range, up or down, is worth a note."""
+"""A mean that is not even known to 5% of the range, up or down, is worth a note."""
 
 _Z = NormalDist().inv_cdf(0.975)
 

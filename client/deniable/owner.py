@@ -171,7 +171,7 @@ def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
         return ""
     rows = "".join(
         f'<tr><th scope="row">{escape(each.value)}</th>'
-        f"<td>{float(100 * each.probability):.3g} %</td></tr>"
+        f"<td>{float(100 * each.probability):.3g}%</td></tr>"
         for each in report.likelihoods
     )
     return (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from deniable.frozen import frozen
 
 __all__ = ["Problem"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One mistake, warning or note: where it is and what to do about it."""
 

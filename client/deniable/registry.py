@@ -5,21 +5,25 @@ Metrics must be declared first: a metric outside the registry cannot be recorded
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deniable.errors import MetricError, RegistryError
+from deniable.frozen import frozen
 from deniable.metric import Metric
 from deniable.segments import Segment
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["Registry"]
 
+_NONE: Mapping[str, Any] = {}
 
-@dataclass(frozen=True)
+
+@frozen
 class Registry:
     """All metrics of one `metrics.toml`, or of the `metrics.json` that was compiled from it.
 
@@ -31,9 +35,9 @@ class Registry:
     metrics: Mapping[str, Metric]
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    lines: Mapping[str, int] = _NONE
     """The line of the source where each metric begins, for messages."""
-    segments: Mapping[str, Segment] = field(default_factory=dict)
+    segments: Mapping[str, Segment] = _NONE
     """The declared segments, by name."""
 
     @classmethod
@@ -45,28 +49,32 @@ class Registry:
             RegistryError: the file cannot be read, or holds mistakes (all of them are listed).
         """
         source = str(path)
+        folder, name = os.path.split(path)
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             from deniable.problem import Problem
 
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
-        if Path(path).suffix == ".json":
-            from deniable import compiled
+        if os.path.splitext(name)[1] == ".json":
+            from deniable.compiled_reading import read_text
 
-            return compiled.from_text(text, source)
-        return cls.parse(text, source, Path(path).parent)
+            return cls(**read_text(text, source))
+        return cls.parse(text, source, folder)
 
     @classmethod
-    def parse(cls, text: str, source: str = "metrics.toml", folder: str | Path = ".") -> Self:
-        """Read a registry from TOML text; a `values_file` is looked for in `folder`.
+    def parse(cls, text: str, source: str = "metrics.toml", folder: str | Path = "") -> Self:
+        """Read a registry from TOML text; a `values_file` is looked for in `folder`, by
+        default the working directory.
 
         Raises:
             RegistryError: the text holds mistakes (all of them are listed).
         """
         # Imported here: an app that ships a compiled registry needs nothing of it.
+        import re
         import tomllib
 
         from deniable.declarations import Declarations
@@ -80,7 +88,7 @@ class Registry:
             problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
             raise RegistryError([problem], source) from None
         lines = locate(text)
-        reader = Declarations(document, lines, Path(folder))
+        reader = Declarations(document, lines, os.fspath(folder))
         app, metrics, lifetime_epsilon = reader.read()
         if reader.problems:
             raise RegistryError(reader.problems, source)
@@ -115,6 +123,13 @@ class Registry:
             each
             for each in self
             if each.name not in self.unasked and names.intersection((each.name, *each.type.of))
+        )
+
+    def __eq__(self, other: object) -> bool:
+        # Where the metrics stand in the file makes no difference.
+        return isinstance(other, Registry) and (
+            (self.app, self.metrics, self.lifetime_epsilon, self.source, self.segments)
+            == (other.app, other.metrics, other.lifetime_epsilon, other.source, other.segments)
         )
 
     def __getitem__(self, name: str) -> Metric:

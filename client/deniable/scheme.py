@@ -7,14 +7,14 @@ vectors for other implementations.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from deniable.digests import sha256
 from deniable.errors import SchemeError
+from deniable.frozen import frozen
 from deniable.mechanisms import MAX_CELLS, FrequencyOracle, Mechanism, Row, rebuild
 from deniable.segments import (
     MAX_COMBINATIONS,
@@ -34,7 +34,7 @@ FINGERPRINT_LENGTH = 12
 name stands beside it, so 48 bits leave collisions to one in 10**13."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Scheme:
     """The metric's type, its mechanism, its list of values, and the segments it is counted by.
 
@@ -90,7 +90,7 @@ class Scheme:
     @cached_property
     def fingerprint(self) -> str:
         """The first 12 hex digits of SHA-256 over `canonical()`."""
-        return hashlib.sha256(self.canonical()).hexdigest()[:FINGERPRINT_LENGTH]
+        return sha256(self.canonical()).hexdigest()[:FINGERPRINT_LENGTH]
 
     def canonical(self) -> bytes:
         """The definition as UTF-8 JSON with sorted keys and no spaces."""

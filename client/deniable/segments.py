@@ -16,12 +16,12 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from deniable.checks import text as check_text
 from deniable.checks import texts as check_texts
 from deniable.errors import SegmentError
+from deniable.frozen import frozen
 from deniable.value_list import normal_form, value_text
 
 __all__ = [
@@ -71,7 +71,7 @@ _VALUES: tuple[tuple[str, str], ...] = (
 """Texts that name one device or a few, and what they look like."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Segment:
     """One declared segment.
 
@@ -85,8 +85,15 @@ class Segment:
 
     name: str
     values: tuple[str, ...]
-    other: str | None = field(default=None, compare=False)
-    why: str | None = field(default=None, compare=False)
+    other: str | None = None
+    why: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        # The rows of a tally depend on nothing else.
+        return isinstance(other, Segment) and (self.name, self.values) == (other.name, other.values)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.values))
 
     def text(self, value: object) -> str:
         """The declared value that an app's value stands for.

@@ -246,4 +246,4 @@ def _join(parts: list[str], texts: OwnerTexts) -> str:
 
 
 def _percent(share: Fraction) -> str:
-    return f"{float(100 * share):.3g} %"
+    return f"{float(100 * share):.3g}%"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, get_args
 
 from deniable import outbox, owner, owning
 from deniable.errors import DeniableError, StateError
+from deniable.keys import APP
 from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
 from deniable.registry import Registry
 from deniable.sent import SentReport, describe_entries
@@ -120,9 +121,15 @@ def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> 
     """The directory of the state to read. To switch an app off, it need not have reported yet.
 
     Raises:
-        StateError: there is none, or more than one and none was named.
+        StateError: there is none, or more than one and none was named, or no app can have this
+            name.
     """
     if directory is None and app is not None:
+        if not APP.fullmatch(app):
+            raise StateError(
+                f"no app can be named {app!r}: a name has small letters, digits, - and _, and "
+                "begins with a letter"
+            )
         directory = states_root() / app
     if directory is not None:
         if not switching and not (directory / FILE_NAME).exists():
@@ -149,7 +156,10 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
                 if switch == "off"
                 else "Reporting is on, if the app has consent."
             )
-        if (erase or switch == "off") and (directory / FILE_NAME).exists():
+        if not (directory / FILE_NAME).exists():
+            # It may be the wrong name, and then the app goes on.
+            print(f"No app has kept anything in {directory} yet; see that the name is right.")
+        elif erase or switch == "off":
             _take_back(state, erase=erase)
     finally:
         state.close()

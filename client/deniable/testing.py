@@ -89,8 +89,13 @@ class MemoryClient(Client):
         super().after_fork(child=False)
 
     def values(self, name: str) -> list[str]:
-        """What was recorded for one metric, the oldest first."""
-        return [record.value for record in self.records if record.metric == name]
+        """What was recorded for one metric, the oldest first.
+
+        Raises:
+            MetricError: no such metric.
+        """
+        metric = self.registry[name]
+        return [record.value for record in self.records if record.metric == metric.name]
 
     def assert_recorded(self, name: str, value: Value) -> None:
         """Fail unless this value was recorded for the metric.
@@ -103,6 +108,12 @@ class MemoryClient(Client):
         assert text in found, f"{name}: {text!r} was not recorded; recorded: {found}"
 
     def assert_nothing_recorded(self, name: str | None = None) -> None:
-        """Fail if anything was recorded: for one metric, or at all."""
-        found = [record for record in self.records if name in (None, record.metric)]
+        """Fail if anything was recorded: for one metric, or at all.
+
+        Raises:
+            MetricError: no such metric.
+        """
+        # A mistyped name would let every test pass.
+        metric = None if name is None else self.registry[name].name
+        found = [record for record in self.records if metric in (None, record.metric)]
         assert not found, f"recorded: {found}"

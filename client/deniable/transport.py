@@ -122,7 +122,7 @@ class HttpTransport:
         import http.client
         import urllib.request
 
-        from deniable import __version__
+        from deniable.version import __version__
 
         if self._opener is None:
             self._opener = _make_opener(self._connections, proxies=self.proxies)
@@ -146,9 +146,7 @@ class HttpTransport:
                 foreign=True,
             ) from None
         except OSError as error:
-            reason = getattr(error, "reason", None) or error
-            if deadline.passed:
-                reason = "the reply took too long"
+            reason = "the reply took too long" if deadline.passed else _reason(error)
             raise TransportError(f"the collector cannot be reached: {reason}") from None
         if deadline.passed:  # what was read may be cut off
             raise TransportError("the collector cannot be reached: the reply took too long")
@@ -171,6 +169,8 @@ def check_endpoint(endpoint: str) -> None:
             more than a path.
     """
     advice = "write it like https://telemetry.example.com"
+    if not isinstance(endpoint, str):
+        raise ValueError(f"the endpoint must be text, not {type(endpoint).__name__}: {advice}")
     try:
         parts = urlsplit(endpoint)
         port = parts.port
@@ -268,6 +268,15 @@ def retry_seconds(header: str | None, now: float) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError):
         return None
+
+
+def _reason(error: OSError) -> str:
+    """Why nothing could be sent, without what a proxy has written: it would end up in the app's
+    logs."""
+    told = str(getattr(error, "reason", None) or error)
+    # As `http.client` says it: the proxy's status, and then the proxy's own words.
+    refused = re.match(r"Tunnel connection failed: (\d{1,3})\b", told)
+    return told if refused is None else f"the proxy refused the tunnel with status {refused[1]}"
 
 
 class _Deadline:

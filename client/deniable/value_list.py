@@ -12,10 +12,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deniable.errors import ValueListError
 from deniable.told import Told
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "MAX_VALUE_BYTES",
@@ -114,7 +117,8 @@ def read_values(path: str | Path) -> list[str]:
     """
     source = str(path)
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except OSError as error:
         mistake = Told("unreadable", "cannot be read: {why}", why=error.strerror)
         raise ValueListError(source, None, mistake) from error

@@ -56,7 +56,12 @@ _CLOSED_TYPES = frozenset({"boolean", "category"})
     is_flag=True,
     help="Write the build that checks more and explains mistakes, instead of the released one.",
 )
-def web(path: Path, out: Path, development: bool) -> None:
+@click.option(
+    "--oblivious",
+    is_flag=True,
+    help="Write the build that sends in two hops: its page names a relay and a gateway.",
+)
+def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     """Write the SDK for web pages, with the registry PATH (metrics.toml), into a folder.
 
     deniable.min.js is for a <script> tag: the SDK, with the registry as deniable.metrics.
@@ -65,13 +70,15 @@ def web(path: Path, out: Path, development: bool) -> None:
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
     categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
-    segments, pairs or discoveries gets the build that has them. Files of these names are replaced.
+    segments, pairs or discoveries gets the build that has them. --oblivious is for pages that send
+    through a relay, so that the collector sees no address (docs/two-hops.md); it takes every
+    registry. Files of these names are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):
         print_problems(lacking, str(path))
         raise SystemExit(1)
-    files = web_files(registry, development=development)
+    files = web_files(registry, development=development, oblivious=oblivious)
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -85,20 +92,24 @@ def web(path: Path, out: Path, development: bool) -> None:
     click.echo(f'\n<script src="deniable.min.js" integrity="{script}"></script>')
 
 
-def web_files(registry: Registry, *, development: bool = False) -> dict[str, bytes]:
-    """The name and the content of each file that a page needs."""
+def web_files(
+    registry: Registry, *, development: bool = False, oblivious: bool = False
+) -> dict[str, bytes]:
+    """The name and the content of each file that a page needs; `oblivious`: to send in two hops."""
     document = compiled.to_document(registry)
     joint = bool(registry.segments) or any(
         each.type.of or each.scheme.mechanism.name not in ALL for each in registry
     )
-    if development:
-        build = "deniable.joint.development" if joint else "deniable.development"
+    if oblivious:
+        build = "deniable.oblivious"
     elif joint:
         build = "deniable.joint"
-    elif any(_is_open(each) for each in registry):
+    elif development or any(_is_open(each) for each in registry):
         build = "deniable"
     else:
         build = "deniable.closed"
+    if development:
+        build += ".development"
     folder = resources.files(deniable) / "web"
     text = compiled.to_text(document)
     # In ASCII: a page may not say that its scripts are UTF-8.

@@ -22,6 +22,7 @@ from deniable.doctor.device import (
 )
 from deniable.doctor.endpoint import check_endpoint
 from deniable.doctor.result import CheckResult, Level
+from deniable.told import counted
 
 __all__ = ["doctor"]
 
@@ -127,7 +128,8 @@ def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult
         document = {"results": [dataclasses.asdict(each) for each in found], **counts}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        click.echo(", ".join(f"{count} {kind}" for kind, count in counts.items()))
+        told = (counted(count, kind.removesuffix("s")) for kind, count in counts.items())
+        click.echo(", ".join(told))
     return found
 
 

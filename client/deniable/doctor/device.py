@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +32,7 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
             return None, [
                 CheckResult(
                     "registry", "no_registry", "error", f"there is no file {path}",
-                    "name your metrics.toml as an argument, or or write one with `deniable init`",
+                    "name your metrics.toml as an argument, or write one with `deniable init`",
                 )
             ]  # fmt: skip
         return None, [
@@ -104,11 +107,15 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
             )  # fmt: skip
             return
     if reason := _cannot_write(directory):
+        advice = (
+            "free space on that disk: until then the app keeps its records in memory"
+            if reason == os.strerror(errno.ENOSPC)
+            else "give the user that runs the app a folder that it may write to, as state_dir or "
+            "as XDG_STATE_HOME"
+        )
         yield CheckResult(
-            "state", "not_writable", "error", f"{directory} cannot be written: {reason}",
-            "give the user that runs the app a folder that it may write to, as state_dir or as "
-            "XDG_STATE_HOME",
-        )  # fmt: skip
+            "state", "not_writable", "error", f"{directory} cannot be written: {reason}", advice
+        )
         return
     state = State(directory, registry.app)
     try:
@@ -175,20 +182,26 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
         yield _nothing_recorded(directory)
     if waiting:
         when = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        yield CheckResult(
-            "state", "values_wait", "ok",
-            f"{waiting} values wait for their windows to end, the first at {when}; they are "
-            "reported within an hour after that",
-        )  # fmt: skip
+        until = (
+            f"for the app's next run, because a window ended at {when}: reported within an hour "
+            "after the app has started"
+            if ends <= time.time()
+            else f"for a window to end, the first at {when}: reported within an hour after that, "
+            "if the app runs"
+        )
+        message = f"{counted(waiting, 'value')} waiting {until}"
+        yield CheckResult("state", "values_wait", "ok", message)
     if queued:
         yield CheckResult(
-            "state", "reports_wait", "note", f"{queued} reports wait to be sent",
+            "state", "reports_wait", "note", f"{counted(queued, 'report')} waiting to be sent",
             "if they do not leave within an hour while the app runs, see what the checks of the "
             "collector say",
         )  # fmt: skip
     sent = sum(each.status == "sent" for each in entries)
     if sent:
-        yield CheckResult("state", "sent", "ok", f"{sent} reports were acknowledged by a collector")
+        yield CheckResult(
+            "state", "sent", "ok", f"{counted(sent, 'report')} acknowledged by a collector"
+        )
     refused = sorted({f"{e.report.metric} ({e.reason})" for e in entries if e.status == "rejected"})
     if refused:
         yield CheckResult(

@@ -5,19 +5,31 @@ row's columns. A mechanism defines how wide its rows are, how a report is packed
 value becomes a report, and with which exact probability. The collector needs only the
 rows. A frequency oracle also defines which cells support a value, and with which
 probabilities.
+
+The file of a mechanism finds here all that it needs, also the limits and checks of
+`deniable.mechanisms.limits`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
+from deniable.mechanisms.limits import (
+    MAX_CELLS,
+    MAX_EPSILON,
+    MAX_MEMO_EPSILON,
+    check_epsilon,
+    check_integers,
+    check_memo_epsilon,
+    check_parameters,
+    check_size,
+)
 from deniable.randomness import PRECISION, Bits, below, system_bits
 from deniable.told import Told
 
@@ -47,15 +59,6 @@ __all__ = [
 ONE = 1 << PRECISION
 """Probability one, as a threshold."""
 
-MAX_CELLS = 1 << 23
-"""The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
-
-MAX_EPSILON = 10.0
-"""The largest epsilon a mechanism is designed for: at e**10 (22,026 to 1) noise hides nothing."""
-
-MAX_MEMO_EPSILON = 20.0
-"""The largest epsilon of a memo: at e**20 all but one memo in 10**8 are the true value."""
-
 Item = TypeVar("Item", int, str)
 """What a mechanism randomizes: an index into a closed domain, a position in a range of numbers,
 or a string."""
@@ -75,8 +78,7 @@ class Packing(StrEnum):
     """One bit for each column, column j at bit j % 8 of byte j // 8."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of a tally: `width` counters.
 
     `columns` is how many columns a well-formed report sets (None: any number).
@@ -295,106 +297,3 @@ def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
     (Ye and Barg, IEEE Trans. Inf. Theory 2018).
     """
     return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
-
-
-def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
-    """The number of values, if a mechanism can be built over so many.
-
-    Raises:
-        SchemeError: fewer than two values, or more than `largest`.
-    """
-    if size < 2:
-        told = Told(
-            "too_few_values",
-            "{mechanism}: a domain needs at least two values, not {size}",
-            mechanism=mechanism,
-            size=size,
-        )
-        raise SchemeError(told)
-    if size > largest:
-        told = Told(
-            "too_many_values",
-            "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge rare "
-            'values into an `other`, or use type = "string"',
-            mechanism=mechanism,
-            size=size,
-            most=largest,
-        )
-        raise SchemeError(told)
-    return size
-
-
-def check_epsilon(epsilon: float) -> float:
-    """The epsilon, if a mechanism can be designed for it.
-
-    Raises:
-        SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
-    """
-    if not 0 < epsilon <= MAX_EPSILON:
-        told = Told(
-            "epsilon_range",
-            "epsilon must be above 0 and at most {most:g}, not {epsilon}",
-            most=MAX_EPSILON,
-            epsilon=epsilon,
-        )
-        raise SchemeError(told)
-    return epsilon
-
-
-def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
-    """The lifetime epsilon, if a memo can be drawn within it under reports of `epsilon`.
-
-    Raises:
-        SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
-    """
-    if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
-        told = Told(
-            "memo_range",
-            "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
-            "at most {most:g}, not {lifetime}",
-            epsilon=epsilon,
-            most=MAX_MEMO_EPSILON,
-            lifetime=lifetime_epsilon,
-        )
-        raise SchemeError(told)
-    return lifetime_epsilon
-
-
-def check_parameters(
-    mechanism: str, parameters: Mapping[str, Any], **bounds: tuple[int, int]
-) -> list[int]:
-    """The named integers out of `parameters`, each checked against (lowest, highest).
-
-    Raises:
-        SchemeError: one is missing, not an integer or out of range, or there are others.
-    """
-    unknown = sorted(set(parameters) - set(bounds))
-    if unknown:
-        raise SchemeError(f"{mechanism}: unknown parameters {', '.join(unknown)}")
-    checked: list[int] = []
-    for name, (lowest, highest) in bounds.items():
-        value = parameters.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-            raise SchemeError(
-                f"{mechanism}: {name} must be an integer from {lowest} to {highest}, not {value!r}"
-            )
-        checked.append(value)
-    return checked
-
-
-def check_integers(
-    mechanism: str, parameters: Mapping[str, Any], name: str, lowest: int, highest: int
-) -> tuple[int, ...]:
-    """The named list of integers out of `parameters`, each from `lowest` to `highest`.
-
-    Raises:
-        SchemeError: it is missing, no list of integers, or one of them is out of range.
-    """
-    values = parameters.get(name)
-    if not isinstance(values, list) or not all(
-        type(each) is int and lowest <= each <= highest for each in values
-    ):
-        raise SchemeError(
-            f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
-        )
-    return tuple(values)

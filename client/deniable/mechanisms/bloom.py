@@ -8,10 +8,10 @@ strings differ in at most 2h (Bloom, Comm. ACM 1970; cohorts: Erlingsson et al.,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from deniable.errors import SchemeError
+from deniable.frozen import frozen
 from deniable.hashing import hash64
 from deniable.mechanisms.base import MAX_CELLS, Cell, Packing, Row, check_parameters
 
@@ -24,7 +24,7 @@ MAX_COHORTS = 1 << 16
 MAX_HASHES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bloom:
     """Filters of `k` bits with `h` hashes, in `cohorts` cohorts under `salt`.
 

@@ -12,9 +12,9 @@ cohort local hashing would lose less, that is chosen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deniable.frozen import frozen
 from deniable.mechanisms.base import FrequencyOracle, MemoizingOracle, total_variance
 from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.told import Told
@@ -39,7 +39,7 @@ SMALL_LOSS = 1.05
 """Up to this loss `auto` does not consider hashing, which would add a cohort and collisions."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Choice:
     """What `auto` chooses.
 

@@ -7,7 +7,6 @@ the first stand for the nodes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import count
@@ -15,6 +14,7 @@ from typing import Self
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
+from deniable.frozen import frozen
 from deniable.mechanisms.base import FrequencyOracle, total_variance
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.mechanisms.subset_selection import SubsetSelection
@@ -32,7 +32,7 @@ _NEAR = Fraction(101, 100)
 """Fewer columns are taken if they cost no more than this times the least variance."""
 
 
-@dataclass(frozen=True, order=True)
+@frozen
 class Level:
     """One resolution: `nodes` nodes, of which each owns `owned` of `columns` columns.
 
@@ -74,6 +74,13 @@ class Level:
         if self.dimension != 1:
             raise SchemeError(f"randomized response has dimension 1, not {self.dimension}")
         return SubsetSelection(self.nodes, 1, self.threshold)
+
+    def __lt__(self, other: Level) -> bool:
+        return self._parameters < other._parameters
+
+    @property
+    def _parameters(self) -> tuple[int, int, int, int]:
+        return self.nodes, self.order, self.dimension, self.threshold
 
     @classmethod
     def design(cls, nodes: int, epsilon: float) -> Self:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from deniable.errors import SchemeError
+from deniable.frozen import frozen
 
 __all__ = ["BELOW", "LARGEST", "SMALLEST", "TOP", "NumberRange", "Scale", "number_text"]
 
@@ -47,7 +47,7 @@ def number_text(value: float) -> str:
     return repr(value)
 
 
-@dataclass(frozen=True)
+@frozen
 class NumberRange:
     """The numbers from `low` to `high`, on a scale.
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from deniable.hashing import hash_bytes
+from deniable.hashing import hash_bytes, is_unicode
 
 __all__ = [
     "ALPHABETS",
@@ -70,10 +70,8 @@ def plain(text: str) -> str:
         ValueError: it is not valid Unicode. The message does not repeat it.
     """
     cut = unicodedata.normalize("NFC", text[:MAX_TEXT]).partition("\0")[0]
-    try:
-        cut.encode()
-    except UnicodeEncodeError:
-        raise ValueError("is not valid Unicode: it holds a lone surrogate") from None
+    if not is_unicode(cut):
+        raise ValueError("is not valid Unicode: it holds a lone surrogate")
     return cut
 
 

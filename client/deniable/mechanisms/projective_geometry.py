@@ -11,7 +11,7 @@ outside of it. A hyperplane has s points, and two of them meet in lambda::
     e**epsilon = P (K-s) / [(2**53 - P) s]
     n * Var(share f) = r (1-r) / (p-q_)**2,  r = q_ + f (p-q_)
 
-With q near e + 1 the variance is within 2.5 % of the optimum for large domains, and a
+With q near e + 1 the variance is within 2.5% of the optimum for large domains, and a
 report is one number below K (Feldman, Nelson, Nguyen and Talwar, ICML 2022).
 
 A point stands for itself as the vector whose first non-zero coordinate is 1, and has the

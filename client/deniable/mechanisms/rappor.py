@@ -34,12 +34,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
+from deniable.frozen import frozen
 from deniable.mechanisms.base import (
     ONE,
     Cell,
@@ -64,7 +64,7 @@ _FLIPS = {"f": (1, ONE - 1)}
 _ROUNDS = {"f": (1, ONE - 1), "p": (1, ONE - 1), "q": (1, ONE - 1)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Rounds:
     """The noise of both rounds on one bit: thresholds out of 2**53.
 

@@ -48,10 +48,10 @@ from deniable.randomness import Bits, below, coin, system_bits
 __all__ = ["COLUMNS", "NEAR_OPTIMUM", "SlidingWindow"]
 
 COLUMNS = 64
-"""The columns of a design. No number of columns could save more than 2 % up to epsilon 5."""
+"""The columns of a design. No number of columns could save more than 2% up to epsilon 5."""
 
 NEAR_OPTIMUM = 5.0
-"""Up to this epsilon the worst variance is within 2 % of the least."""
+"""Up to this epsilon the worst variance is within 2% of the least."""
 
 MAX_COLUMNS = 256
 """The most columns: scores take a linear system with up to half as many unknowns."""

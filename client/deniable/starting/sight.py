@@ -28,7 +28,7 @@ def sight(metric: Metric) -> Iterator[str]:
     epsilon = metric.scheme.mechanism.epsilon
     yield (
         f"One report reveals at most epsilon {epsilon:.4g}: it makes a 50/50 guess between two "
-        f"values right at most {_belief(epsilon)} % of the time."
+        f"values right at most {_belief(epsilon)}% of the time."
     )
     yield _lifetime(metric)
 
@@ -39,7 +39,7 @@ def _seen(metric: Metric, reports: float) -> Iterator[str]:
     if isinstance(mechanism, SlidingWindow):
         error = 1.96 * mean_std_error(mechanism, reports)
         of = "its logarithm" if mechanism.range.scale == "log" else metric.type.domain
-        yield f"{crowd} the mean is known to +- {error:.3g} of {of} (95 %)."
+        yield f"{crowd} the mean is known to +- {error:.3g} of {of} (95%)."
         return
     if isinstance(mechanism, Histogram):
         open_ones: list[str] = []

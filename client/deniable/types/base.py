@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from deniable.checks import Check
-from deniable.mechanisms import FrequencyOracle, Mechanism, Memoizing
+from deniable.errors import SchemeError
+from deniable.frozen import frozen
+from deniable.mechanisms import FrequencyOracle, Mechanism, Memoizing, no_mechanism
 from deniable.randomness import Bits, below
 from deniable.told import Told
 
 if TYPE_CHECKING:
-    from deniable.metric import Metric
+    from datetime import date
 
-__all__ = ["Aggregate", "MetricType", "Table", "Value", "require_null"]
+__all__ = ["Aggregate", "Joinable", "MetricType", "Table", "Value", "require_null"]
 
 Value: TypeAlias = bool | str | int | float
 """What `record` takes: a bool for a boolean metric, a string for a category or string, an int or
@@ -25,8 +25,29 @@ float for a number."""
 
 Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
 
+_NONE: Mapping[str, Any] = {}
 
-@dataclass(frozen=True)
+
+class Joinable(Protocol):
+    """What a type that joins other metrics asks of one of them. Every `deniable.Metric` has it."""
+
+    @property
+    def type(self) -> MetricType: ...
+    @property
+    def answer(self) -> str: ...
+    @property
+    def expires(self) -> date: ...
+    @property
+    def longitudinal(self) -> str: ...
+    @property
+    def platform(self) -> tuple[str, ...]: ...
+    @property
+    def segments(self) -> tuple[object, ...]: ...
+    @property
+    def window(self) -> str: ...
+
+
+@frozen
 class Table:
     """The table of one metric in the registry, as its type reads it.
 
@@ -40,10 +61,10 @@ class Table:
     """
 
     settings: Mapping[str, Any]
-    folder: Path
+    folder: str
     report: Callable[[str | None, str], None]
-    declared: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    declared: Mapping[str, Any] = _NONE
+    metrics: Mapping[str, Joinable] = _NONE
 
 
 def require_null(kind: str, table: Table, *keys: str) -> None:
@@ -161,15 +182,16 @@ class MetricType(ABC):
             SchemeError: there is none, or it cannot keep within `epsilon`.
         """
 
-    @abstractmethod
     def design_memoized(
         self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
     ) -> Memoizing[Any]:
         """The same with memory: one report within `epsilon`, one memo within `memo_epsilon`.
 
         Raises:
-            SchemeError: there is none, or it cannot keep within both.
+            SchemeError: there is none, as for every type that does not say otherwise, or it cannot
+                keep within both.
         """
+        raise SchemeError(no_mechanism(mechanism, ()))
 
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
+from deniable.frozen import frozen
 from deniable.mechanisms import Mechanism
 from deniable.randomness import Bits
 from deniable.types.base import Aggregate, Table, Value, require_null
@@ -13,7 +13,7 @@ from deniable.types.closed import Closed, require_size
 __all__ = ["Boolean"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Boolean(Closed):
     """True or False, kept as the texts "true" and "false"."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, texts
 from deniable.checks import text as is_text
 from deniable.errors import ValueListError
+from deniable.frozen import frozen
 from deniable.mechanisms import Mechanism
 from deniable.types.base import Table, Value, require_null
 from deniable.types.closed import Closed, require_size
@@ -24,7 +25,7 @@ _OTHER = "other"
 """A value of that name stands for the rest, if the metric does not say another."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Category(Closed):
     """One of the declared values, in normal form C; what is none of them is `other`, if that is
     declared, and refused if not."""
@@ -109,7 +110,7 @@ def _values(table: Table) -> tuple[str, ...]:
         values = _listed(table, settings[key])
     else:
         try:
-            values = read_values(table.folder / settings[key])
+            values = read_values(os.path.join(table.folder, settings[key]))
         except ValueListError as error:
             table.report(key, str(error))
             return ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, is_number, one_of
 from deniable.errors import SchemeError
-from deniable.mechanisms import AUTO, Mechanism, Memoizing, PrefixTree, no_mechanism
+from deniable.frozen import frozen
+from deniable.mechanisms import AUTO, Mechanism, PrefixTree, no_mechanism
 from deniable.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
 from deniable.mechanisms.prefix_tree import MAX_LEVELS
 from deniable.told import Told
@@ -31,10 +31,10 @@ def _check_length(value: Any) -> str | None:
 
 def _check_share(value: Any) -> str | None:
     fine = is_number(value) and 0 <= value < 1
-    return None if fine else "must be a share from 0 to below 1, like 0.01 for 1 %"
+    return None if fine else "must be a share from 0 to below 1, like 0.01 for 1%"
 
 
-@dataclass(frozen=True)
+@frozen
 class Discovery(MetricType):
     """Any text, of which the first `max_length` bytes can be found.
 
@@ -148,11 +148,6 @@ class Discovery(MetricType):
             raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
         made = PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
         return made.require_within(epsilon)
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        raise SchemeError(no_mechanism(mechanism, ()))
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
         return Told(

@@ -17,11 +17,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, bound, flag, one_of, text
 from deniable.errors import SchemeError
+from deniable.frozen import frozen
 from deniable.mechanisms import (
     AUTO,
     DBitFlip,
@@ -60,7 +60,7 @@ _DISTRIBUTION = ("hierarchical_histogram",)
 _MEMOIZED = ("dbitflip",)
 
 
-@dataclass(frozen=True)
+@frozen
 class Number(MetricType):
     """A number in a range, and what is asked of it.
 
@@ -220,7 +220,7 @@ class Number(MetricType):
                 )
             return Told(
                 "within_2_percent",
-                "the variance of a sliding window is within 2 % of the least that a mean can have",
+                "the variance of a sliding window is within 2% of the least that a mean can have",
             )
         if "mean" not in self.ask:
             return Told(

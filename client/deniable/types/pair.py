@@ -9,13 +9,13 @@ cell i * k2 + j. A number is cut into bins first. Subset selection reports the c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, one_of, or_null
 from deniable.errors import SchemeError
-from deniable.mechanisms import AUTO, Mechanism, Memoizing, SubsetSelection, no_mechanism
+from deniable.frozen import frozen
+from deniable.mechanisms import AUTO, Mechanism, SubsetSelection, no_mechanism
 from deniable.told import Told
 from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.types.closed import require_size
@@ -34,7 +34,7 @@ FORGET = ("marginals",)
 """What `forget` may say."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Pair(MetricType):
     """The joint of two metrics.
 
@@ -163,11 +163,6 @@ class Pair(MetricType):
             raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
         one, two = self.shape
         return SubsetSelection.design(one * two, epsilon).require_within(epsilon)
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        raise SchemeError(no_mechanism(mechanism, ()))
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
         return Told(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from deniable.checks import is_number
+from deniable.frozen import frozen
 from deniable.mechanisms.number_range import number_text
 from deniable.types.base import Table
 from deniable.types.closed import Closed
@@ -43,7 +43,7 @@ def check_bins(value: Any) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
+@frozen
 class PairPart:
     """One of the two metrics of a pair, as a closed list.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
+from deniable.frozen import frozen
 from deniable.mechanisms import (
     FrequencyOracle,
     Mechanism,
@@ -20,7 +20,7 @@ from deniable.value_list import value_text
 __all__ = ["String"]
 
 
-@dataclass(frozen=True)
+@frozen
 class String(MetricType):
     """What `deniable.value_list` calls a value: 1 to 1,024 bytes without control characters, not
     all blank."""

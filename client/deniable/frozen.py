@@ -1,0 +1,130 @@
+"""Frozen classes, as `dataclass(frozen=True)` makes them, for what every recording loads.
+
+`dataclasses` imports `inspect` and `ast`, and compiles source text for each class: a sixth of the
+time of a tool that records one value and exits. `frozen` only keeps the names of the fields. All
+other code uses `dataclasses`, whose functions (`replace`, `fields`, `asdict`) also take these
+classes. Type checkers treat the two alike (PEP 681).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+__all__ = ["frozen"]
+
+_Class = TypeVar("_Class")
+
+
+class _Fields:
+    """What `dataclasses` looks for in a class; made when it is first asked for."""
+
+    def __init__(self, types: Mapping[str, str], defaults: Mapping[str, Any]) -> None:
+        self._types = types
+        self._defaults = defaults
+
+    def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
+        from dataclasses import field, make_dataclass
+
+        given: list[tuple[str, str] | tuple[str, str, Any]] = []
+        for name, kind in self._types.items():
+            if name in self._defaults:
+                value = self._defaults[name]
+                if type(value).__hash__ is None:  # an empty mapping, which `field` refuses
+                    default = field(default_factory=partial(self._defaults.__getitem__, name))
+                else:
+                    default = field(default=value)
+                given.append((name, kind, default))
+            else:
+                given.append((name, kind))
+        made: type[Any] = make_dataclass(owner.__name__, given, frozen=True)
+        found: dict[str, Field[Any]] = made.__dataclass_fields__
+        return found
+
+
+@dataclass_transform(frozen_default=True)
+def frozen(cls: type[_Class]) -> type[_Class]:
+    """Give a class the methods of a frozen dataclass: those that it does not write itself.
+
+    Its annotations name the fields, class variables excepted; the values in the class are the
+    defaults. `__post_init__` is called if there is one. The annotations must be texts (`from
+    __future__ import annotations`), and a frozen class inherits no fields.
+    """
+    types = {
+        name: kind for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")
+    }
+    names = tuple(types)
+    defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
+    required = frozenset(names).difference(defaults)
+    completes = hasattr(cls, "__post_init__")
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        values = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+        if (
+            len(values) != len(names)
+            or len(args) > len(names)
+            or not required.issubset(values)
+            or not kwargs.keys().isdisjoint(names[: len(args)])
+        ):
+            raise TypeError(_mistake(cls.__name__, names, required, args, kwargs))
+        self.__dict__.update(values)
+        if completes:
+            self.__post_init__()
+
+    def __eq__(self: Any, other: object) -> Any:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __hash__(self: Any) -> int:
+        return hash(tuple(getattr(self, name) for name in names))
+
+    def __repr__(self: Any) -> str:
+        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__qualname__}({told})"
+
+    def __setattr__(self: Any, name: str, value: object) -> NoReturn:
+        _refuse("assign to", name)
+
+    def __delattr__(self: Any, name: str) -> NoReturn:
+        _refuse("delete", name)
+
+    for method in (__init__, __eq__, __hash__, __repr__, __setattr__, __delattr__):
+        if method.__name__ not in cls.__dict__:
+            setattr(cls, method.__name__, method)
+    for name, value in (
+        ("__dataclass_fields__", _Fields(types, defaults)),
+        ("__match_args__", names),
+    ):
+        setattr(cls, name, value)
+    return cls
+
+
+def _refuse(action: str, name: str) -> NoReturn:
+    from dataclasses import FrozenInstanceError
+
+    raise FrozenInstanceError(f"cannot {action} field {name!r}")
+
+
+def _mistake(
+    cls: str,
+    names: tuple[str, ...],
+    required: frozenset[str],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> str:
+    """What is wrong with the arguments of a class."""
+    if len(args) > len(names):
+        return f"{cls}() takes {len(names)} arguments, not {len(args)}"
+    placed = names[: len(args)]
+    for name in kwargs:
+        if name in placed:
+            return f"{cls}() got two values for {name!r}"
+        if name not in names:
+            return f"{cls}() has no field {name!r}"
+    lacking = [name for name in names if name in required.difference(placed, kwargs)]
+    return f"{cls}() lacks {', '.join(map(repr, lacking))}"
