@@ -5,9 +5,10 @@ from __future__ import annotations
 from urllib.parse import unquote, urlsplit
 
 from deniable_collector.settings import Settings
-from deniable_collector.stores.base import Store, StoreError, StoreUnavailable
-from deniable_collector.stores.blocks import Archive
-from deniable_collector.stores.sqlite import SqliteStore
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
+from deniable_collector.stores.sealed.archive import Archive
+from deniable_collector.stores.sqlite.store import SqliteStore
 
 __all__ = ["Store", "StoreError", "StoreUnavailable", "open_store", "store_of"]
 
@@ -31,18 +32,18 @@ def open_store(
 
     sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/0, rediss://... (TLS),
     unix:///path/to/socket, or redis+cluster://host:port,host:port and rediss+cluster://...
-    for a cluster, with one or more of its nodes. `archive` is the folder for sealed blocks; without
-    it they stay in the store. The rest is for Redis: `prefix` begins every
-    key, `shards` is the number of shards of a new store, and the others are the fields of
+    for a cluster, with one or more of its nodes. `archive` is the folder for sealed blocks, or
+    s3://bucket/prefix; without it they stay in the store. The rest is for Redis: `prefix` begins
+    every key, `shards` is the number of shards of a new store, and the others are the fields of
     `driver.Access`.
 
     Raises:
-        StoreError: the address names no store, or a file for TLS is missing.
+        StoreError: the address names no store, `archive` no place, or a file for TLS is missing.
     """
     scheme = url.partition("://")[0]
     if scheme in _REDIS:
-        from deniable_collector.stores.driver import Access, Driver
-        from deniable_collector.stores.redis import RedisStore
+        from deniable_collector.stores.redis.driver import Access, Driver
+        from deniable_collector.stores.redis.store import RedisStore
 
         access = Access(user, password, ca, cert, key, replicas)
         return RedisStore(

@@ -2,108 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import DeniableError, Scheme
+from deniable import Scheme
+from deniable.windows import start
+from deniable_collector.stores.commits import Commit, TallyKey, version_of
 from deniable_collector.tally import Tally
 
-__all__ = [
-    "COMMIT_SECONDS",
-    "ID_RETENTION",
-    "MAX_CELL",
-    "Commit",
-    "Increment",
-    "Numbers",
-    "Sealing",
-    "Store",
-    "StoreError",
-    "StoreUnavailable",
-    "TallyKey",
-    "TallyRowKey",
-    "new_stamp",
-    "shard_of",
-    "version_of",
-]
+if TYPE_CHECKING:
+    from deniable_collector.stores.summed.summing import Sums
 
-ID_RETENTION = 8 * 86_400.0
-"""Seconds for which a store is guaranteed to remember a batch id, unless `Commit.remember` asks
-for more: as long as a window of one day accepts reports of a metric that is answered at once."""
-
-COMMIT_SECONDS = 3_600.0
-"""Seconds for which a store remembers an id longer than that, for the time between reading a batch
-and committing it."""
-
-MAX_CELL = 2**53 - 1
-"""The largest value of a counter and of a row's number of reports. Scripts in Redis calculate in
-doubles, which are exact up to this value; a sum above it is still recognized as too large."""
-
-
-class StoreError(DeniableError):
-    """The store refused the call, and would refuse it later too."""
-
-
-class StoreUnavailable(StoreError):
-    """The store cannot be reached or is not ready; `retry_after` is the wait in seconds."""
-
-    def __init__(self, message: str, retry_after: float = 5.0) -> None:
-        self.retry_after = retry_after
-        super().__init__(message)
-
-
-class TallyKey(NamedTuple):
-    """The name of one tally."""
-
-    metric: str
-    scheme: str
-    window: str
-
-
-class TallyRowKey(NamedTuple):
-    """The name of one row of one tally."""
-
-    tally: TallyKey
-    row: int
-
-
-Numbers: TypeAlias = Sequence[int] | NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Increment:
-    """What a commit adds to one row: `counts[i]` to column `columns[i]`.
-
-    `width` is the row's full width, `reports` the number of reports summed here. Columns are
-    distinct, and counts positive. If most columns of a range change, `columns` is a `range`
-    of step 1 and `counts` an array that may contain zeros.
-    """
-
-    width: int
-    reports: int
-    columns: Numbers
-    counts: Numbers
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A set of batches, with the increments of all of them.
-
-    All `ids` (hexadecimal, from `deniable.wire.new_batch_id`) belong to one shard, so that one
-    atomic call can both check the ids and add to the rows. `remember` says for how many seconds
-    an id must be remembered, if that is longer than ID_RETENTION.
-    """
-
-    ids: tuple[str, ...]
-    increments: Mapping[TallyRowKey, Increment]
-    shard: int = 0
-    remember: Mapping[str, float] = field(default_factory=dict)
+__all__ = ["KeptBlock", "Sealing", "Store"]
 
 
 class Sealing(NamedTuple):
@@ -113,20 +27,12 @@ class Sealing(NamedTuple):
     after: int
 
 
-def shard_of(batch_id: str, shards: int) -> int:
-    """The shard that stores a batch id; ids are random, so the shards fill evenly."""
-    return int(batch_id[-8:], 16) % shards if shards > 1 else 0
+class KeptBlock(NamedTuple):
+    """What a store keeps for one sealed part of a tally: its block, or the name of its file."""
 
-
-def new_stamp() -> int:
-    """A random number below 2**63, which SQLite can store."""
-    return secrets.randbits(63)
-
-
-def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -> bytes:
-    """The version of the tallies with these windows and stamps, in any order."""
-    content = repr((metric, scheme, sorted(stamps)))
-    return hashlib.blake2b(content.encode(), digest_size=20).digest()
+    tally: TallyKey
+    shard: int
+    kept: bytes
 
 
 class Store(ABC):
@@ -172,15 +78,66 @@ class Store(ABC):
 
     @abstractmethod
     def windows(self, metric: str, scheme: str) -> list[str]:
-        """The windows with reports of this metric and scheme, oldest first."""
+        """The windows with a tally of their own of this metric and scheme, oldest first.
+
+        `dropped` has those whose reports are only in sums.
+        """
+
+    @property
+    def sums(self) -> Sums:
+        """The sums over weeks, months and quarters."""
+        from deniable_collector.stores.summed.summing import Sums  # it needs this file
+
+        return Sums()
+
+    def dropped(self, metric: str, scheme: str) -> list[str]:
+        """The windows that were dropped and whose reports are in kept sums, oldest first."""
+        return self.sums.dropped(metric, scheme)
+
+    def all_windows(self, metric: str, scheme: str) -> list[str]:
+        """The windows with reports, oldest first: those with a tally of their own, and dropped
+        ones."""
+        own, gone = self.windows(metric, scheme), self.dropped(metric, scheme)
+        # Sorting a long list costs more than most metrics need.
+        return sorted({*own, *gone}, key=start) if gone else own
 
     @abstractmethod
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         """The exact sum over these windows; windows without reports count as empty.
 
+        Where sums over calendars save reads, they are read instead of the windows.
+
+        Raises:
+            StoreError: the scheme was never published.
+            NotKept: windows were dropped, and the sum that has them has others too.
+        """
+
+    def own_tally(self, tally: TallyKey) -> Tally:
+        """What the tally of one window has, without what sums have of this window.
+
         Raises:
             StoreError: the scheme was never published.
         """
+        return self.tally(tally.metric, tally.scheme, [tally.window])
+
+    def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
+        """The tally of each of these windows alone, in the order given. All of them are in memory
+        at once, so ask for few where tallies are large.
+
+        Raises:
+            StoreError: the scheme was never published.
+            NotKept: a window was dropped, and the sum that has it has others too.
+        """
+        found = self._own_tallies(metric, scheme, list(dict.fromkeys(windows)))
+        # Asked afterwards, so that a window that was dropped meanwhile is not read as empty.
+        for label in self.dropped(metric, scheme):
+            if label in found:
+                found[label] = self.tally(metric, scheme, [label])
+        return found
+
+    def _own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
+        """What `own_tally` says of each of these windows."""
+        return {label: self.own_tally(TallyKey(metric, scheme, label)) for label in windows}
 
     def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
         """The number of reports in each of these windows, in the order given.
@@ -188,14 +145,32 @@ class Store(ABC):
         Raises:
             StoreError: the scheme was never published.
         """
-        found = self.row_reports(metric, scheme, windows)
-        return {label: int(rows.sum()) for label, rows in found.items()}
+        found = self.segment_reports(metric, scheme, windows)
+        return {label: int(each.sum()) for label, each in found.items()}
+
+    def segment_reports(
+        self, metric: str, scheme: str, windows: Iterable[str]
+    ) -> dict[str, NDArray[np.int64]]:
+        """The number of reports of each combination of segments, shape (combinations,), for each
+        of these windows, in the order given; of dropped ones too.
+
+        Raises:
+            StoreError: the scheme was never published.
+        """
+        labels = list(windows)
+        groups = len(self.scheme(metric, scheme).combinations)
+        known, left = self.sums.reports(metric, scheme, labels)
+        found = {label: known.get(label, np.zeros(groups, np.int64)) for label in labels}
+        if left:
+            for label, rows in self.row_reports(metric, scheme, left).items():
+                found[label] = found[label] + rows.reshape(groups, -1).sum(axis=1)
+        return found
 
     def row_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
     ) -> dict[str, NDArray[np.int64]]:
         """The number of reports in each row, shape (rows,), for each of these windows, in the
-        order given.
+        order given; zeros for dropped ones.
 
         Raises:
             StoreError: the scheme was never published.
@@ -260,11 +235,36 @@ class Store(ABC):
         """The names of the files that have the blocks of this store's sealed tallies."""
         return frozenset()
 
-    @abstractmethod
-    def drop(self, before: float) -> int:
-        """Delete every window that had ended by `before` (POSIX seconds).
+    def kept_blocks(self, tally: TallyKey) -> list[KeptBlock]:
+        """What is kept for the blocks of a tally: one for each shard in which it is sealed."""
+        return []
 
-        Returns how many tallies were deleted.
+    def keep_otherwise(self, block: KeptBlock, kept: bytes) -> bool:
+        """Keep a block in another way, in one atomic step, with the same version of its tally.
+
+        Returns False, and changes nothing, if somebody has opened or moved it meanwhile.
+        """
+        return False
+
+    def identity(self) -> str:
+        """A name for this store that no other has, and that stays; empty before its first commit.
+        Files that it exports call it their origin."""
+        return ""
+
+    def archive_id(self) -> str | None:
+        """The mark of the folder or bucket that has this store's blocks; None before the first."""
+        return None
+
+    def keep_archive_id(self, identity: str) -> str:
+        """Remember a mark unless one is known. Returns the one that is known now."""
+        return identity
+
+    @abstractmethod
+    def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
+        """Delete every window of these metrics (None: of all) that had ended by `before` (POSIX
+        seconds). Copies of it go too, and kept sums whose whole period had ended.
+
+        Returns how many tallies and kept sums were deleted.
 
         Raises:
             StoreError: the file of a sealed one could not be deleted; nothing was deleted.

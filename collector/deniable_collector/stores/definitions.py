@@ -6,7 +6,7 @@ import json
 from functools import lru_cache
 
 from deniable import Scheme, SchemeError
-from deniable_collector.stores.base import StoreError
+from deniable_collector.stores.errors import StoreError
 
 __all__ = ["Unpublished", "read_scheme", "unpublished"]
 
@@ -26,7 +26,10 @@ def read_scheme(canonical: bytes) -> Scheme:
     try:
         return Scheme.from_definition(json.loads(canonical))
     except (SchemeError, ValueError) as error:
-        raise StoreError(f"the store has a scheme that cannot be read: {error}") from error
+        raise StoreError(
+            f"the store has a scheme that cannot be read: {error}. If a newer version of deniable "
+            "has published it, upgrade this one"
+        ) from error
 
 
 def unpublished(metric: str, fingerprint: str) -> Unpublished:

@@ -15,13 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.base import (
-    MAX_CELL,
-    Increment,
-    StoreError,
-    TallyKey,
-    TallyRowKey,
-)
+from deniable_collector.stores.commits import MAX_CELL, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.errors import StoreError
 from deniable_collector.tally import TallyRow
 
 __all__ = ["Addition", "Shape", "Shapes", "full", "gather", "rows_of", "shape_of"]
@@ -35,12 +30,14 @@ _DENSE = 8
 class Shape:
     """Where the rows of a tally are in its vector: row i at `starts[i]`, `widths[i]` long.
 
-    `size` is the length of the vector.
+    `size` is the length of the vector. The rows are in `groups` of equal size, one for each
+    combination of segments.
     """
 
     widths: tuple[int, ...]
     starts: tuple[int, ...]
     size: int
+    groups: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ def shape_of(scheme: Scheme) -> Shape:
     """The shape of the scheme's tallies."""
     widths = tuple(row.width for row in scheme.rows)
     ends = np.cumsum((len(widths), *widths)).tolist()
-    return Shape(widths, tuple(ends[:-1]), ends[-1])
+    return Shape(widths, tuple(ends[:-1]), ends[-1], len(scheme.combinations))
 
 
 class Shapes:

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 import redis
 from redis.exceptions import RedisClusterException
 
-from deniable_collector.stores.base import StoreError, StoreUnavailable
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
-__all__ = ["translated"]
+__all__ = ["lacks_right", "translated"]
 
 _TEMPORARY = (
     redis.exceptions.AskError,
@@ -53,6 +53,51 @@ _HELP = {
 }
 """What is wrong, by the driver's class or the server's code."""
 
+_COMMAND = re.compile(r"permissions to run the '([a-z|-]+)' command")
+_KEY = re.compile(r"permissions to access (?:one of the keys|a key)|can't access at least one")
+_IN_SCRIPT = re.compile(r"can't run this command")
+"""How Redis says what a user may not do; Redis 7.0 does not name a command inside a script."""
+
+_ANNOUNCE = (
+    "its certificate does not name the host of the address; or, in a cluster, a node announces "
+    "another name than its certificate has: set cluster-announce-hostname and "
+    "cluster-preferred-endpoint-type hostname"
+)
+_CERTIFICATE = {
+    9: "its certificate is not valid yet: check the clocks",
+    10: "its certificate has expired: give it a new one",
+    62: _ANNOUNCE,
+    64: _ANNOUNCE,
+}
+"""What is wrong with a certificate, by OpenSSL's number (X509_V_ERR_...): its words have hosts."""
+
+_UNSIGNED = (
+    "its certificate is signed by nobody whom we trust: set DENIABLE_REDIS_CA to the authority's"
+)
+_OURS = (
+    "Redis does not accept our certificate: check DENIABLE_REDIS_CERT and DENIABLE_REDIS_KEY, and "
+    "that an authority of Redis has signed it"
+)
+_NO_PEM = (
+    "a file of DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT or DENIABLE_REDIS_KEY is not in PEM form"
+)
+_TLS = {
+    "KEY_VALUES_MISMATCH": "DENIABLE_REDIS_KEY is not the key of DENIABLE_REDIS_CERT",
+    "NO_CERTIFICATE_OR_CRL_FOUND": _NO_PEM,
+    "NO_START_LINE": _NO_PEM,
+    "PEM_LIB": _NO_PEM,
+    "WRONG_VERSION_NUMBER": "this port does not speak TLS: write redis://, or name another port",
+}
+"""Other trouble with TLS, by OpenSSL's reason."""
+
+
+def lacks_right(command: str) -> StoreUnavailable:
+    """The error for a command that Redis's user may not call."""
+    return StoreUnavailable(
+        f"Redis cannot answer now (NoPermissionError): its user lacks the right +{command}: "
+        "docs/operating-stores.md lists all"
+    )
+
 
 @contextmanager
 def translated() -> Iterator[None]:
@@ -70,16 +115,25 @@ def translated() -> Iterator[None]:
 
 
 def _unreachable(error: Exception) -> StoreUnavailable:
-    if isinstance(error.__context__, ssl.SSLError):
-        return StoreUnavailable(
-            f"Redis cannot be reached over TLS ({type(error.__context__).__name__}): check "
-            "DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and that the certificate names the host "
-            "of the address"
-        )
+    below = error.__cause__ or error.__context__
+    if isinstance(below, ssl.SSLError):
+        return _tls(below)
     kind = type(error).__name__
     if kind in _HELP:
         return _unavailable(kind)
     return StoreUnavailable(f"Redis cannot be reached ({kind}): {_reason(error)}")
+
+
+def _tls(error: ssl.SSLError) -> StoreUnavailable:
+    reason = getattr(error, "reason", None) or ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        what = _CERTIFICATE.get(getattr(error, "verify_code", 0), _UNSIGNED)
+    elif isinstance(error, ssl.SSLEOFError) or "_ALERT_" in reason:
+        # Which of the two comes depends on what Redis sends first, its alert or the end.
+        what = _OURS
+    else:
+        what = _TLS.get(reason, "check DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and the port")
+    return StoreUnavailable(f"Redis cannot be reached over TLS ({type(error).__name__}): {what}")
 
 
 def _reason(error: Exception) -> str:
@@ -100,6 +154,8 @@ def _unavailable(kind: str) -> StoreUnavailable:
 def _refused(error: redis.RedisError) -> StoreError:
     # Only the kind of an error is repeated: its message may hold keys, or what was sent.
     kind = type(error).__name__
+    if forbidden := _not_allowed(str(error)):
+        return forbidden
     if isinstance(error, redis.exceptions.MovedError):
         return StoreUnavailable(
             f"Redis cannot answer now ({kind}): if it is a cluster, its address must begin "
@@ -110,6 +166,25 @@ def _refused(error: redis.RedisError) -> StoreError:
     if found := _TEMPORARY_CODE.search(str(error)):
         return _unavailable(found[1])
     return StoreError(f"Redis refused ({kind}): check its version and its keys")
+
+
+def _not_allowed(words: str) -> StoreUnavailable | None:
+    """What an ACL forbids. A command's name is repeated, and nothing else of what was sent."""
+    if found := _COMMAND.search(words):
+        return lacks_right(found[1])
+    if words.startswith("EXEC without MULTI"):
+        return lacks_right("multi")
+    if _KEY.search(words):
+        return StoreUnavailable(
+            "Redis cannot answer now (NoPermissionError): its user may not use these keys: give it "
+            "~PREFIX:* for the prefix in DENIABLE_REDIS_PREFIX, or %R~PREFIX:* if it only reads"
+        )
+    if _IN_SCRIPT.search(words):
+        return StoreUnavailable(
+            "Redis cannot answer now (NoPermissionError): its user lacks a right that a script "
+            "needs: docs/operating-stores.md lists them"
+        )
+    return None
 
 
 def _no_cluster(error: Exception) -> StoreUnavailable:

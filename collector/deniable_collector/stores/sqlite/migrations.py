@@ -10,10 +10,10 @@ import numpy as np
 
 from deniable import Scheme
 from deniable_collector.stores import ids
-from deniable_collector.stores.base import Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.definitions import read_scheme, unpublished
-from deniable_collector.stores.sqlite_ids import remember
-from deniable_collector.stores.sqlite_pages import add_to
+from deniable_collector.stores.sqlite.ids import remember
+from deniable_collector.stores.sqlite.pages import add_to
 from deniable_collector.stores.vectors import Shapes, gather
 
 __all__ = ["MIGRATIONS", "OVERWRITES"]
@@ -119,8 +119,34 @@ def _to_5(connection: sqlite3.Connection) -> None:
     _run(connection, "CREATE TABLE blocks (id INTEGER PRIMARY KEY, block BLOB NOT NULL)")
 
 
+def _to_6(connection: sqlite3.Connection) -> None:
+    """The mark of the folder or bucket of blocks, in one row at most."""
+    _run(connection, "CREATE TABLE archive (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT)")
+
+
+def _to_7(connection: sqlite3.Connection) -> None:
+    """Sums over calendars."""
+    _run(
+        connection,
+        "CREATE TABLE sums (id INTEGER PRIMARY KEY, metric TEXT NOT NULL, scheme TEXT NOT NULL, "
+        "name TEXT NOT NULL, stamp INTEGER NOT NULL, record BLOB NOT NULL, block BLOB NOT NULL, "
+        "UNIQUE (metric, scheme, name))",
+    )
+
+
+def _to_8(connection: sqlite3.Connection) -> None:
+    """In which form windows were imported."""
+    _run(
+        connection,
+        "CREATE TABLE imports (metric TEXT NOT NULL, scheme TEXT NOT NULL, text TEXT NOT NULL, "
+        "PRIMARY KEY (metric, scheme, text)) WITHOUT ROWID",
+    )
+
+
 OVERWRITES = 4
 """From this version on, a file contains nothing that was deleted."""
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4, _to_5)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    *(_to_1, _to_2, _to_3, _to_4, _to_5, _to_6, _to_7, _to_8),
+)
 """Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""

@@ -1,4 +1,4 @@
-"""Batch ids in SQLite, as `ids.py` describes them: a row for each slot in use."""
+"""Batch ids in SQLite, as `stores/ids.py` describes them: a row for each slot in use."""
 
 from __future__ import annotations
 
@@ -69,12 +69,24 @@ def remember(
 
 
 def prune(connection: sqlite3.Connection, new: int, now: float) -> None:
-    """Delete some slots of generations that are no longer searched, as `new` ids come."""
+    """Delete some slots of generations that are no longer searched, as `new` ids come.
+
+    The last `KEPT` + 1 generations with ids stay, whatever the clock says. A clock that is wrong by
+    years for some days makes one or two new generations, and not the five that would push out those
+    that are needed when it is right again.
+    """
     ((last,),) = connection.execute("SELECT coalesce(max(place), 0) FROM ids")
     # Most stores have ids of the shortest term alone.
     for term in range(last // (_TERM * _GENERATION) + 1):
         first = term * _TERM
-        oldest = first + ids.generation_at(now, term) - ids.KEPT
+        last_ones = connection.execute(
+            "SELECT generation FROM generations WHERE generation >= ? AND generation < ? "
+            "ORDER BY generation DESC LIMIT 1 OFFSET ?",
+            (first, first + _TERM, ids.KEPT),
+        ).fetchone()
+        if last_ones is None:
+            continue
+        oldest = min(first + ids.generation_at(now, term) - ids.KEPT, last_ones[0])
         connection.execute(
             "DELETE FROM ids WHERE place IN "
             "(SELECT place FROM ids WHERE place >= ? AND place < ? LIMIT ?)",

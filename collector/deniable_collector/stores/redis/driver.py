@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from deniable_collector.stores.base import StoreError, StoreUnavailable
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
 __all__ = ["ADDRESSES", "CLUSTER", "SINGLE", "Access", "Driver"]
 
@@ -105,8 +105,19 @@ class Driver:
 
         return run
 
-    def wait_for_replicas(self, key: str) -> None:
+    def master_of(self, key: str) -> str:
+        """The name of the master of a key's slot, as far as this client knows; "" if no batch
+        waits for replicas, or there is but one server."""
+        client = self.client
+        if not self._replicas or not isinstance(client, RedisCluster):
+            return ""
+        return str(client.get_node_from_key(key).name)
+
+    def wait_for_replicas(self, key: str, master: str = "") -> None:
         """Wait until the last write to the slot of `key` has reached enough replicas.
+
+        The write went to `master`, by its name. If another one serves the slot by now, its
+        replicas say nothing of the write.
 
         The key itself is written to, because WAIT is about the writes of its own connection.
         Replicas get all writes in order, so they then have the earlier ones as well. The key
@@ -119,7 +130,10 @@ class Driver:
             return
         client = self.client
         if isinstance(client, RedisCluster):
-            client = client.get_redis_connection(client.get_node_from_key(key))
+            node = client.get_node_from_key(key)
+            if master and node.name != master:
+                raise StoreUnavailable("another master of the cluster has taken over meanwhile")
+            client = client.get_redis_connection(node)
         with client.pipeline(transaction=False) as pipeline:
             pipeline.set(key, b"")
             pipeline.wait(self._replicas, _WAIT_MILLISECONDS)

@@ -9,12 +9,36 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_collector.stores.base import StoreUnavailable, TallyKey
-from deniable_collector.stores.sqlite_pages import drop_pages, put_pages
+from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.sqlite.pages import drop_pages, put_pages
 
-__all__ = ["blocks_of", "find_block", "find_open", "put_block", "reopen", "sealed_windows"]
+__all__ = [
+    "archive_id",
+    "blocks_of",
+    "find_block",
+    "find_open",
+    "keep_archive_id",
+    "keep_otherwise",
+    "put_block",
+    "reopen",
+    "sealed_windows",
+    "sizes_of",
+]
 
 _KEY = "metric = ? AND scheme = ? AND window = ?"
+
+
+def sizes_of(
+    connection: sqlite3.Connection, metric: str, scheme: str, windows: Iterable[str]
+) -> dict[str, int]:
+    """The bytes of what is kept for the sealed ones of these windows."""
+    found = connection.execute(
+        "SELECT window, length(block) FROM tallies JOIN blocks USING (id) WHERE metric = ? AND "
+        "scheme = ? AND window IN (SELECT value FROM json_each(?))",
+        (metric, scheme, json.dumps(list(windows))),
+    )
+    return dict(found.fetchall())
 
 
 def blocks_of(
@@ -68,6 +92,26 @@ def put_block(connection: sqlite3.Connection, identity: int, kept: bytes) -> Non
     if read != kept:
         raise StoreUnavailable("a sealed block did not read back from the SQLite file")
     drop_pages(connection, identity)
+
+
+def keep_otherwise(connection: sqlite3.Connection, tally: TallyKey, old: bytes, new: bytes) -> bool:
+    """Keep a block in another way, within a transaction; False if it is no more kept as `old`."""
+    found = find_block(connection, tally)
+    if found is None or found[1] != old:
+        return False
+    connection.execute("UPDATE blocks SET block = ? WHERE id = ?", (new, found[0]))
+    return find_block(connection, tally) == (found[0], new)
+
+
+def archive_id(connection: sqlite3.Connection) -> str | None:
+    """The mark of the folder or bucket of blocks."""
+    found = connection.execute("SELECT id FROM archive").fetchone()
+    return None if found is None else str(found[0])
+
+
+def keep_archive_id(connection: sqlite3.Connection, identity: str) -> None:
+    """Remember a mark unless one is known, within a transaction."""
+    connection.execute("INSERT OR IGNORE INTO archive VALUES (1, ?)", (identity,))
 
 
 def reopen(

@@ -22,8 +22,10 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_collector.stores.base import MAX_CELL, TallyKey, new_stamp
-from deniable_collector.stores.blocks import Archive, add_counters, reports_in
+from deniable_collector.stores.commits import MAX_CELL, TallyKey, new_stamp
+from deniable_collector.stores.errors import NewerStore
+from deniable_collector.stores.sealed.archive import Archive
+from deniable_collector.stores.sealed.blocks import add_counters
 from deniable_collector.stores.vectors import Addition, Shape, full
 
 __all__ = [
@@ -34,7 +36,6 @@ __all__ = [
     "is_sealed",
     "kept_in",
     "reports_of",
-    "sealed_reports",
     "sealed_value",
 ]
 
@@ -143,8 +144,9 @@ def add_value(value: bytes, tally: TallyKey, total: NDArray[np.int64], archive: 
 
     Raises:
         StoreError: it is sealed, and its block is damaged or out of reach.
+        NewerStore: its form is not known.
     """
-    _, form = HEADER.unpack_from(value)
+    form = _form_of(value, tally)
     if form == _SEALED:
         add_counters(tally, total, archive.get(tally, kept_in(value)))
     elif form >= _SPARSE:
@@ -170,20 +172,32 @@ def counters_of(value: bytes, tally: TallyKey, size: int, archive: Archive) -> N
     return counters
 
 
+def _form_of(value: bytes, tally: TallyKey | None = None) -> int:
+    """The form in a header.
+
+    Raises:
+        NewerStore: it is none of this version's.
+    """
+    form: int = HEADER.unpack_from(value)[1]
+    if form not in (4, 8, _SEALED) and form % _ROWS_UNIT != _SPARSE:
+        where = f"metric {tally.metric}, window {tally.window}" if tally else "a tally"
+        raise NewerStore(f"{where} of this store")
+    return form
+
+
 def reports_of(value: bytes, rows: int) -> NDArray[np.int64]:
-    """The reports of each row, by the first HEADER.size + 8 * rows bytes of an open form."""
-    _, form = HEADER.unpack_from(value)
+    """The reports of each row, by the first HEADER.size + 8 * rows bytes of an open form.
+
+    Raises:
+        NewerStore: the form is not known.
+    """
+    form = _form_of(value)
     size = 4 if form >= _SPARSE else form
     end = HEADER.size + size * rows
     found = np.frombuffer(value[HEADER.size : end], f"<u{size}")
     reports = np.zeros(rows, np.int64)
     reports[: len(found)] = found
     return reports
-
-
-def sealed_reports(value: bytes, tally: TallyKey, archive: Archive) -> NDArray[np.int64]:
-    """The reports of each row of a sealed tally."""
-    return reports_in(tally, archive.get(tally, value[HEADER.size :]))
 
 
 def is_sealed(header: bytes) -> bool:

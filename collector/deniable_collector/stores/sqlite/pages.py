@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_collector.stores.base import MAX_CELL, TallyKey, version_of
+from deniable_collector.stores.commits import MAX_CELL, TallyKey, version_of
 from deniable_collector.stores.vectors import Addition, full
 
 __all__ = [
@@ -91,17 +91,17 @@ def add_pages(
     connection: sqlite3.Connection,
     metric: str,
     scheme: str,
-    windows: Sequence[str],
-    total: NDArray[np.int64],
+    totals: Mapping[str, NDArray[np.int64]],
 ) -> None:
-    """Add the tallies of these windows, if there are any, to a vector of the same length."""
-    for page, packed in connection.execute(
-        "SELECT place - id * :pages, counters "
+    """Add the tally of each of these windows, if there is one, to its vector, which has the same
+    length; windows that are to be added up have the same one."""
+    for window, page, packed in connection.execute(
+        "SELECT window, place - id * :pages, counters "
         f"FROM ({_ASKED}) CROSS JOIN pages "
         "WHERE place BETWEEN id * :pages AND id * :pages + :pages - 1",
-        _asked(metric, scheme, windows) | {"pages": _PAGES},
+        _asked(metric, scheme, totals) | {"pages": _PAGES},
     ):
-        here = total[page * _PAGE : (page + 1) * _PAGE]
+        here = totals[window][page * _PAGE : (page + 1) * _PAGE]
         here += _unpack(packed, len(here))
 
 
@@ -189,11 +189,17 @@ def drop_pages(connection: sqlite3.Connection, identity: int) -> None:
     connection.execute("DELETE FROM pages WHERE place BETWEEN ? AND ?", _places(identity))
 
 
-def forget(connection: sqlite3.Connection, identity: int) -> None:
-    """Delete the tally of this id, with its pages or its block."""
-    drop_pages(connection, identity)
-    connection.execute("DELETE FROM blocks WHERE id = ?", (identity,))
-    connection.execute("DELETE FROM tallies WHERE id = ?", (identity,))
+def forget(connection: sqlite3.Connection, tally: TallyKey) -> bool:
+    """Delete a tally, with its pages or its block; False if there is none."""
+    found = connection.execute(
+        "SELECT id FROM tallies WHERE metric = ? AND scheme = ? AND window = ?", tally
+    ).fetchone()
+    if found is None:
+        return False
+    drop_pages(connection, found[0])
+    connection.execute("DELETE FROM blocks WHERE id = ?", found)
+    connection.execute("DELETE FROM tallies WHERE id = ?", found)
+    return True
 
 
 def _places(identity: int) -> tuple[int, int]:

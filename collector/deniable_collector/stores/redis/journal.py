@@ -15,9 +15,9 @@ from typing import Any
 
 import redis
 
-from deniable_collector.stores.base import StoreError, StoreUnavailable
-from deniable_collector.stores.driver import Driver
-from deniable_collector.stores.redis_errors import translated
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
+from deniable_collector.stores.redis.driver import Driver
+from deniable_collector.stores.redis.errors import translated
 
 __all__ = ["AppendOnlyFiles"]
 
@@ -58,6 +58,15 @@ class AppendOnlyFiles:
         if trouble is not None:
             raise trouble
         return max(ages, default=None)
+
+    def appends(self) -> bool:
+        """Whether a node has an append-only file, or does not say."""
+        try:
+            with translated():
+                nodes = self._driver.nodes().values()
+                return any(_allowed(client.info).get("aof_enabled") for client in nodes)
+        except StoreError:
+            return True
 
 
 class _Node:

@@ -4,7 +4,7 @@
 -- first write comes when nothing can be refused any more.
 --
 -- A tally is one string: a header of the u64 stamp of its last commit and its u64 form, and what
--- the form says (redis_forms.py). A stamp is random: it tells whether the tally is the one that was
+-- the form says (forms.py). A stamp is random: it tells whether the tally is the one that was
 -- read. Each tally of a commit has its own, or they would tell which tallies a commit had in
 -- common. A commit either swaps the whole string for another, if nobody has changed it since it was
 -- read, or adds runs of neighbouring counters to it.
@@ -23,11 +23,11 @@
 --
 -- Returns {0} when the commit is in, {1, positions of the ids that were seen},
 -- {2, number of a tally that would exceed the highest counter}, {3, number of a tally that
--- has changed}, {4, number of a tally that needs another form, and so a swap}, or
--- {5, the seed that names the slots here}.
+-- has changed}, {4, number of a tally that needs another form, and so a swap},
+-- {5, the seed that names the slots here}, or {6, a command that the user may not call}.
 
 local HEADER, NARROW, WIDE, TAG, SEARCHED = 16, 4, 8, 8, 5
--- As in redis_forms.py.
+-- As in forms.py.
 local SPARSE, MOST_ROWS, ROWS_UNIT, SLOTS_UNIT = 128, 65536, 256, 16777216
 local FACTOR, HASHES, SPARE = 41475557, 67108864, 64
 -- Slots of a sparse tally that are read at once, and how many an entry may be from its hash.
@@ -35,6 +35,18 @@ local SLOTS, FARTHEST = 16, 48
 local NARROW_TOP = 4294967295
 -- Values on Lua's stack at once: far below its limit of 8,000.
 local PIECE = 512
+
+-- A right that is missing would end the script between two writes: counts without their ids, which
+-- each retry would add again. Redis 6 cannot tell.
+local allowed, of_ids, of_tally = redis.acl_check_cmd, KEYS[2], KEYS[#KEYS]
+for command, arguments in pairs(allowed and {
+  get = {KEYS[1]}, set = {of_tally, ''}, getrange = {of_tally, '0', '0'},
+  setrange = {of_tally, '0', ''}, sadd = {of_tally, ''}, exists = {of_ids},
+  hget = {of_ids, 'n'}, hmget = {of_ids, 'n'}, hincrby = {of_ids, 'n', '1'},
+  hset = {of_ids, 'n', '1'}, ttl = {of_ids}, expire = {of_ids, '1'},
+} or {}) do
+  if not allowed(command, unpack(arguments)) then return {6, command} end
+end
 
 local seed = redis.call('GET', KEYS[1])
 if seed and seed ~= ARGV[1] then return {5, seed} end
@@ -47,20 +59,29 @@ local ids = #tags / TAG
 
 local call, sub, find = redis.call, string.sub, string.find
 
-local tag = {}
-for id = 1, ids do tag[id] = sub(tags, TAG * id - TAG + 1, TAG * id) end
+-- Each part of a string of equal parts, by its number.
+local function cut(text, form, size)
+  local parts = {}
+  for first = 1, ids, PIECE do
+    local number = math.min(PIECE, ids - first + 1)
+    local found = {struct.unpack(string.rep(form, number), text, size * (first - 1) + 1)}
+    if number == ids then return found end
+    for each = 1, number do parts[first + each - 1] = found[each] end
+  end
+  return parts
+end
+
+local tag = cut(tags, 'c' .. TAG, TAG)
 
 local slots_of = {}
 local function slots_at(level)
   if not slots_of[level] then
-    local names = {}
-    for id = 1, ids do names[id] = sub(slots, 8 * id - 7, 8 * id - 5 + level) end
-    slots_of[level] = names
+    slots_of[level] = cut(slots, 'c' .. (3 + level) .. string.rep('x', 5 - level), 8)
   end
   return slots_of[level]
 end
 
--- The deepest level of the first generation of each term, and what it holds, slot by slot.
+-- The deepest level of the first generation of each term, and what the slots of the ids hold there.
 local before, depth = {}, {}
 local met = {}
 -- Most stores have ids of the shortest term alone.
@@ -71,8 +92,8 @@ for generation = 1, searched do
   local count = tonumber(call('HGET', key, 'n') or 0)
   local deep, limit = 0, first_level
   while count >= limit and deep < deepest do deep, limit = deep + 1, 16 * limit end
-  local new = generation % SEARCHED == 1
-  if new then before[generation], depth[generation] = {}, deep end
+  local held
+  if generation % SEARCHED == 1 then held, depth[generation] = {}, deep end
   for level = 0, count > 0 and deep or -1 do
     local names = slots_at(level)
     for first = 1, ids, PIECE do
@@ -81,20 +102,24 @@ for generation = 1, searched do
       for id = first, last do
         local packed = found[id - first + 1]
         if packed then
-          local at = find(packed, tag[id], 1, true)
-          while at and at % TAG ~= 1 do at = find(packed, tag[id], at + 1, true) end
+          local own = tag[id]
+          local at = find(packed, own, 1, true)
+          while at and at % TAG ~= 1 do at = find(packed, own, at + 1, true) end
           if at then met[id] = true end
-          if new and level == deep then before[generation][names[id]] = packed end
+          if held and level == deep then held[id] = packed end
         end
       end
     end
   end
+  before[generation] = held
 end
-local seen = {1}
-for id = 1, ids do
-  if met[id] then seen[#seen + 1] = id end
+if next(met) then
+  local seen = {1}
+  for id = 1, ids do
+    if met[id] then seen[#seen + 1] = id end
+  end
+  return seen
 end
-if #seen > 1 then return seen end
 
 local formats = {}
 local function format(size, length)
@@ -168,8 +193,8 @@ end
 local function add(key, header, first_form, stamp, runs)
   local size = first_form
   if #header > 0 then size = struct.unpack('<I8', header, 9) end
-  if size >= SPARSE then return add_sparse(key, size, stamp, runs) end
-  -- Sealed tallies are opened by a swap.
+  if size % ROWS_UNIT == SPARSE then return add_sparse(key, size, stamp, runs) end
+  -- Sealed tallies are opened by a swap, which refuses a form that it does not know.
   if size ~= NARROW and size ~= WIDE then return 4 end
   local writes, position = {{0, stamp .. struct.pack('<I8', size)}}, 1
   while position <= #runs do
@@ -220,34 +245,44 @@ for _, plan in ipairs(plans) do
     for _, write in ipairs(writes) do call('SETRANGE', key, write[1], write[2]) end
   end
 end
+-- `mine` are the numbers of the ids, in their order; nil for all of them.
 local function remember(mine, generation, lifetime)
-  local key, names, fresh = KEYS[1 + generation], slots_at(depth[generation] or 0), {}
-  local held = before[generation] or {}
-  for _, id in ipairs(mine) do
+  local key, names = KEYS[1 + generation], slots_at(depth[generation] or 0)
+  local held, place, fields, size = before[generation] or {}, {}, {}, 0
+  local number = mine and #mine or ids
+  for each = 1, number do
+    local id = mine and mine[each] or each
     local slot = names[id]
-    fresh[slot] = (fresh[slot] or held[slot] or '') .. tag[id]
+    local at = place[slot]
+    if at then
+      fields[at] = fields[at] .. tag[id]
+    else
+      size = size + 2
+      fields[size - 1] = slot
+      fields[size] = held[id] and held[id] .. tag[id] or tag[id]
+      place[slot] = size
+    end
   end
-  local fields = {}
-  for slot, packed in pairs(fresh) do
-    fields[#fields + 1] = slot
-    fields[#fields + 1] = packed
-  end
-  call('HINCRBY', key, 'n', #mine)
-  for first = 1, #fields, PIECE do
-    call('HSET', key, unpack(fields, first, math.min(first + PIECE - 1, #fields)))
+  call('HINCRBY', key, 'n', number)
+  for first = 1, size, PIECE do
+    call('HSET', key, unpack(fields, first, math.min(first + PIECE - 1, size)))
   end
   -- Not only for its first id: where a clock had jumped, that came long before its time.
   if call('TTL', key) < lifetime then call('EXPIRE', key, lifetime) end
 end
 
 if ids > 0 and not seed then call('SET', KEYS[1], ARGV[1]) end
-local sorted = {}
-for id = 1, ids do
-  local term = tonumber(sub(terms, id, id))
-  sorted[term] = sorted[term] or {}
-  sorted[term][#sorted[term] + 1] = id
-end
-for term, mine in pairs(sorted) do
-  remember(mine, 1 + SEARCHED * term, lifetimes[1 + term])
+if ids > 0 and not find(terms, '[^0]') then
+  remember(nil, 1, lifetimes[1])
+else
+  local sorted = {}
+  for id = 1, ids do
+    local term = tonumber(sub(terms, id, id))
+    sorted[term] = sorted[term] or {}
+    sorted[term][#sorted[term] + 1] = id
+  end
+  for term, mine in pairs(sorted) do
+    remember(mine, 1 + SEARCHED * term, lifetimes[1 + term])
+  end
 end
 return {0}

@@ -31,6 +31,9 @@ _SAMPLE = 1 << 15
 _TABLE_BITS = 5
 """About how many bits a value that occurs costs in the table of a Huffman code."""
 
+_SLICE = 1 << 14
+"""Numbers that are put together at a time; eight of them share a byte."""
+
 _DEEPEST = 4
 """How often gaps are written within gaps."""
 
@@ -71,9 +74,9 @@ def add(data: bytes, total: NDArray[np.int64]) -> None:
         raise ValueError("there is more than the numbers")
     if lowest:
         total += lowest
-    if places is None:
-        total += above
-    else:
+    if isinstance(above, _SplitNumbers):
+        above.add(total)
+    elif places is not None and above is not None:
         total[places] += above
 
 
@@ -81,44 +84,57 @@ def _encode(numbers: NDArray[np.int64], depth: int) -> bytes:
     if not len(numbers):
         return bytes((_CONSTANT, 0))
     lowest = int(numbers.min())
-    above = numbers - lowest
-    places = np.flatnonzero(above)
-    if not len(places):
+    others = numbers != lowest
+    some = int(np.count_nonzero(others))
+    if not some:
         return bytes((_CONSTANT,)) + _varint(lowest)
-    few = len(places) <= _FEW * len(numbers)
-    if few and depth < _DEEPEST:
+    written = b""
+    if some <= _FEW * len(numbers) and depth < _DEEPEST:
+        places = np.flatnonzero(others)
         gaps = np.diff(places, prepend=-1) - 1
         written = (
-            bytes((_GAPS,)) + _varint(lowest) + _varint(len(places))
-            + _encode(gaps, depth + 1) + _encode(above[places] - 1, depth + 1)
+            bytes((_GAPS,)) + _varint(lowest) + _varint(some)
+            + _encode(gaps, depth + 1) + _encode(numbers[places] - (lowest + 1), depth + 1)
         )  # fmt: skip
         # A code of whole bits spends one at least on each number.
         if len(written) <= len(numbers) // 8:
             return written
-    else:
-        written = b""
-    split = bytes((_SPLIT,)) + _varint(lowest) + _split(above)
+    split = bytes((_SPLIT,)) + _varint(lowest) + _split(numbers, lowest)
     return written if written and len(written) < len(split) else split
 
 
-def _split(numbers: NDArray[np.int64]) -> bytes:
-    low = _low_bits(numbers)
-    high = numbers >> low
-    planes = max(1, -(-int(high.max()).bit_length() // 8))
-    parts = [bytes((low, planes))]
-    parts += [np.packbits((numbers >> bit & 1).astype(np.bool_)).tobytes() for bit in range(low)]
-    for plane in range(planes):
-        parts.append(_compressed((high >> 8 * plane & 255).astype(np.uint8).tobytes()))
-    return b"".join(parts)
+def _split(numbers: NDArray[np.int64], lowest: int) -> bytes:
+    """The numbers less the lowest, in planes, which are filled a slice at a time: no vector of all
+    numbers is made, of which a large tally would take 64 MB each."""
+    most = int(numbers.max()) - lowest
+    low = _low_bits(numbers, lowest, most)
+    bits = [np.empty(-(-len(numbers) // 8), np.uint8) for _ in range(low)]
+    high = [np.empty(len(numbers), np.uint8) for _ in range(_planes_of(most >> low))]
+    for first in range(0, len(numbers), _SLICE):
+        here = numbers[first : first + _SLICE] - lowest
+        for bit, plane in enumerate(bits):
+            packed = np.packbits((here >> bit & 1).astype(np.bool_))
+            plane[first // 8 : first // 8 + len(packed)] = packed
+        here >>= low
+        for place, plane in enumerate(high):
+            plane[first : first + _SLICE] = here >> 8 * place & 255
+    parts = [bytes((low, len(high))), *(plane.tobytes() for plane in bits)]
+    return b"".join([*parts, *(_compressed(plane.tobytes()) for plane in high)])
 
 
-def _low_bits(numbers: NDArray[np.int64]) -> int:
-    """How many bits of each number are best written as they are."""
-    sample = numbers[:: -(-len(numbers) // _SAMPLE)]
+def _low_bits(numbers: NDArray[np.int64], lowest: int, most: int) -> int:
+    """How many bits of each number less the lowest, at most `most`, are best written as they
+    are."""
+    sample = numbers[:: -(-len(numbers) // _SAMPLE)] - lowest
     return min(
-        range(max(1, int(numbers.max()).bit_length())),
+        range(max(1, most.bit_length())),
         key=lambda low: len(numbers) * (low + _entropy(sample >> low)) + _table(sample >> low),
     )
+
+
+def _planes_of(most: int) -> int:
+    """Of how many bytes numbers up to this one are."""
+    return max(1, -(-most.bit_length() // 8))
 
 
 def _entropy(numbers: NDArray[np.int64]) -> float:
@@ -137,8 +153,8 @@ def _table(numbers: NDArray[np.int64]) -> float:
 
 def _planes(numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """How often each byte occurs, in each plane."""
-    planes = max(1, -(-int(numbers.max()).bit_length() // 8))
-    return [np.bincount(numbers >> 8 * plane & 255, minlength=256) for plane in range(planes)]
+    planes = range(_planes_of(int(numbers.max())))
+    return [np.bincount(numbers >> 8 * plane & 255, minlength=256) for plane in planes]
 
 
 def _compressed(plane: bytes) -> bytes:
@@ -178,8 +194,11 @@ class _CodedBytes:
                 raise ValueError("a number has too many bytes")
 
 
-_Decoded: TypeAlias = tuple[int, NDArray[np.int64] | None, NDArray[np.int64] | int]
-"""The smallest number, the places of those above it (None: all), and by how much they are."""
+_Decoded: TypeAlias = (
+    "tuple[int, NDArray[np.int64] | None, NDArray[np.int64] | _SplitNumbers | None]"
+)
+"""The smallest number, the places of those above it, and by how much they are; where all may be, as
+a `_SplitNumbers`, and where none is, None."""
 
 
 def _decode(reader: _CodedBytes, count: int) -> _Decoded:
@@ -187,7 +206,7 @@ def _decode(reader: _CodedBytes, count: int) -> _Decoded:
     if lowest >> 63:
         raise ValueError("a number is too large")
     if kind == _CONSTANT:
-        return lowest, None, 0
+        return lowest, None, None
     if kind == _GAPS:
         some = reader.varint()
         if some > count:
@@ -199,27 +218,44 @@ def _decode(reader: _CodedBytes, count: int) -> _Decoded:
         return lowest, places, above
     if kind != _SPLIT:
         raise ValueError("these numbers are written in no way that is known")
-    low, planes = reader.byte(), reader.byte()
-    if low + 8 * planes > 72 or not planes:
-        raise ValueError("these numbers have too many bits")
-    numbers = np.zeros(count, np.int64)
-    for bit in range(low):
-        packed = np.frombuffer(reader.take(-(-count // 8)), np.uint8)
-        numbers |= np.unpackbits(packed, count=count).astype(np.int64) << bit
-    for plane in range(planes):
-        numbers |= _plane(reader, count).astype(np.int64) << low + 8 * plane
-    return lowest, None, numbers
+    return lowest, None, _SplitNumbers.read(reader, count)
 
 
 def _whole(reader: _CodedBytes, count: int) -> NDArray[np.int64]:
     lowest, places, above = _decode(reader, count)
-    if places is None:
-        return (
-            np.full(count, lowest + above, np.int64) if isinstance(above, int) else above + lowest
-        )
     numbers = np.full(count, lowest, np.int64)
-    numbers[places] += above
+    if isinstance(above, _SplitNumbers):
+        above.add(numbers)
+    elif places is not None and above is not None:
+        numbers[places] += above
     return numbers
+
+
+class _SplitNumbers:
+    """Numbers as planes of bits and bytes, which are put together a slice at a time: slices stay in
+    the processor's cache, and no vector of all numbers is made."""
+
+    def __init__(self, low: list[bytes], high: list[NDArray[np.uint8]]) -> None:
+        self._low, self._high = low, high
+
+    @classmethod
+    def read(cls, reader: _CodedBytes, count: int) -> _SplitNumbers:
+        low, planes = reader.byte(), reader.byte()
+        if low + 8 * planes > 72 or not planes:
+            raise ValueError("these numbers have too many bits")
+        bits = [reader.take(-(-count // 8)) for _ in range(low)]
+        return cls(bits, [_plane(reader, count) for _ in range(planes)])
+
+    def add(self, total: NDArray[np.int64]) -> None:
+        """Add the numbers to those of `total`, of the same shape (n,)."""
+        low = len(self._low)
+        for first in range(0, len(total), _SLICE):
+            here = total[first : first + _SLICE]
+            for bit, packed in enumerate(self._low):
+                part = np.frombuffer(packed, np.uint8)[first // 8 : (first + len(here) + 7) // 8]
+                here += np.unpackbits(part, count=len(here)).astype(np.int64) << bit
+            for place, plane in enumerate(self._high):
+                here += plane[first : first + _SLICE].astype(np.int64) << low + 8 * place
 
 
 def _plane(reader: _CodedBytes, count: int) -> NDArray[np.uint8]:

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from deniable_collector.stores.base import StoreError, StoreUnavailable
-from deniable_collector.stores.sqlite_migrations import MIGRATIONS, OVERWRITES
+from deniable_collector.stores.errors import NewerStore, StoreError, StoreUnavailable
+from deniable_collector.stores.sqlite.migrations import MIGRATIONS, OVERWRITES
 
 __all__ = ["SqliteFile"]
 
@@ -33,6 +33,13 @@ _LEFT = 32 + 24 + _PAGE_SIZE
 """Size of an emptied log: its header, and the page that is written when it is emptied."""
 
 _TEMPORARY = ("BUSY", "LOCKED", "IOERR", "FULL", "CANTOPEN", "READONLY", "NOMEM", "INTERRUPT")
+
+_CAUSES = {
+    "CANTOPEN": "its folder must exist, and this user must be able to write in it",
+    "READONLY": "this user must be able to write the file, and in its folder",
+    "FULL": "no space is left on its disk",
+}
+"""Of these, what nobody would read in the name of the error."""
 
 _ABANDONED: list[sqlite3.Connection] = []
 """Connections of a parent process. A child must neither use nor close them: that would disturb the
@@ -61,6 +68,8 @@ class SqliteFile:
             connection = self._opened(create)
             connection.execute(f"BEGIN {mode}")
             try:
+                # A newer version may have changed the tables while this connection was open.
+                _check_version(connection, self._path)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -84,6 +93,7 @@ class SqliteFile:
             connection.execute(f"PRAGMA cache_size = {_PROBE_CACHE}")
             try:
                 connection.execute("BEGIN IMMEDIATE")
+                _check_version(connection, self._path)
                 connection.execute("CREATE TABLE probe (bytes BLOB)")
                 # Random bytes: a file system may store zeros without using any space.
                 connection.execute("INSERT INTO probe VALUES (randomblob(?))", (_PROBE_BYTES,))
@@ -225,12 +235,22 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
     return not busy
 
 
+def _check_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the file's tables, of which 0 has none.
+
+    Raises:
+        NewerStore: it is not known here.
+    """
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise NewerStore(str(path))
+    return version
+
+
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = _check_version(connection, path)
     if version == len(MIGRATIONS):
         return
-    if version > len(MIGRATIONS):
-        raise StoreError(f"{path} was written by a newer version of deniable: upgrade this one")
     if 0 < version < OVERWRITES:
         connection.execute("VACUUM")
     connection.execute("BEGIN IMMEDIATE")
@@ -255,6 +275,8 @@ def _translated() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "SQLITE_UNKNOWN")
-        if name.removeprefix("SQLITE_").startswith(_TEMPORARY):
-            raise StoreUnavailable(f"the SQLite store cannot answer now ({name})") from error
+        short = name.removeprefix("SQLITE_")
+        if short.startswith(_TEMPORARY):
+            why = next((f"; {_CAUSES[each]}" for each in _CAUSES if short.startswith(each)), "")
+            raise StoreUnavailable(f"the SQLite store cannot answer now ({name}{why})") from error
         raise StoreError(f"the SQLite store refused ({name}): check the file") from error

@@ -1,0 +1,102 @@
+"""What is written into a store: the names of tallies and rows, and commits."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "COMMIT_SECONDS",
+    "ID_RETENTION",
+    "MAX_CELL",
+    "Commit",
+    "Increment",
+    "Numbers",
+    "TallyKey",
+    "TallyRowKey",
+    "new_stamp",
+    "shard_of",
+    "version_of",
+]
+
+ID_RETENTION = 8 * 86_400.0
+"""Seconds for which a store is guaranteed to remember a batch id, unless `Commit.remember` asks
+for more: as long as a window of one day accepts reports of a metric that is answered at once."""
+
+COMMIT_SECONDS = 3_600.0
+"""Seconds for which a store remembers an id longer than that, for the time between reading a batch
+and committing it."""
+
+MAX_CELL = 2**53 - 1
+"""The largest value of a counter and of a row's number of reports. Scripts in Redis calculate in
+doubles, which are exact up to this value; a sum above it is still recognized as too large."""
+
+
+class TallyKey(NamedTuple):
+    """The name of one tally."""
+
+    metric: str
+    scheme: str
+    window: str
+
+
+class TallyRowKey(NamedTuple):
+    """The name of one row of one tally."""
+
+    tally: TallyKey
+    row: int
+
+
+Numbers: TypeAlias = Sequence[int] | NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Increment:
+    """What a commit adds to one row: `counts[i]` to column `columns[i]`.
+
+    `width` is the row's full width, `reports` the number of reports summed here. Columns are
+    distinct, and counts positive. If most columns of a range change, `columns` is a `range`
+    of step 1 and `counts` an array that may contain zeros.
+    """
+
+    width: int
+    reports: int
+    columns: Numbers
+    counts: Numbers
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A set of batches, with the increments of all of them.
+
+    All `ids` (hexadecimal, from `deniable.wire.new_batch_id`) belong to one shard, so that one
+    atomic call can both check the ids and add to the rows. `remember` says for how many seconds
+    an id must be remembered, if that is longer than ID_RETENTION.
+    """
+
+    ids: tuple[str, ...]
+    increments: Mapping[TallyRowKey, Increment]
+    shard: int = 0
+    remember: Mapping[str, float] = field(default_factory=dict)
+
+
+def shard_of(batch_id: str, shards: int) -> int:
+    """The shard that stores a batch id; ids are random, so the shards fill evenly."""
+    return int(batch_id[-8:], 16) % shards if shards > 1 else 0
+
+
+def new_stamp() -> int:
+    """A random number below 2**63, which SQLite can store."""
+    return secrets.randbits(63)
+
+
+def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -> bytes:
+    """The version of the tallies with these windows and stamps, in any order."""
+    content = repr((metric, scheme, sorted(stamps)))
+    return hashlib.blake2b(content.encode(), digest_size=20).digest()

@@ -1,0 +1,1 @@
+"""Tallies in Redis, one server or a cluster."""

@@ -1,0 +1,1 @@
+"""Sealed windows: how a block is coded, and where it is kept."""

@@ -1,0 +1,1 @@
+"""Tallies in one SQLite file."""

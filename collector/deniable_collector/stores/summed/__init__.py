@@ -1,0 +1,1 @@
+"""Sums of windows over weeks, months and quarters."""

@@ -1,0 +1,264 @@
+"""Sums over calendars: the tally of a week, month or quarter, as the sum of its windows' tallies.
+
+A store has two forms of them, both as sealed blocks:
+
+- a *copy* of windows that the store still has, so that a year is a dozen reads. It lists the stamp
+  of each window, and counts only while these are their stamps.
+- a *kept* sum of windows that were dropped. It is all that there is of them. If a window of that
+  name comes again, by an import, it counts in addition.
+
+So each window is in its tally, and maybe in copies of it, or else in kept sums; and a reader that
+adds up a kept sum, and a copy or the windows, counts each window once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from deniable import windows
+from deniable.keeping import CALENDARS
+from deniable_collector.stores.errors import NotKept
+from deniable_collector.stores.summed.calendars import bounds, period_of
+
+__all__ = ["Cover", "Holding", "SumName", "SumRecord", "cover", "known_reports", "relevant"]
+
+
+class SumName(NamedTuple):
+    """What names a sum of one metric and scheme: `str` of it is its text, like a window's label."""
+
+    form: str
+    """"copy" or "kept"."""
+    kind: str
+    """That of its windows: a metric's windows may have been changed from days to months."""
+    period: str
+
+    def __str__(self) -> str:
+        return f"{self.form}-{self.kind}-{self.period}"
+
+    @classmethod
+    def parse(cls, text: str) -> SumName:
+        """The name with this text."""
+        return cls(*text.split("-", 2))
+
+    @property
+    def kept(self) -> bool:
+        return self.form == "kept"
+
+    @property
+    def calendar(self) -> str:
+        """The calendar of the period."""
+        for mark, calendar in (("W", "week"), ("Q", "quarter")):
+            if mark in self.period:
+                return calendar
+        return "month"
+
+    def ended(self, before: float) -> bool:
+        """Whether the period had ended by a POSIX time."""
+        return bounds(self.period)[1] <= before
+
+    def covers(self, window: str) -> bool:
+        """Whether a window lies in the period."""
+        begin, end = bounds(self.period)
+        return windows.kind_of(window) == self.kind and begin <= windows.start(window) < end
+
+
+class SumRecord(msgspec.Struct):
+    """What a sum says of itself beside its counters."""
+
+    stamps: dict[str, str] = {}
+    """Each window with its stamp when it was added up; of a kept sum without a stamp."""
+    reports: dict[str, list[int]] = {}
+    """Each window with its reports, for each combination of segments."""
+    added: list[str] = []
+    """The ids of what imports have added."""
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What one shard has of a metric and scheme: sums, and the windows with a tally of their own in
+    the periods of these sums, at least, each with its stamp (empty if it was not read)."""
+
+    windows: Mapping[str, str]
+    sums: Mapping[SumName, SumRecord] = field(default_factory=dict)
+
+    @cached_property
+    def dropped(self) -> dict[str, list[int]]:
+        """The windows that kept sums have, each with its reports. Imports may have brought sums of
+        one calendar alone: then the largest counts."""
+        found: dict[str, list[int]] = {}
+        for name, record in self.sums.items():
+            if name.kept:
+                for window, reports in record.reports.items():
+                    if sum(reports) >= sum(found.get(window, [])):
+                        found[window] = reports
+        return found
+
+    @cached_property
+    def by_period(self) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
+        """Kind and period -> its windows with a tally, and its dropped ones; of sums' periods."""
+        wanted = {(name.kind, name.period) for name in self.sums}
+        found: dict[tuple[str, str], tuple[list[str], list[str]]] = {
+            each: ([], []) for each in wanted
+        }
+        for place, labels in enumerate((self.windows, self.dropped)):
+            for label in labels:
+                kind = windows.kind_of(label)
+                for calendar in CALENDARS[kind]:
+                    key = (kind, period_of(calendar, label))
+                    if key in found:
+                        found[key][place].append(label)
+        return found
+
+    def valid(self, name: SumName) -> bool:
+        """Whether a copy is the sum of the windows that its period has now."""
+        record = self.sums.get(name)
+        if record is None:
+            return False
+        there = self.by_period[name.kind, name.period][0]
+        return bool(there) and record.stamps == {each: self.windows[each] for each in there}
+
+    def whole(self, name: SumName) -> bool:
+        """Whether a kept sum has all reports of each of its windows. After an edit of `keep`, other
+        sums may have other windows of its period."""
+        record = self.sums.get(name)
+        return record is not None and all(
+            sum(reports) == sum(self.dropped[each]) for each, reports in record.reports.items()
+        )
+
+
+@dataclass(frozen=True)
+class Cover:
+    """What to read for some windows: tallies of windows, and sums; nothing twice."""
+
+    windows: tuple[str, ...]
+    sums: tuple[SumName, ...]
+
+
+def relevant(names: Iterable[str], asked: Iterable[str]) -> list[SumName]:
+    """The sums that a reader of these windows must know: all kept ones with windows of its range,
+    and copies whose period lies within it."""
+    asked = list(asked)
+    if not asked:
+        return []
+    first, last = min(map(windows.start, asked)), max(map(windows.end, asked))
+    found = []
+    for name in map(SumName.parse, names):
+        begin, end = bounds(name.period)
+        # A kept quarter may be the complete one, so that a month cannot be judged without it.
+        if (begin < last and first < end) if name.kept else (first <= begin and end <= last):
+            found.append(name)
+    return found
+
+
+def cover(asked: Iterable[str], holding: Holding) -> Cover:
+    """The fewest reads whose sum is that of these windows. Windows that the holding does not know
+    are read as they are: they have no reports, or lie in no period of its sums.
+
+    Raises:
+        NotKept: some of them were dropped, and no kept sum lies within what is asked for.
+    """
+    by_kind: defaultdict[str, list[str]] = defaultdict(list)
+    apart: list[str] = []
+    for label in dict.fromkeys(asked):
+        if label in holding.windows or label in holding.dropped:
+            by_kind[windows.kind_of(label)].append(label)
+        else:
+            apart.append(label)
+    found = [_cover(kind, labels, holding) for kind, labels in by_kind.items()]
+    return Cover(
+        (*(each for part in found for each in part.windows), *apart),
+        tuple(each for part in found for each in part.sums),
+    )
+
+
+def _cover(kind: str, labels: list[str], holding: Holding) -> Cover:
+    """What is in tallies of windows and what is in kept sums, each in the cheapest way."""
+    labels.sort(key=windows.start)
+    there = [label for label in labels if label in holding.windows]
+    gone = [label for label in labels if label in holding.dropped]
+    copies = {
+        SumName("copy", its_kind, period): its_windows
+        for (its_kind, period), (its_windows, _) in holding.by_period.items()
+        if its_kind == kind and holding.valid(SumName("copy", its_kind, period))
+    }
+    kept = {
+        name: list(record.reports)
+        for name, record in holding.sums.items()
+        if name.kept and name.kind == kind and holding.whole(name)
+    }
+    own, sums = _way(there, copies, alone=True), _way(gone, kept, alone=False)
+    if own is None or sums is None:
+        raise _not_kept(labels, holding)
+    return Cover(own.windows, (*sums.sums, *own.sums))
+
+
+def _way(
+    labels: list[str], sums: Mapping[SumName, Collection[str]], *, alone: bool
+) -> Cover | None:
+    """The cheapest way through windows in their order. Each step is a sum whose windows are
+    neighbours among them, or (`alone`) the tally of a window. None if there is no way."""
+    places = {label: place for place, label in enumerate(labels)}
+    steps: list[list[tuple[int, Cover]]] = [[] for _ in labels]
+    for place, label in enumerate(labels):
+        if alone:
+            steps[place].append((place + 1, Cover((label,), ())))
+    for name, members in sums.items():
+        if members and places.keys() >= set(members):
+            found = [places[each] for each in members]
+            first, after = min(found), max(found) + 1
+            if after - first == len(found):
+                steps[first].append((after, Cover((), (name,))))
+    best: list[tuple[int, int, Cover] | None] = [None] * (len(labels) + 1)
+    best[0] = (0, -1, Cover((), ()))
+    for place in range(len(labels)):
+        here = best[place]
+        if here is None:
+            continue
+        for after, step in steps[place]:
+            known = best[after]
+            if known is None or here[0] + 1 < known[0]:
+                best[after] = (here[0] + 1, place, step)
+    at, way = len(labels), list[Cover]()
+    while at:
+        reached = best[at]
+        if reached is None:
+            return None
+        _, at, step = reached
+        way.append(step)
+    way.reverse()
+    return Cover(
+        tuple(each for step in way for each in step.windows),
+        tuple(each for step in way for each in step.sums),
+    )
+
+
+def _not_kept(labels: list[str], holding: Holding) -> NotKept:
+    lost = [label for label in labels if label in holding.dropped]
+    periods = sorted(
+        (
+            name.period
+            for name in holding.sums
+            if name.kept and holding.whole(name) and any(name.covers(label) for label in lost)
+        ),
+        key=bounds,
+    )
+    return NotKept(tuple(lost), tuple(periods))
+
+
+def known_reports(asked: Iterable[str], holding: Holding) -> dict[str, list[int]]:
+    """The reports of windows as sums tell them, for each combination of segments: of those that
+    valid copies have. Dropped ones are in `Holding.dropped`."""
+    wanted = set(asked)
+    found: dict[str, list[int]] = {}
+    for name, record in holding.sums.items():
+        if not name.kept:
+            for window, stamp in record.stamps.items():
+                if window in wanted and holding.windows.get(window) == stamp:
+                    found[window] = record.reports[window]
+    return found
