@@ -11,9 +11,10 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 from deniable.errors import WireError
-from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
+from deniable.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import NoKey, Opened, open_request
 from deniable.oblivious.sizes import SMALLEST_RESPONSE, padded_size
 from deniable.oblivious.transport import KEY_PROBLEM, REQUEST_TYPE, RESPONSE_TYPE
@@ -92,11 +93,17 @@ class Gateway:
 
     def seal(self, opened: Opened, response: HttpResponse) -> HttpResponse:
         """The capsule of a response, padded so that its size does not tell what it says."""
-        fields = head(response.content_type, response.retry_after, response.status)
-        told = tuple(each for each in fields if each[0] in (b"content-type", b"retry-after"))
+        told = _told(response.content_type, response.retry_after)
         message = InnerResponse(response.status, told, response.body).encode()
         message = padded(message, padded_size(len(message), SMALLEST_RESPONSE))
         return HttpResponse(200, opened.seal_response(message), RESPONSE_TYPE)
+
+
+@lru_cache(maxsize=64)
+def _told(content_type: str, retry_after: float | None) -> Fields:
+    """The headers of a response that a device needs."""
+    fields = head(content_type, retry_after)
+    return tuple(each for each in fields if each[0] in (b"content-type", b"retry-after"))
 
 
 def key_refused(error: NoKey) -> HttpResponse:

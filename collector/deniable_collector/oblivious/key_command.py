@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from deniable import DeniableError
-from deniable.oblivious.capsules import KEMS
+from deniable.oblivious.suites import KEMS
 from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
 
 __all__ = ["gateway_key"]

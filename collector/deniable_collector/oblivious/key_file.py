@@ -19,13 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from deniable import DeniableError
-from deniable.oblivious.capsules import (
-    KEMS,
-    PrivateKey,
-    new_private_key,
-    write_configurations,
-)
+from deniable.oblivious.capsules import PrivateKey, new_private_key, write_configurations
 from deniable.oblivious.signed_keys import identity_of, sign
+from deniable.oblivious.suites import KEMS
 
 __all__ = ["MOST_KEYS", "KeyFile", "KeyFileError"]
 

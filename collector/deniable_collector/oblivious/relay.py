@@ -8,7 +8,9 @@ logs no request.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -18,10 +20,17 @@ from deniable.oblivious.transport import REQUEST_TYPE, RESPONSE_TYPE
 from deniable_collector.asgi import Send
 from deniable_collector.batches.bodies import IntakeError, too_large
 from deniable_collector.oblivious.gateway import OVERHEAD
+from deniable_collector.oblivious.relay_metrics import (
+    CONTENT_TYPE_LATEST,
+    GATEWAY_SECONDS,
+    HELD,
+    exposition,
+)
 from deniable_collector.oblivious.relay_settings import RelaySettings
+from deniable_collector.operation.metrics import count_answer
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission, client_address
-from deniable_collector.serving.cors import Cors
+from deniable_collector.serving.cors import Cors, origin_refused
 from deniable_collector.serving.guard import Guard
 from deniable_collector.serving.incoming import Gone, Incoming, Receive, Scope
 from deniable_collector.serving.problems import problem_of
@@ -39,6 +48,10 @@ the gateway refuses ends them, because its keys may have changed."""
 _FEWEST_SECONDS = 1.0
 """But it is not asked more often than this."""
 
+_SAMPLE_SECONDS = 1.0
+"""How often the bytes that wait are written down for the metrics."""
+
+_PROBES = frozenset(("/healthz", "/readyz", "/metrics"))
 _PROBLEM = "application/problem+json"
 _EXPOSED = "Access-Control-Expose-Headers"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
@@ -52,7 +65,8 @@ class CapsuleRelay:
         self._settings = settings
         self._admission = Admission(settings)
         self._cors = Cors.of(settings)
-        self.guard = Guard(settings)
+        # It takes no binary batches, which are the largest bodies of a collector.
+        self.guard = Guard(replace(settings, max_binary_body=settings.max_body))
         self._most = 2 * settings.max_body + OVERHEAD
         self._url = settings.relay_gateway + PATH
         self._headers = {"Content-Type": REQUEST_TYPE}
@@ -63,6 +77,7 @@ class CapsuleRelay:
         self._asked = self._until = float("-inf")
         self._asking = asyncio.Lock()
         self._held = 0
+        self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -82,10 +97,19 @@ class CapsuleRelay:
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
             auto_decompress=False,
         )
+        sampling = asyncio.create_task(self._sample()) if self._private_port > 0 else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        if sampling is not None:
+            sampling.cancel()
+            await asyncio.wait([sampling])
         await self._session.close()
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _sample(self) -> None:
+        while True:
+            HELD.set(self._held)
+            await asyncio.sleep(_SAMPLE_SECONDS)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         incoming = Incoming(scope, receive)
@@ -103,8 +127,8 @@ class CapsuleRelay:
                 raise _away("queue-full", "Queue full", "the relay is busy", 1.0)
 
         try:
-            if scope["path"] == "/healthz" and scope["method"] == "GET":
-                response = HttpResponse(200, b'{"status": "ok"}')
+            if scope["path"] in _PROBES and scope["method"] == "GET":
+                response = await self._probe(scope)
             elif scope["path"] != PATH:
                 raise IntakeError("http-404", 404, "Not Found", "there is nothing at this path")
             elif scope["method"] == "OPTIONS" and self._cors is not None:
@@ -119,9 +143,7 @@ class CapsuleRelay:
                 hops = self._settings.trusted_proxies
                 address = client_address(client[0] if client else "", forwarded, hops)
                 self._admission.pace(address, forwarded)
-                if framing.media_type(given[b"content-type"]) != REQUEST_TYPE:
-                    told = f"send Content-Type: {REQUEST_TYPE}"
-                    raise IntakeError("http-415", 415, "Unsupported Media Type", told)
+                self._check_type(given[b"content-type"], given[b"origin"])
                 length = given[b"content-length"]
                 if length.isdecimal() and length.isascii() and int(length) > self._most:
                     raise too_large(self._most)
@@ -132,7 +154,10 @@ class CapsuleRelay:
         except Gone:
             return
         except Exception as error:
-            response = problem_of(error)
+            response = problem_of(error)  # which is counted by its code
+        else:
+            # What is in a problem of the gateway is not looked at: it is one code for all.
+            count_answer(response.status, "" if response.status < 400 else "gateway")
         finally:
             self._held -= held
         if not await incoming.pass_over(self.guard.max_request):
@@ -144,13 +169,45 @@ class CapsuleRelay:
             more += headers.items()
         await _send(send, response, more, body=scope["method"] != "HEAD")
 
+    async def _probe(self, scope: Scope) -> HttpResponse:
+        """The response to a probe or a scrape.
+
+        Raises:
+            IntakeError: 503, the gateway is away; 404, this is not the private address.
+        """
+        if scope["path"] == "/metrics":
+            if (scope.get("server") or ("", 0))[1] != self._private_port:
+                raise IntakeError("http-404", 404, "Not Found", "there is nothing at this path")
+            return HttpResponse(200, await asyncio.to_thread(exposition), CONTENT_TYPE_LATEST)
+        if scope["path"] == "/readyz":
+            await self._read_keys()
+            return HttpResponse(200, b'{"status": "ready"}')
+        return HttpResponse(200, b'{"status": "ok"}')
+
+    def _check_type(self, content_type: str, origin: str) -> None:
+        """Refuse what is no capsule by its type. A beacon of a web page comes as text, because
+        browsers ask no leave for that; so its page must be one that may send.
+
+        Raises:
+            IntakeError: it is of another type, or of such a page.
+        """
+        if framing.media_type(content_type) == REQUEST_TYPE:
+            return
+        if not framing.is_text(content_type) or not origin:
+            told = f"send Content-Type: {REQUEST_TYPE}"
+            raise IntakeError("http-415", 415, "Unsupported Media Type", told)
+        if self._cors is None or not self._cors.allows(origin):
+            raise origin_refused()
+
     async def _forward(self, capsule: bytes) -> HttpResponse:
         """The gateway's response to a capsule.
 
         Raises:
             IntakeError: there is none, or none of a gateway.
         """
+        begun = time.monotonic()
         response, _ = await self._ask("POST", capsule, self._headers)
+        GATEWAY_SECONDS.observe(time.monotonic() - begun)
         if response.content_type not in _TYPES:
             raise _away("gateway-odd", "No gateway", "something else than a gateway responded")
         if 400 <= response.status < 500:

@@ -38,7 +38,7 @@ def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
             raise SettingsError(
                 ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
             )
-        if problems := cannot_listen({"DENIABLE_BIND": settings.bind}):
+        if problems := cannot_listen(settings.addresses):
             raise SettingsError(problems)
     except DeniableError as error:
         raise click.ClickException(str(error)) from error

@@ -9,12 +9,17 @@ from typing import Any
 
 import deniable
 from deniable_collector.oblivious.relay_settings import RelaySettings
+from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
 from deniable_collector.operation.logs import DiscreetLogger
 
 _settings = RelaySettings.from_env()
 
-bind = [_settings.bind]
+if _settings.metrics_bind:
+    # Before gunicorn imports the worker, which imports prometheus_client.
+    metrics_folder.begin()
+
+bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
 worker_class = "deniable_collector.worker.EventLoopWorker"
 logger_class = DiscreetLogger
@@ -48,11 +53,17 @@ def when_ready(server: Any) -> None:
     tell(
         "info", "started", f"deniable relay {version}: {listed}", version=version, settings=in_force
     )
-    for address in map(str, server.LISTENERS):
-        told = f"deniable relay listening at {address}"
-        announce(_settings.log_format, "listening", told, place="relay", address=address)
+    for place, address in zip(("relay", "metrics"), map(str, server.LISTENERS), strict=False):
+        told = f"deniable {place} listening at {address}"
+        announce(_settings.log_format, "listening", told, place=place, address=address)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Remove the gauges of a worker that has ended."""
+    metrics_folder.end_process(worker.pid)
 
 
 def on_exit(server: Any) -> None:
-    """Log the end."""
+    """Remove the folder that the processes shared, and log the end."""
+    metrics_folder.end()
     tell("info", "stopped", "the relay has stopped")

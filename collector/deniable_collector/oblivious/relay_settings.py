@@ -13,7 +13,16 @@ from deniable_collector.settings import parse_bind, setting
 __all__ = ["RelaySettings"]
 
 _SHARED = (
-    *("bind", "workers", "log_format", "rate", "trusted_proxies", "cors_origins", "max_body"),
+    *(
+        "bind",
+        "metrics_bind",
+        "workers",
+        "log_format",
+        "rate",
+        "trusted_proxies",
+        "cors_origins",
+        "max_body",
+    ),
     *("max_header", "max_headers", "request_timeout", "keep_alive", "max_connections"),
     *("queue", "backlog"),
 )

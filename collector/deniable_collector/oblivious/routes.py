@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
 from io import BytesIO
 
 from flask import Flask, Response, request
@@ -15,7 +15,7 @@ from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.serving import framing
-from deniable_collector.serving.admission import client_address
+from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, head
@@ -31,8 +31,8 @@ _READ = (b"authorization", b"content-encoding", b"content-type", b"x-deniable-ke
 def pace(
     gateway: Gateway,
     batch_reader: BatchReader,
-    client: tuple[str, int] | None,
-    headers: Iterable[tuple[bytes, bytes]],
+    peer: Peer,
+    headers: Mapping[bytes, bytes],
 ) -> None:
     """Count a request of a relay that shows no key: the rate holds for it as for any network.
 
@@ -42,12 +42,8 @@ def pace(
     admission = batch_reader.admission
     if admission is None:
         return
-    found = dict.fromkeys((b"authorization", b"x-forwarded-for"), b"")
-    found.update((name, value) for name, value in headers if name in found)
-    authorization, forwarded = (each.decode("latin-1") for each in found.values())
-    if not gateway.admits(authorization):
-        hops = batch_reader.trusted_proxies
-        admission.pace(client_address(client[0] if client else "", forwarded, hops), forwarded)
+    if not gateway.admits(headers.get(b"authorization", b"").decode("latin-1")):
+        admission.pace_peer(peer, headers)
 
 
 def read_at_once(
