@@ -1,14 +1,19 @@
-"""A batch that was read, and the result of committing it."""
+"""A batch that was read, and the result of committing it.
+
+They are structs of msgspec, because a few of them are made for each request: one takes a fifth of
+the time of a named tuple, and the garbage collector need not look at it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+
+import msgspec
 
 from deniable_collector.batches.folding import Accepted, Block
-from deniable_collector.stores.base import Increment, TallyRowKey
+from deniable_collector.stores.commits import Increment, TallyRowKey
 
 __all__ = ["NAMED", "REASONS", "Batch", "Receipt", "Rejection"]
 
@@ -39,7 +44,7 @@ class Rejection:
     detail: str
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """A batch that has been read: what may be counted, and what may not.
 
     The good reports of a binary batch are summed already, in `summed` and `blocks`. Of the bad
@@ -57,22 +62,21 @@ class Batch(NamedTuple):
     def reports(self) -> int:
         """How many reports may be counted."""
         number = len(self.accepted)
-        if self.summed:
+        if self.summed or self.blocks:
             number += sum(each.reports for each in self.summed.values())
-        for block in self.blocks:
-            number += int(block.reports.sum())
+            number += sum(int(block.reports.sum()) for block in self.blocks)
         return number
 
     @property
     def metrics(self) -> set[str]:
         """The metrics of the reports that may be counted."""
-        keys = {each.key.tally for each in self.accepted}
+        keys = {place.key.tally for place, _ in self.accepted}
         keys.update(key.tally for key in self.summed)
         keys.update(block.rows[0].tally for block in self.blocks)
         return {key.metric for key in keys}
 
 
-class Receipt(NamedTuple):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """The result of a batch. Its accepted reports are durably in the tallies.
 
     Either `accepted` or `duplicate` is 0: a batch is counted as a whole, or was before.

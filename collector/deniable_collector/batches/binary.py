@@ -31,7 +31,7 @@ from deniable import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable_collector.batches.folding import Block, spread
 from deniable_collector.batches.sums import count_bitmaps, count_indices
-from deniable_collector.stores.base import Increment
+from deniable_collector.stores.commits import Increment
 
 __all__ = ["MEDIA_TYPE", "BinaryBatch", "Layout", "Summed", "decode", "encode", "sum_records"]
 

@@ -17,13 +17,11 @@ from deniable import Metric, Registry, Scheme, WindowError, windows
 from deniable.mechanisms import Row
 from deniable.wire import LATEST
 from deniable_collector.batches.binary import Layout
-from deniable_collector.stores.base import (
-    ID_RETENTION,
-    Store,
-    StoreUnavailable,
-    TallyKey,
-    TallyRowKey,
-)
+from deniable_collector.batches.folding import RowPlace
+from deniable_collector.batches.typed import reader
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
+from deniable_collector.stores.errors import StoreUnavailable
 
 __all__ = ["SKEW", "Catalogue", "OpenTally", "Refused"]
 
@@ -64,6 +62,16 @@ class OpenTally:
     def layout(self) -> Layout:
         """The layout of these rows in binary batches."""
         return Layout(self.rows)
+
+    @cached_property
+    def places(self) -> tuple[RowPlace, ...]:
+        """Where reports of each row are added up."""
+        return tuple(map(RowPlace, self.keys, self.rows))
+
+    @cached_property
+    def readers(self) -> tuple[Callable[[bytes], int | bytes | None], ...]:
+        """What reads the columns of each row (`typed.reader`)."""
+        return tuple(map(reader, self.rows))
 
     @cached_property
     def blocks(self) -> dict[tuple[int, ...], tuple[TallyRowKey, ...]]:

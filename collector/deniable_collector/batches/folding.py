@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.mechanisms import Packing, Row
 from deniable_collector.batches.sums import count_bitmaps
-from deniable_collector.stores.base import Increment, TallyRowKey
+from deniable_collector.batches.typed import read_bitmaps
+from deniable_collector.stores.commits import Increment, TallyRowKey
 
-__all__ = ["Accepted", "Block", "increments", "merged", "spread"]
+__all__ = ["Accepted", "Block", "RowPlace", "increments", "merged", "spread"]
 
 _BLOCK_BITS = 1 << 22
 """How many bits of bitmaps are laid side by side at once, so that hostile batches of wide rows
@@ -44,40 +46,51 @@ class Block(NamedTuple, Generic[RowName]):
     counts: NDArray[np.int64]
 
 
-class Accepted(NamedTuple):
-    """A valid report: the row that it adds to, and its columns as in `Report.columns`."""
+@dataclass(eq=False, frozen=True, slots=True)
+class RowPlace:
+    """Where reports are added up: a row of a tally, and its name."""
 
     key: TallyRowKey
     row: Row
-    columns: int
 
 
-def increments(reports: Sequence[Accepted]) -> dict[TallyRowKey, Increment]:
+Accepted: TypeAlias = tuple[RowPlace, int | bytes]
+"""A valid report: its place, and its columns. A bitmap is its base64url as it was sent, in the one
+spelling that it has; other columns are as in `Report.columns`."""
+
+
+def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
     """The sum of all reports, one increment for each row that they name."""
-    # Identical reports of many devices are one object; its fields are read once.
-    objects = dict(zip(map(id, reports), reports, strict=True))
-    rows: dict[TallyRowKey, Row] = {}
-    indices: defaultdict[TallyRowKey, Counter[int]] = defaultdict(Counter)
-    bitmaps: defaultdict[TallyRowKey, list[int]] = defaultdict(list)
-    for identity, number in Counter(map(id, reports)).items():
-        each = objects[identity]
-        if each.row.packing is Packing.INDEX:
-            indices[each.key][each.columns] += number
+    places: defaultdict[RowPlace, list[Any]] = defaultdict(list)
+    cells: defaultdict[RowPlace, dict[Any, int]] = defaultdict(dict)
+    # Identical reports of many devices are counted by their number.
+    for (place, columns), number in Counter(reports).items():
+        if type(columns) is not bytes and place.row.packing is Packing.INDEX:
+            cells[place][columns] = number
+        elif number == 1:
+            places[place].append(columns)
         else:
-            bitmaps[each.key] += [each.columns] * number
-        rows[each.key] = each.row
-    sums: dict[TallyRowKey, Increment] = {}
-    for key, counted in indices.items():
-        counts = tuple(counted.values())
-        sums[key] = Increment(rows[key].width, sum(counts), tuple(counted), counts)
-    small: defaultdict[int, dict[TallyRowKey, list[int]]] = defaultdict(dict)
-    for key, every in bitmaps.items():
-        width = rows[key].width
-        if len(every) * width <= _SMALL_BITS:
-            small[width][key] = every
+            places[place].extend([columns] * number)
+    # Of one row there can be several places: they are made again when a cache is emptied.
+    counted: dict[TallyRowKey, tuple[Row, Counter[int]]] = {}
+    for place, numbers in cells.items():
+        counted.setdefault(place.key, (place.row, Counter()))[1].update(numbers)
+    groups: dict[TallyRowKey, tuple[Row, list[Any]]] = {}
+    for place, every in places.items():
+        group = groups.setdefault(place.key, (place.row, every))
+        if group[1] is not every:
+            group[1].extend(every)
+    sums = {
+        key: Increment(row.width, found.total(), tuple(found), tuple(found.values()))
+        for key, (row, found) in counted.items()
+    }
+    small: defaultdict[tuple[int, bool], dict[TallyRowKey, list[Any]]] = defaultdict(dict)
+    for key, (row, every) in groups.items():
+        if len(every) * row.width <= _SMALL_BITS:
+            small[row.width, row.packing is Packing.BITMAP][key] = every
         else:
-            sums[key] = _stretch(width, len(every), _sum(width, every))
-    for width, together in small.items():
+            sums[key] = _stretch(row.width, len(every), _sum(row.width, every))
+    for (width, _), together in small.items():
         sums.update(_sum_together(width, together))
     return sums
 
@@ -156,7 +169,7 @@ def _places(part: Increment) -> slice | NDArray[np.int64]:
 
 
 def _sum_together(
-    width: int, columns: Mapping[TallyRowKey, list[int]]
+    width: int, columns: Mapping[TallyRowKey, list[Any]]
 ) -> Iterator[tuple[TallyRowKey, Increment]]:
     """The sums of many rows of one width with few bitmaps each, such as cohorts."""
     keys = list(columns)
@@ -167,11 +180,13 @@ def _sum_together(
         bitmaps = _lay_out(width, [each for key in block for each in columns[key]])
         bits = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little")
         starts = np.cumsum([0, *numbers[:-1]])
-        counts = np.add.reduceat(bits, starts, axis=0, dtype=np.int64)
+        # Bytes are added in half the time, and are wide enough for nearly all.
+        wide = np.uint8 if max(numbers) <= 255 else np.int64
+        counts = np.add.reduceat(bits, starts, axis=0, dtype=wide).astype(np.int64)
         yield from zip(block, _stretches(width, numbers, counts), strict=True)
 
 
-def _sum(width: int, reports: list[int]) -> NDArray[np.int64]:
+def _sum(width: int, reports: list[Any]) -> NDArray[np.int64]:
     counts = np.zeros(width, np.int64)
     at_once = max(1, _BLOCK_BITS // width)
     for first in range(0, len(reports), at_once):
@@ -179,8 +194,10 @@ def _sum(width: int, reports: list[int]) -> NDArray[np.int64]:
     return counts
 
 
-def _lay_out(width: int, reports: list[int]) -> NDArray[np.uint8]:
-    """The bitmaps as bytes; shape (n, bytes)."""
+def _lay_out(width: int, reports: list[Any]) -> NDArray[np.uint8]:
+    """The bitmaps as bytes, from texts or from lists as numbers; shape (n, bytes)."""
     size = (width + 7) // 8
+    if isinstance(reports[0], bytes):
+        return read_bitmaps(reports, size)
     packed = b"".join([columns.to_bytes(size, "little") for columns in reports])
     return np.frombuffer(packed, np.uint8).reshape(-1, size)

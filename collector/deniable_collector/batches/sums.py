@@ -17,6 +17,9 @@ _SMALL_TABLE = 1 << 11
 """A table of at most so many cells is counted densely, as is one with fewer cells than reports;
 in others sorting is faster."""
 
+_FEW_AGAIN = 16
+"""So few repeated indices are taken out one by one."""
+
 _FEW_BYTES = 1 << 12
 _FEW_ROWS = 4
 """At most so many bytes, or bitmaps, are unpacked instead of added. For fewer, the adder does not
@@ -38,15 +41,34 @@ def count_indices(
         touched = np.flatnonzero(counts).astype(np.int64, copy=False)
         return touched, counts[touched]
     # Numbers of 32 bits are sorted several times as fast as those of 64.
-    ordered = np.sort(indices.astype(np.uint32) if size <= 1 << 32 else indices)
-    # In so large a table few indices occur again, so only those are counted.
-    first = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    again = np.flatnonzero(~first)
-    touched = ordered[first].astype(np.int64, copy=False)
-    sums = np.ones(len(touched), np.int64)
-    np.add.at(sums, again - np.arange(1, len(again) + 1), 1)
-    return touched, sums
+    ordered = indices.astype(np.uint32 if size <= 1 << 32 else indices.dtype)
+    ordered.sort()
+    if len(ordered) ** 2 <= 2 * _FEW_AGAIN * size:
+        # Of numbers drawn at random, so many at most are expected to occur again.
+        (again,) = (ordered[1:] == ordered[:-1]).nonzero()
+        if len(again) <= 4 * _FEW_AGAIN:
+            return _without(ordered, again.tolist())
+    # Where each distinct number begins, and the end.
+    bounds = np.ones(len(ordered) + 1, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=bounds[1:-1])
+    (begins,) = bounds.nonzero()
+    return ordered.take(begins[:-1]).astype(np.int64, copy=False), np.diff(begins)
+
+
+def _without(
+    ordered: NDArray[np.integer], again: list[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct numbers of an ascending list, and how often each of them occurs. `again` are the
+    indices after which the same number follows: copying what lies between them is faster than
+    looking at each number, as long as they are few."""
+    begins = [0, *(each + 1 for each in again)]
+    parts = [ordered[begin:end] for begin, end in zip(begins, [*again, len(ordered)], strict=True)]
+    touched = np.concatenate(parts, dtype=np.int64)
+    counts = np.empty(len(touched), np.int64)
+    counts.fill(1)
+    for left_out, each in enumerate(again):
+        counts[each - left_out] += 1
+    return touched, counts
 
 
 def count_bitmaps(bitmaps: NDArray[np.uint8], width: int) -> NDArray[np.int64]:

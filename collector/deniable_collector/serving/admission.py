@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import math
 import secrets
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from socket import AF_INET, AF_INET6, inet_pton
 from urllib.parse import unquote
 
 import limits
@@ -25,9 +24,12 @@ from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import tell
 from deniable_collector.settings import OFF, Settings
 
-__all__ = ["Admission", "client_address", "network_of"]
+__all__ = ["Admission", "NetworkLimit", "Peer", "client_address", "network_of"]
 
 _IPV4, _IPV6 = 24, 48
+
+_MAPPED = bytes(10) + b"\xff\xff"
+"""What an IPv6 address begins with that stands for an IPv4 address (RFC 4291, 2.5.5.2)."""
 
 _MOST_NETWORKS = 1 << 20
 """The most networks that are counted at a time. With more, all counts are reset, so that memory is
@@ -43,10 +45,10 @@ class Admission:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._keys = settings.ingest_keys
         self._hops = settings.trusted_proxies
-        self._rate = limits.parse(settings.rate) if settings.rate != OFF else None
         self._told = False
-        self._counts = _PeriodCounts(clock)
-        self._limiter = FixedWindowRateLimiter(self._counts)
+        self._limit = (
+            NetworkLimit(limits.parse(settings.rate), clock) if settings.rate != OFF else None
+        )
 
     @classmethod
     def of(cls, settings: Settings) -> Admission | None:
@@ -74,8 +76,8 @@ class Admission:
         """
         # The rate comes first, so that it limits how fast keys can be guessed.
         self.pace(address, forwarded)
-        if self._keys and not self._known(authorization, key or _asked_key(authorization, query)):
-            raise _no_key()
+        if self._keys:
+            self._check_key(authorization, key, query)
 
     def pace(self, address: str, forwarded: str = "") -> None:
         """Count one request of this address, as `admit` does, and ask for no key.
@@ -83,33 +85,48 @@ class Admission:
         Raises:
             IntakeError: 429 if the client's network sends too much.
         """
-        if self._rate is not None and address:
-            secret = self._counts.secret_for(self._rate.get_expiry())
-            network = hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
-            if not self._limiter.hit(self._rate, network):
-                if forwarded and not self._hops:
-                    self._tell_of_a_proxy()
-                raise _too_many(self._counts.seconds_left())
+        if self._limit is not None and address and not self._limit.hit(address):
+            raise self._over(forwarded)
 
-    def admit_scope(
-        self,
-        client: tuple[str, int] | None,
-        headers: Iterable[tuple[bytes, bytes]],
-        query: bytes = b"",
-    ) -> None:
-        """`admit` for ASGI servers: with the peer, the header with names in lower case, and the
-        query string.
+    def _over(self, forwarded: str) -> IntakeError:
+        assert self._limit is not None
+        if forwarded and not self._hops:
+            self._tell_of_a_proxy()
+        return _too_many(self._limit.seconds_left())
+
+    def pace_peer(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
+        """`pace` for the event loop: with the header, whose names are in lower case.
+
+        Raises:
+            IntakeError: as `pace` does.
+        """
+        limit = self._limit
+        if limit is None:
+            return
+        if not self._hops and peer.address and limit.hit_peer(peer):
+            # Nearly every request.
+            return
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        if self._hops:
+            self.pace(client_address(peer.address, forwarded, self._hops), forwarded)
+        elif peer.address:
+            raise self._over(forwarded)
+
+    def admit_peer(self, peer: Peer, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
+        """`admit` for the event loop: with the header, whose names are in lower case.
 
         Raises:
             IntakeError: as `admit` does.
         """
-        found = {b"authorization": b"", b"x-deniable-key": b"", b"x-forwarded-for": b""}
-        for name, value in headers:
-            if name in found:
-                found[name] = b"%b,%b" % (found[name], value) if found[name] else value
-        authorization, key, forwarded = (each.decode("latin-1") for each in found.values())
-        address = client_address(client[0] if client else "", forwarded, self._hops)
-        self.admit(address, authorization, key, forwarded=forwarded, query=query)
+        self.pace_peer(peer, headers)
+        if self._keys:
+            named = (headers.get(name, b"") for name in (b"authorization", b"x-deniable-key"))
+            authorization, key = (each.decode("latin-1") for each in named)
+            self._check_key(authorization, key, query)
+
+    def _check_key(self, authorization: str, key: str, query: bytes) -> None:
+        if not self._known(authorization, key or _asked_key(authorization, query)):
+            raise _no_key()
 
     def _tell_of_a_proxy(self) -> None:
         if not self._told:
@@ -129,6 +146,19 @@ class Admission:
         digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
         # All are compared, so that the time does not reveal which one was close.
         return sum(hmac.compare_digest(digest, each) for each in self._keys) > 0
+
+
+class Peer:
+    """The other end of a connection, whose network is hashed once in each period.
+
+    `address` is "" where there is none; `key` is what the counts of `secret` call its network.
+    """
+
+    __slots__ = ("address", "key", "secret")
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.key, self.secret = "", b""
 
 
 def _asked_key(authorization: str, query: bytes) -> str:
@@ -151,21 +181,68 @@ def client_address(peer: str, forwarded: str, hops: int) -> str:
     if hops and forwarded:
         seen = forwarded.split(",")
         if len(seen) >= hops:
-            return seen[-hops].strip()
+            return seen[-hops].strip() or peer
     return peer
 
 
 def network_of(address: str) -> bytes:
-    """The /24 or /48 of an address; everything that is not an address counts as one network."""
+    """The /24 or /48 of an address; everything that is not an address counts as one network.
+
+    Some proxies add the port: `203.0.113.7:4711` or `[2001:db8::7]:4711`.
+    """
+    if address.startswith("["):
+        address = address[1:].partition("]")[0]
+    elif address.count(":") == 1:
+        address = address.partition(":")[0]
+    address = address.partition("%")[0]
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
+        if ":" not in address:
+            return inet_pton(AF_INET, address)[: _IPV4 // 8]
+        packed = inet_pton(AF_INET6, address)
+    except (OSError, ValueError):
         return b""
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is None:
-            return parsed.packed[: _IPV6 // 8]
-        parsed = parsed.ipv4_mapped
-    return parsed.packed[: _IPV4 // 8]
+    if packed.startswith(_MAPPED):
+        return packed[len(_MAPPED) :][: _IPV4 // 8]
+    return packed[: _IPV6 // 8]
+
+
+class NetworkLimit:
+    """How often each network may do something: `limits` counts, by names that nobody can reverse.
+
+    A name is a hash of the network with a random key, which is deleted with all counts when a
+    period of the rate ends. `clock` returns seconds that never go back. Safe to use from several
+    threads.
+    """
+
+    def __init__(self, rate: limits.RateLimitItem, clock: Callable[[], float]) -> None:
+        self.rate = rate
+        self._counts = _PeriodCounts(rate.get_expiry(), clock)
+        self._limiter = FixedWindowRateLimiter(self._counts)
+
+    def hit(self, address: str) -> bool:
+        """Count one for the network of an address; whether it was allowed."""
+        return self._limiter.hit(self.rate, self._counts.name_of(address))
+
+    def hit_peer(self, peer: Peer) -> bool:
+        """`hit` for a peer. The limiter would write the key of its count again for each request,
+        which costs more than to count."""
+        secret = self._counts.secret_now()
+        if peer.secret is not secret:
+            peer.key = self.rate.key_for(_hashed(peer.address, secret))
+            peer.secret = secret
+        return self._counts.incr(peer.key, 0.0) <= self.rate.amount
+
+    def test(self, address: str) -> bool:
+        """Whether one more would be allowed; it is not counted."""
+        return self._limiter.test(self.rate, self._counts.name_of(address))
+
+    def count(self, address: str) -> int:
+        """How often it was done in this period."""
+        return self._counts.get(self.rate.key_for(self._counts.name_of(address)))
+
+    def seconds_left(self) -> float:
+        """The remaining seconds of the current period."""
+        return self._counts.seconds_left()
 
 
 class _PeriodCounts(Storage):
@@ -177,30 +254,37 @@ class _PeriodCounts(Storage):
 
     STORAGE_SCHEME = None
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         super().__init__()
+        self._seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
         self._ends = -math.inf
         self.reset()
 
-    def secret_for(self, seconds: float) -> bytes:
-        """The current hash key. If a period has ended, a new one of `seconds` begins."""
-        with self._lock:
-            if self._clock() >= self._ends:
-                self._forget()
-                self._ends = self._clock() + seconds
-            return self._secret
+    def secret_now(self) -> bytes:
+        """The key of the hashes in this period: the same object until it ends."""
+        if self._clock() >= self._ends:
+            with self._lock:
+                if self._clock() >= self._ends:
+                    self._forget()
+                    self._ends = self._clock() + self._seconds
+        return self._secret
+
+    def name_of(self, address: str) -> str:
+        """The hash of the network of an address, in this period."""
+        return _hashed(address, self.secret_now())
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
         with self._lock:
-            if len(self._counts) >= _MOST_NETWORKS:
-                self._counts.clear()
-            self._counts[key] += amount
-            return self._counts[key]
+            counts = self._counts
+            if len(counts) >= _MOST_NETWORKS:
+                counts.clear()
+            count = counts[key] = counts.get(key, 0) + amount
+            return count
 
     def get(self, key: str) -> int:
-        return self._counts[key]
+        return self._counts.get(key, 0)
 
     def get_expiry(self, key: str) -> float:
         return time.time() + self.seconds_left()
@@ -225,9 +309,13 @@ class _PeriodCounts(Storage):
 
     def _forget(self) -> int:
         forgotten = len(getattr(self, "_counts", ()))
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
         self._secret = secrets.token_bytes(16)
         return forgotten
+
+
+def _hashed(address: str, secret: bytes) -> str:
+    return hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
 
 
 def _too_many(seconds: float) -> IntakeError:

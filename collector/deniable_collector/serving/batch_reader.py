@@ -8,7 +8,7 @@ from deniable_collector.batches.bodies import IntakeError, is_compressed
 from deniable_collector.intake import Intake
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission
-from deniable_collector.serving.cors import Cors
+from deniable_collector.serving.cors import Cors, origin_refused
 from deniable_collector.settings import Settings
 
 __all__ = ["COMPRESSED", "JSON", "BatchReader"]
@@ -27,7 +27,6 @@ class BatchReader:
         self.intake = intake
         self.admission = Admission.of(settings)
         self.cors = Cors.of(settings)
-        self.trusted_proxies = settings.trusted_proxies
         self._limits = {JSON: settings.max_body, MEDIA_TYPE: settings.max_binary_body}
         self._grown_limit = settings.max_body
         self.compressed_limit = settings.max_body // COMPRESSED
@@ -47,13 +46,7 @@ class BatchReader:
         # A browser names the page's origin, and no page can change what it names.
         listed = self.cors is not None and self.cors.allows(origin)
         if origin and site != "same-origin" and not listed:
-            raise IntakeError(
-                "origin-not-allowed",
-                403,
-                "Origin not allowed",
-                "pages of this origin may not send here: the operator names those that may in "
-                "DENIABLE_CORS_ORIGINS",
-            )
+            raise origin_refused()
         return JSON
 
     def limit(self, media_type: str, encoding: str = "") -> int:

@@ -9,9 +9,10 @@ No credentials are ever allowed, so a browser sends no cookies.
 
 from __future__ import annotations
 
+from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.settings import Settings
 
-__all__ = ["Cors"]
+__all__ = ["Cors", "origin_refused"]
 
 _DAY = 86_400
 
@@ -52,3 +53,14 @@ class Cors:
         """The headers of the response to OPTIONS."""
         headers = self.headers(origin)
         return {**headers, **_PREFLIGHT} if "Access-Control-Allow-Origin" in headers else headers
+
+
+def origin_refused() -> IntakeError:
+    """The error for a body of a page whose origin may not send."""
+    return IntakeError(
+        "origin-not-allowed",
+        403,
+        "Origin not allowed",
+        "pages of this origin may not send here: the operator names those that may in "
+        "DENIABLE_CORS_ORIGINS",
+    )

@@ -39,7 +39,7 @@ def check_framing(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
         elif name == b"transfer-encoding" and (version != "1.1" or value.lower() != b"chunked"):
             raise not_http("a body may come in chunks over HTTP/1.1, and in no other coding")
     if version not in VERSIONS:
-        raise not_http()
+        raise not_http("no other version is served but 1.0")
     if hosts > 1 or (hosts == 0 and version == "1.1"):
         raise not_http("a request has one Host header")
 

@@ -13,7 +13,8 @@ from typing import TypeAlias
 from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.intake import Intake
 from deniable_collector.serving.problems import tell_unexpected
-from deniable_collector.stores.base import StoreUnavailable, shard_of
+from deniable_collector.stores.commits import shard_of
+from deniable_collector.stores.errors import StoreUnavailable
 
 __all__ = ["Done", "GroupCommit", "commit_by_shard"]
 

@@ -154,13 +154,18 @@ class GuardedConnection(HttpToolsProtocol):
         guard = getattr(self.app, "guard", None)
         self._guard: Guard = Guard(Settings()) if guard is None else guard
         self._begun = self._changed = self.loop.time()
-        self._received = self._piece = self._chunks = 0
+        self._received = self._piece = self._own = self._chunks = self._trailers = 0
+        self._shared = False
+        self._running: Any = None
         self._in_piece = False
         self._before: object = None
         self._state = ""
         self._seen: object = None
         self._refused = False
         self._ended = False
+        self._host = b" "
+        """The Host of an earlier request, which need not be checked again; none at first."""
+        self.http_version = ""
         self._refusal: IntakeError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -173,19 +178,23 @@ class GuardedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._guard.leave(self)
+        self._stop_running()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
+        # Whether it begins with the rest of a request.
+        self._shared = self._received > 0 and (self._in_header() or self.cycle.more_body)
         self._piece = len(data)
         self._received += self._piece
+        self._own += self._piece
         self._in_piece = False
         super().data_received(data)
-        if self._received > self._guard.max_header and not self._refused:
+        if self._own > self._guard.max_header and not self._refused:
             if self._in_header():
                 self.refuse(header_too_large(self._guard.max_headers, self._guard.max_header))
-            elif self._received > self._guard.max_request:
+            elif self._own > self._guard.max_request:
                 self.refuse(request_too_large())
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's always ends it
@@ -213,38 +222,106 @@ class GuardedConnection(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        # uvicorn's own is called where its request cycle begins.
+        self.url = b""
+        self.headers = []
         self._begun = self.loop.time()
         self._before = self.cycle
-        # A part of this piece may belong to the previous request, so it counts for both.
+        # Nobody knows how much of this piece belongs to requests before this one: `_received` is
+        # the most that has come of this one, and `_own` the least.
         self._received = self._piece
-        self._chunks = 0
+        self._own = 0 if self._shared else self._piece
+        self._shared = True
+        self._chunks = self._trailers = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.cycle is self._before:
+            self.headers.append((name.lower(), value))
+            return
+        # A line of the trailer, behind a body in chunks. Nothing reads it, and as a header it would
+        # come too late to be checked (RFC 9110, 6.5.1).
+        self._trailers += 1
+        if self._trailers > self._guard.max_headers:
+            self._refusal = header_too_large(self._guard.max_headers, self._guard.max_header)
+            raise self._refusal
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _stop_running(self) -> None:
+        """Tell the app that its client is gone. uvicorn tells the last request only, and it may be
+        one before that which is being answered."""
+        running, self._running = self._running, None
+        if running is not None and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()
 
     def on_headers_complete(self) -> None:
+        found = self.check_request()
+        url, headers = self.url, self.headers
+        super().on_message_begin()
+        self.url = url
+        self.headers += headers
+        self.expect_100_continue = self.waits_for_leave(found)
+        super().on_headers_complete()
+
+    def waits_for_leave(self, found: dict[bytes, bytes]) -> bool:
+        """Whether the client waits for "100 Continue". One of HTTP/1.0 does not know it, and would
+        take it for the response (RFC 9110, 10.1.1)."""
+        return (
+            b"expect" in found
+            and found[b"expect"].lower() == b"100-continue"
+            and self.http_version == "1.1"
+        )
+
+    def on_body(self, body: bytes) -> None:
+        self.count_chunk()
+        super().on_body(body)
+
+    def count_chunk(self) -> None:
+        """Stop parsing a body that comes in too many chunks; called for each of its pieces."""
+        # What comes in one piece is one chunk, unless it was sent as several.
+        if not self._in_piece:
+            self._in_piece = True
+            return
+        self._chunks += 1
+        if self._chunks > _CHUNKS + self._received // _CHUNK_BYTES:
+            self._refusal = not_http("send a body in fewer and longer chunks")
+            raise self._refusal
+
+    def check_request(self) -> dict[bytes, bytes]:
+        """Stop parsing a request that nobody may read, or that is one too many. Returns its
+        headers; those of one name are joined by commas, as RFC 9110 (5.3) has it."""
         self.check_header()
-        try:
-            check_framing(self.parser.get_http_version(), self.headers)
-        except IntakeError as error:
-            self._refusal = error
-            raise
-        if self.parser.should_upgrade() and any(name in _BODY for name, _ in self.headers):
+        headers = self.headers
+        self.http_version = version = self.parser.get_http_version()
+        found = dict(headers)
+        if (
+            found.get(b"host") != self._host
+            or len(found) != len(headers)
+            or version != "1.1"
+            or b"transfer-encoding" in found
+        ):
+            try:
+                check_framing(version, headers)
+            except IntakeError as error:
+                self._refusal = error
+                raise
+            if b"host" in found:
+                self._host = found[b"host"]
+            found = {}
+            for name, value in headers:
+                found[name] = b"%b,%b" % (found[name], value) if name in found else value
+        if self.parser.should_upgrade() and any(name in found for name in _BODY):
             # The parser takes what follows for the other protocol, not for a body: a proxy in
             # front, which does not, could be made to see another request than we do.
-            self._refusal = not_http()
+            self._refusal = not_http("a request with a body may ask for no upgrade")
             raise self._refusal
         if len(self.pipeline) >= PIPELINED:
             # The connection ends: whoever sends so many ahead can send the rest again.
             raise full()
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        # What comes in one piece is one chunk, unless it was sent as several.
-        self._chunks += self._in_piece
-        self._in_piece = True
-        if self._chunks > _CHUNKS + self._received // _CHUNK_BYTES:
-            self._refusal = not_http("send a body in fewer and longer chunks")
-            raise self._refusal
-        super().on_body(body)
+        return found
 
     def check_header(self) -> None:
         """Stop parsing a request whose header is too large."""
@@ -275,6 +352,7 @@ class GuardedConnection(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         if self.pipeline or not clear:
+            self._stop_running()
             # A response now would be taken for the response to another request.
             self.transport.close()
             return
@@ -311,6 +389,18 @@ class GuardedConnection(HttpToolsProtocol):
         if cycle.response_complete and not self.pipeline:
             return "idle", self._guard.keep_alive
         return "working", float("inf")
+
+    def at_rest(self) -> bool:
+        """Whether all requests have been answered, and nothing has come of the next."""
+        last = self.cycle
+        if last is None:
+            return not self._received and not self._refused
+        return (
+            last.response_complete
+            and not last.more_body
+            and last is not self._before
+            and not self._refused
+        )
 
     def _in_header(self) -> bool:
         """Whether a header has begun and not ended, or nothing has arrived at all."""

@@ -30,7 +30,8 @@ class Incoming:
         self._lock = asyncio.Lock()
         self._more = True
         # Such a client waits for "100 Continue", which the server sends when we call receive.
-        self._waits = any(
+        # One of HTTP/1.0 does not know it (RFC 9110, 10.1.1).
+        self._waits = scope["http_version"] == "1.1" and any(
             name == b"expect" and value.lower() == b"100-continue"
             for name, value in scope["headers"]
         )

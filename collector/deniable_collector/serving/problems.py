@@ -8,7 +8,7 @@ from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import places, tell
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.serving.responses import HttpResponse
-from deniable_collector.stores.base import StoreError, StoreUnavailable
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
 __all__ = ["problem", "problem_of", "tell_unexpected"]
 

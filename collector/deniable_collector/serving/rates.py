@@ -5,14 +5,12 @@ Like the rate of batches (`admission.py`), and by the same counts: no address is
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 
 import limits
-from limits.strategies import FixedWindowRateLimiter
 
-from deniable_collector.serving.admission import _PeriodCounts, network_of
+from deniable_collector.serving.admission import NetworkLimit
 
 __all__ = ["NetworkRate"]
 
@@ -21,22 +19,13 @@ class NetworkRate:
     """`rate` is like "10/minute". `clock` returns seconds that never go back."""
 
     def __init__(self, rate: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = limits.parse(rate)
-        self._counts = _PeriodCounts(clock)
-        self._limiter = FixedWindowRateLimiter(self._counts)
+        self._limit = NetworkLimit(limits.parse(rate), clock)
 
     def wait(self, address: str) -> float:
         """Seconds after which the network of this address may go on; 0 if it may now."""
-        if self._limiter.test(self._rate, self._network(address)):
-            return 0.0
-        return self._counts.seconds_left()
+        return 0.0 if self._limit.test(address) else self._limit.seconds_left()
 
     def count(self, address: str) -> bool:
         """Count one for the network; whether it has just reached the rate."""
-        network = self._network(address)
-        self._limiter.hit(self._rate, network)
-        return self._counts.get(self._rate.key_for(network)) == self._rate.amount
-
-    def _network(self, address: str) -> str:
-        secret = self._counts.secret_for(self._rate.get_expiry())
-        return hashlib.blake2b(network_of(address), key=secret, digest_size=8).hexdigest()
+        self._limit.hit(address)
+        return self._limit.count(address) == self._limit.rate.amount

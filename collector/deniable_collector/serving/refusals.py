@@ -49,6 +49,8 @@ def too_slow(seconds: float) -> IntakeError:
     )
 
 
-def not_http(detail: str = "ask for no upgrade") -> IntakeError:
-    """What came is no request; `detail` says what would be one."""
+def not_http(
+    detail: str = "no request can be read in what came. TLS must end at a proxy in front",
+) -> IntakeError:
+    """What came is no request; `detail` says why, or what would be one."""
     return IntakeError("not-http", 400, "Not HTTP", f"send HTTP/1.1, as RFC 9112 has it: {detail}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import TypeAlias
+
+import msgspec
 
 from deniable_collector.batches.batch import Receipt
 
@@ -24,7 +26,7 @@ _AUTHENTICATE = 'Bearer realm="deniable"'
 """The WWW-Authenticate header of a 401 (RFC 9110, 11.6.1)."""
 
 
-class HttpResponse(NamedTuple):
+class HttpResponse(msgspec.Struct, frozen=True, gc=False):
     """One HTTP response; `retry_after` is in seconds."""
 
     status: int
@@ -67,24 +69,41 @@ def accepted(receipt: Receipt) -> HttpResponse:
     return HttpResponse(202, json.dumps(document).encode())
 
 
+_Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+_MOST_STARTS = 64
+
+
+class _Starts(dict[tuple[object, ...], bytes]):
+    """Responses up to their length, all with the same headers in common."""
+
+    def __init__(self, common: _Headers) -> None:
+        self.common = common
+
+
+_starts = _Starts(())
+
+
 def wire(
-    response: HttpResponse, keep_alive: bool, given: Iterable[tuple[bytes, bytes]] = ()
-) -> bytes:
-    """A response in HTTP/1.1; `given` are the headers that the server adds to every one."""
-    start = _start(response.status, response.content_type, response.retry_after, keep_alive, *given)
-    return b"%s%d\r\n\r\n%s" % (start, len(response.body), response.body)
-
-
-@lru_cache(maxsize=64)
-def _start(
-    status: int,
-    content_type: str,
-    retry_after: float | None,
+    response: HttpResponse,
     keep_alive: bool,
-    *given: tuple[bytes, bytes],
+    common: _Headers = (),
+    given: tuple[tuple[bytes, bytes], ...] = (),
 ) -> bytes:
-    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
-    lines += [b"%s: %s" % each for each in (*given, *head(content_type, retry_after, status))]
-    if not keep_alive:
-        lines.append(b"connection: close")
-    return b"\r\n".join([*lines, b"content-length: "])
+    """A response in HTTP/1.1. `common` are the headers that the server adds to every one: the same
+    object until one of them changes. `given` are those of this response."""
+    global _starts
+    starts = _starts
+    if starts.common is not common or len(starts) > _MOST_STARTS:
+        starts = _starts = _Starts(common)
+    named = response.status, response.content_type, response.retry_after, keep_alive, given
+    start = starts.get(named)
+    if start is None:
+        status = response.status
+        lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
+        every = (*common, *given, *head(response.content_type, response.retry_after, status))
+        lines += [b"%s: %s" % each for each in every]
+        if not keep_alive:
+            lines.append(b"connection: close")
+        start = starts[named] = b"\r\n".join([*lines, b"content-length: "])
+    return b"%s%d\r\n\r\n%s" % (start, len(response.body), response.body)
