@@ -2,7 +2,7 @@
 
 POST /v1/reports accepts a batch. GET /v1/registry shows everyone the metrics, and
 /v1/openapi.json the protocol. /healthz and /readyz are for the operator's probes. Any WSGI
-server can run it; `asgi` adds a fast path for batches in front of it.
+server can run it; our own worker takes batches past it (`connection`).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def create_app(
     app.extensions[BATCH_READER] = BatchReader(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
     app.extensions[SEALER] = Sealer(store, on=settings.seal == "on")
-    keep(store, settings.keep_days)
+    keep(store, settings.keep_days, registry)
     _add_routes(app, app.extensions[BATCH_READER])
     app.extensions[GATEWAY] = None if keys is None else Gateway(settings, keys)
     if keys is not None:

@@ -1,6 +1,6 @@
-"""The collector for an event loop: a fast path for batches, in front of the Flask app.
+"""The collector for an event loop: what `connection` needs to answer batches, and the Flask app.
 
-POST /v1/reports is answered here, with the same code for reading and the same responses as in
+The connection answers POST /v1/reports, with the same code for reading and the same responses as in
 the app. Everything else goes to the app, in threads.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, cast
 
@@ -20,29 +20,31 @@ from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.binary import MEDIA_TYPE
-from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
+from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body
 from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.routes import answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.serving import framing
+from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
-from deniable_collector.serving.incoming import Gone, Incoming, Message, Receive, Scope
+from deniable_collector.serving.heads import Expected, Heads, RequestHead
+from deniable_collector.serving.incoming import Incoming, Message, Receive, Scope
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.sealing import Sealer
 
-__all__ = ["Collector", "app"]
+__all__ = ["CAPSULES", "REPORTS", "Collector", "app"]
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Read: TypeAlias = Callable[[int, bool], Awaitable[bytes]]
-"""Reads a body of at most so many bytes; the second argument says whether it is compressed."""
 
-_PATH = "/v1/reports"
+REPORTS = b"/v1/reports"
+CAPSULES = PATH.encode()
+
 _INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
 """Largest body that is read on the event loop: about a millisecond of work. A larger one is read
 in a thread, where it delays no other request."""
@@ -58,7 +60,8 @@ _CLOSE = (b"connection", b"close")
 
 
 class Collector:
-    """The ASGI app around a Flask app of `create_app`.
+    """The ASGI app around a Flask app of `create_app`; `connection` handles batches and capsules by
+    its methods, and leaves all other requests to the app.
 
     The lifespan protocol must be on: it creates the objects that belong to the event loop.
     """
@@ -73,21 +76,26 @@ class Collector:
         self._readers = ThreadPoolExecutor(settings.threads, "read")
         self._group = GroupCommit(self._batch_reader.intake, settings.tick / 1000)
         self.guard = Guard(settings)
+        self.heads = Heads()
         self._held = 0
-        self.short = {
+        self._short = {
             each: min(most, self._batch_reader.limit(each)) for each, most in _INLINE.items()
         }
-        """The largest body of each media type that `commit_fast` accepts, in bytes."""
+        """The largest body of each media type that `handle_fast` accepts, in bytes."""
+        self._usual = {
+            each.encode(): Expected(self._batch_reader.limit(each), "", each) for each in _INLINE
+        }
+        self.has_pages = self._batch_reader.cors is not None
+        """Whether pages of some origin may send; then `page_headers` has what they need."""
+        self.resources = frozenset((REPORTS,))
+        """The paths of what is handled by a connection."""
         if self._gateway is not None:
-            self.short[REQUEST_TYPE] = min(_INLINE[JSON], self._gateway.max_capsule)
+            self._short[REQUEST_TYPE] = min(_INLINE[JSON], self._gateway.max_capsule)
+            self.resources |= {CAPSULES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH:
-            await self._reports(scope, receive, send)
-        elif scope["type"] == "lifespan":
+        if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
-        elif self._gateway is not None and _is_capsule(scope):
-            await self._capsules(self._gateway, scope, receive, send)
         elif scope["type"] == "http":
             await self._elsewhere(scope, receive, send)
         else:
@@ -140,27 +148,50 @@ class Collector:
             if not started:
                 await _send(sending, response)
 
-    def admit(
-        self,
-        client: tuple[str, int] | None,
-        headers: Iterable[tuple[bytes, bytes]],
-        query: bytes = b"",
-    ) -> None:
-        """Check the sender of a batch: the peer, the header with names in lower case, and the query
-        string.
+    def admit(self, peer: Peer, head: RequestHead) -> None:
+        """Check the sender of a batch or a capsule.
 
         Raises:
-            IntakeError: as `Admission.admit` does.
+            IntakeError: as `Admission.admit` does; for a capsule, its network sends too much, and
+                it is no relay that has a key.
         """
-        if self._batch_reader.admission is not None:
-            self._batch_reader.admission.admit_scope(client, headers, query)
+        admission = self._batch_reader.admission
+        if head.path == CAPSULES:
+            assert self._gateway is not None
+            pace(self._gateway, self._batch_reader, peer, head.found)
+        elif admission is not None:
+            admission.admit_peer(peer, head.found, head.query)
 
-    def page_headers(self, origin: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
-        """What the responses to pages of this origin also carry; None if they may not send."""
+    def expect(self, head: RequestHead) -> Expected:
+        """What a request for one of `resources` announces.
+
+        Raises:
+            IntakeError: a batch does not come like this.
+        """
+        headers = head.found
+        content_type = headers.get(b"content-type", b"")
+        if head.path == CAPSULES:
+            assert self._gateway is not None
+            most = self._gateway.max_capsule
+            return Expected(most, "", content_type.decode("latin-1"), is_capsule=True)
+        usual = self._usual.get(content_type)
+        if usual is not None and b"content-encoding" not in headers:
+            return usual
+        described = (headers.get(name, b"").decode("latin-1") for name in _DESCRIBED)
+        media_type = self._batch_reader.media_type(*described)
+        limit = self._batch_reader.limit(media_type)
+        encoding = framing.token(headers.get(b"content-encoding", b"").decode("latin-1"))
+        if is_compressed(encoding):
+            return Expected(self._batch_reader.compressed_limit, encoding, media_type)
+        return Expected(limit, "", media_type)
+
+    def page_headers(self, origin: bytes) -> tuple[tuple[bytes, bytes], ...]:
+        """What a response to a page of this origin also carries; b"" if the request names none."""
         cors = self._batch_reader.cors
-        if cors is None or not cors.allows(text := origin.decode("latin-1")):
-            return None
-        return tuple(_encoded(cors.headers(text)))
+        found = {} if cors is None else cors.headers(origin.decode("latin-1"))
+        return tuple(
+            (name.lower().encode(), text.encode("latin-1")) for name, text in found.items()
+        )
 
     def reserve(self, size: int) -> None:
         """Count bytes of a body that waits, until `release`.
@@ -182,52 +213,54 @@ class Collector:
         """Stop counting these bytes as waiting."""
         self._held -= size
 
-    def commit_fast(self, media_type: str, body: bytes, done: Done) -> bool:
-        """The fast path: handle an uncompressed body if that needs no waiting.
+    def handle_fast(
+        self, expected: Expected, body: bytes, done: Done, respond: Callable[[HttpResponse], None]
+    ) -> bool:
+        """The fast path: handle a body if that needs no waiting.
 
-        The body has at most `short` bytes. `done` is called as by `GroupCommit.add`.
+        For a batch `done` is called as by `GroupCommit.add`, for a capsule `respond`.
 
-        Returns False if the fast path cannot handle this body; then `done` is not called. Call
-        `commit` instead.
+        Returns False if the fast path cannot handle this body; then neither is called. Call
+        `handle` instead.
         """
-        batch = self._batch_reader.read_fast(media_type, "", body)
-        if batch is None:
+        _, encoding, media_type, is_capsule = expected
+        if encoding or len(body) > self._short.get(media_type, -1):
             return False
-        self._group.add(batch, done)
-        return True
+        if is_capsule:
+            assert self._gateway is not None
+            found = read_at_once(self._gateway, self._batch_reader, body)
+            if found is None:
+                return False
+            batch, seal = found
+            self._group.add(batch, lambda outcome: respond(seal(outcome)))
+            return True
+        read = self._batch_reader.read_fast(media_type, "", body)
+        if read is not None:
+            self._group.add(read, done)
+        return read is not None
 
-    def admit_capsule(
-        self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
-    ) -> None:
-        """Check the sender of a capsule, as `admit` does that of a batch.
+    async def handle(self, expected: Expected, body: bytes) -> HttpResponse:
+        """The response to a body that the fast path cannot handle.
 
         Raises:
-            IntakeError: its network sends too much, and it is no relay that has a key.
+            IntakeError, StoreError: nothing of it is counted.
         """
+        if not expected.is_capsule:
+            return accepted(await self._commit(expected.media_type, expected.encoding, body))
         assert self._gateway is not None
-        pace(self._gateway, self._batch_reader, client, headers)
+        return await answer(
+            self._gateway, self._batch_reader, self._take, expected.media_type, body
+        )
 
-    def open_fast(self, capsule: bytes, respond: Callable[[HttpResponse], None]) -> bool:
-        """The fast path for a capsule, as `commit_fast` is for a batch; call `open_slowly` if it
-        returns False."""
-        assert self._gateway is not None
-        found = read_at_once(self._gateway, self._batch_reader, capsule)
-        if found is None:
-            return False
-        batch, seal = found
-        self._group.add(batch, lambda outcome: respond(seal(outcome)))
-        return True
+    async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+        """Commit the batch that was in a capsule."""
+        if len(body) <= self._short[media_type]:
+            batch = self._batch_reader.read_fast(media_type, encoding, body)
+            if batch is not None:
+                return await self._group.take(batch)
+        return await self._commit(media_type, encoding, body)
 
-    async def open_slowly(self, capsule: bytes) -> HttpResponse:
-        """The response to a capsule.
-
-        Raises:
-            IntakeError: it is none.
-        """
-        assert self._gateway is not None
-        return await answer(self._gateway, self._batch_reader, self._take, REQUEST_TYPE, capsule)
-
-    async def commit(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+    async def _commit(self, media_type: str, encoding: str, body: bytes) -> Receipt:
         """Read a body, in a thread, and commit it.
 
         Raises:
@@ -248,101 +281,10 @@ class Collector:
         finally:
             self.release(grown)
 
-    async def _reports(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = _headers(scope)
 
-        async def respond(read: Read) -> HttpResponse:
-            self.admit(scope.get("client"), scope["headers"], scope["query_string"])
-            media_type = self._batch_reader.media_type(*map(headers.__getitem__, _DESCRIBED))
-            encoding = framing.token(headers[b"content-encoding"])
-            limit, packed = self._batch_reader.limit(media_type), is_compressed(encoding)
-            if packed:
-                limit = self._batch_reader.compressed_limit
-            return accepted(await self._take(media_type, encoding, await read(limit, packed)))
-
-        await self._serve(scope, receive, send, headers, respond)
-
-    async def _capsules(self, gateway: Gateway, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = _headers(scope)
-
-        async def respond(read: Read) -> HttpResponse:
-            self.admit_capsule(scope.get("client"), scope["headers"])
-            capsule = await read(gateway.max_capsule, False)
-            content_type = headers[b"content-type"]
-            return await answer(gateway, self._batch_reader, self._take, content_type, capsule)
-
-        await self._serve(scope, receive, send, headers, respond)
-
-    async def _serve(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        headers: Mapping[bytes, str],
-        respond: Callable[[Read], Awaitable[HttpResponse]],
-    ) -> None:
-        """Send what `respond` makes of the body, or the problem that it raises."""
-        held = 0
-        incoming = Incoming(scope, receive)
-
-        def reserve(size: int) -> None:
-            nonlocal held
-            held += size
-            self.reserve(size)
-
-        async def read(limit: int, packed: bool) -> bytes:
-            length = headers[b"content-length"]
-            expected = int(length) if length.isdecimal() and length.isascii() else 0
-            if expected > limit:
-                raise too_large(limit, compressed=packed)
-            return await incoming.collect(limit, reserve, compressed=packed)
-
-        try:
-            response = await respond(read)
-        except Gone:
-            return
-        except Exception as error:
-            response = problem_of(error)
-        finally:
-            self.release(held)
-        more = [] if await incoming.pass_over(self.guard.max_request) else [_CLOSE]
-        if self._batch_reader.cors is not None:
-            found = self._batch_reader.cors.headers(headers[b"origin"])
-            more += _encoded(found)
-        await _send(send, response, more)
-
-    async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
-        if len(body) <= self.short[media_type]:
-            batch = self._batch_reader.read_fast(media_type, encoding, body)
-            if batch is not None:
-                return await self._group.take(batch)
-        return await self.commit(media_type, encoding, body)
-
-
-def _is_capsule(scope: Scope) -> bool:
-    return bool(scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == PATH)
-
-
-def _headers(scope: Scope) -> dict[bytes, str]:
-    """The headers that a batch is read by; "" where there is none."""
-    found = dict.fromkeys((*_DESCRIBED, b"content-encoding", b"content-length"), b"")
-    for name, value in scope["headers"]:
-        if name in found:
-            # A header that comes twice is invalid.
-            found[name] = value if not found[name] else found[name] + b"," + value
-    return {name: value.decode("latin-1") for name, value in found.items()}
-
-
-def _encoded(headers: Mapping[str, str]) -> Iterator[tuple[bytes, bytes]]:
-    for name, text in headers.items():
-        yield name.lower().encode(), text.encode("latin-1")
-
-
-async def _send(
-    send: Send, response: HttpResponse, more: Iterable[tuple[bytes, bytes]] = ()
-) -> None:
+async def _send(send: Send, response: HttpResponse) -> None:
     length = (b"content-length", b"%d" % len(response.body))
-    headers = [length, *head(response.content_type, response.retry_after, response.status), *more]
+    headers = [length, *head(response.content_type, response.retry_after, response.status)]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.body})
 

@@ -13,6 +13,7 @@ from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.events import announce
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
+from deniable_collector.stores.errors import NewerStore
 
 __all__ = ["collect"]
 
@@ -55,6 +56,8 @@ def _check(settings: Settings) -> None:
     store = store_of(settings)
     try:
         store.publish({metric.name: [metric.scheme] for metric in registry})
+    except NewerStore:
+        raise
     except StoreUnavailable as error:
         # Devices keep their batches meanwhile; the workers try again.
         announce(settings.log_format, "store-away", str(error), warning=True)

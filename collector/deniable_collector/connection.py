@@ -1,80 +1,81 @@
-"""uvicorn's HTTP connection, with a fast path for most requests.
+"""uvicorn's HTTP connection, which reads batches and capsules itself and responds to them.
 
-Small JSON batches and binary batches are read, counted and answered by callbacks, without the
-task and the messages of an ASGI call. Everything else is handled by uvicorn and the app. In
-both cases uvicorn parses the HTTP.
+They are handled by callbacks of the parser, without the task and the messages of an ASGI call.
+All other requests are handled by uvicorn and the app. Its parser reads the HTTP of both, but for a
+header that came before in the same bytes (`heads.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from deniable.oblivious.signed_keys import PATH
-from deniable.oblivious.transport import REQUEST_TYPE
-from deniable_collector.asgi import Collector
+import httptools
+
+from deniable_collector.asgi import CAPSULES, REPORTS, Collector
 from deniable_collector.batches.batch import Receipt
-from deniable_collector.serving.batch_reader import JSON
-from deniable_collector.serving.framing import VERSIONS, is_host
+from deniable_collector.batches.bodies import IntakeError, too_large
+from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.guard import GuardedConnection
+from deniable_collector.serving.heads import Expected, RequestHead
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, wire
 
 __all__ = ["Connection"]
 
-_URL = b"/v1/reports"
-_CAPSULES = PATH.encode()
-_UNUSUAL = frozenset((b"content-encoding", b"transfer-encoding", b"expect", b"upgrade"))
-"""Headers that the fast path does not support."""
-
-_TEXTS = ("text/plain;charset=utf-8", "text/plain;charset=UTF-8", "text/plain")
-"""How browsers write the type of a beacon and of a text; other spellings take the slow path."""
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class _Exchange:
-    """A request on the fast path. It has the names of uvicorn's request cycle."""
+    """A request for one of the collector's own resources. It has the names of uvicorn's request
+    cycle, and stands in its place."""
 
-    __slots__ = (
-        "connection",
-        "disconnected",
-        "given",
-        "held",
-        "keep_alive",
-        "media_type",
-        "more_body",
-        "pieces",
-        "refusal",
-        "response_complete",
-    )
     message_event = asyncio.Event()
     """uvicorn sets this at the end of a cycle; nothing waits for it here."""
+    expected: Expected | None = None
+    given: tuple[tuple[bytes, bytes], ...] = ()
+    """What its response carries for the page that asks."""
+    body: bytes | bytearray = b""
+    held = 0
+    """Bytes that are counted as waiting."""
+    more_body = True
+    waits = False
+    """Whether the client waits for "100 Continue" before it sends the body."""
+    refusal: Exception | None = None
+    response: HttpResponse | None = None
+    response_complete = disconnected = False
 
     def __init__(
         self,
         connection: Connection,
-        media_type: str,
-        keep_alive: bool,
-        given: tuple[tuple[bytes, bytes], ...],
+        head: RequestHead,
+        keep_alive: bool = True,
+        its_turn: bool = True,
     ) -> None:
         self.connection = connection
-        self.media_type = media_type
+        self.head = head
         self.keep_alive = keep_alive
-        self.given = given
-        """What its response carries for the page that asks."""
-        self.pieces: list[bytes] = []
-        self.held = 0
-        self.more_body = True
-        self.refusal: Exception | None = None
-        self.response_complete = False
-        self.disconnected = False
+        self.its_turn = its_turn
+        """Whether all requests before it have been answered."""
+
+    def may_come_again(self) -> bool:
+        """Whether another request with this header can be handled as this one was."""
+        plain = self.keep_alive and not self.more_body and not self.waits
+        return plain and self.expected is not None
 
     def done(self, outcome: Receipt | Exception) -> None:
         self.connection.answer(
-            self, problem_of(outcome) if isinstance(outcome, Exception) else accepted(outcome)
+            self, accepted(outcome) if isinstance(outcome, Receipt) else problem_of(outcome)
         )
 
     def respond(self, response: HttpResponse) -> None:
         self.connection.answer(self, response)
+
+    async def run_asgi(self, app: object) -> None:
+        """Called by uvicorn when the requests before it have been answered."""
+        self.its_turn = True
+        self.connection.begin_turn(self)
 
 
 class Connection(GuardedConnection):
@@ -84,87 +85,128 @@ class Connection(GuardedConnection):
         super().__init__(*args, **kwargs)
         app: Any = self.app
         self._collector: Collector | None = app if isinstance(app, Collector) else None
+        self._peer: Peer | None = None
         # Without this, uvicorn would log addresses and paths, whatever the logging settings are.
         self.access_log = False
 
-    def on_headers_complete(self) -> None:
-        plain = self._plain_type() if self.url in (_URL, _CAPSULES) else None
-        if plain is not None:
-            assert self._collector is not None
-            self.check_header()
-            # HTTP/1.0 would want to hear that the connection stays, where it may.
-            stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
-            media_type, given = plain
-            exchange = _Exchange(self, media_type, stays, given)
-            self.cycle = exchange  # type: ignore[assignment]
-            try:
-                if media_type == REQUEST_TYPE:
-                    self._collector.admit_capsule(self.client, self.headers)
-                else:
-                    self._collector.admit(self.client, self.headers)
-            except Exception as error:
-                # Nothing of its body is kept then.
-                exchange.refusal = error
+    def data_received(self, data: bytes) -> None:
+        collector = self._collector
+        if collector is None or not self.at_rest():
+            super().data_received(data)
+            return
+        known = collector.heads.find(data)
+        if known is None:
+            before = self.cycle
+            super().data_received(data)
+            last = self.cycle
+            if isinstance(last, _Exchange) and last is not before and last.may_come_again():
+                assert last.expected is not None
+                collector.heads.keep(data, last.head, last.expected)
+            return
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        exchange = _Exchange(self, known.head)
+        self.cycle = exchange  # type: ignore[assignment]
+        try:
+            self._admit(exchange)
+        except Exception as error:
+            exchange.refusal = error
         else:
-            super().on_headers_complete()
+            exchange.expected = known.expected
+            self._gather(exchange, data[len(data) - known.length :])
+        exchange.more_body = False
+        self._handle(exchange)
 
-    def _plain_type(self) -> tuple[str, tuple[tuple[bytes, bytes], ...]] | None:
-        """The media type of a batch for the fast path, and the headers of its response for a page.
-        The batch must be uncompressed, not large, of no page that may not send, and in the only
-        request in progress; else None."""
-        if self._collector is None or self.parser.get_method() != b"POST":
-            return None
-        if self.cycle is not None and not self.cycle.response_complete:
-            return None
-        if self.flow.write_paused:
-            # The client does not read. The slow path waits for it, and reads nothing more.
-            return None
-        limit = self.limit_concurrency
-        if limit is not None and max(len(self.connections), len(self.tasks)) >= limit:
-            return None
-        length = media_type = host = origin = None
-        given: tuple[tuple[bytes, bytes], ...] | None = ()
-        for name, value in self.headers:
-            if name == b"host":
-                if host is not None or not is_host(value):
-                    return None
-                host = value
-            elif name == b"content-type":
-                if media_type is not None:
-                    return None
-                media_type = value.decode("latin-1")
-            elif name == b"content-length":
-                if len(value) > 9:
-                    return None
-                length = int(value)
-            elif name == b"origin":
-                given = self._collector.page_headers(value)
-                if given is None or origin is not None:
-                    return None
-                origin = value
-            elif name in _UNUSUAL:
-                return None
-        if media_type is None or length is None or host is None or given is None:
-            return None
-        if self.parser.get_http_version() not in VERSIONS:
-            return None
-        if media_type in _TEXTS:
-            media_type = JSON
-        if (media_type == REQUEST_TYPE) != (self.url == _CAPSULES):
-            return None
-        return (media_type, given) if length <= self._collector.short.get(media_type, -1) else None
+    def on_headers_complete(self) -> None:
+        collector = self._collector
+        path, query = self.url, b""
+        if path != REPORTS:
+            path, query = _split(path)
+        if (
+            collector is None
+            or path not in collector.resources
+            or self.parser.get_method() != b"POST"
+        ):
+            super().on_headers_complete()
+            return
+        found = self.check_request()
+        last = self.cycle
+        # HTTP/1.0 would want to hear that the connection stays, where it may.
+        keep_alive = self.http_version != "1.0" and self.parser.should_keep_alive()
+        its_turn = last is None or last.response_complete
+        exchange = _Exchange(self, RequestHead(path, query, found), keep_alive, its_turn)
+        self.cycle = exchange  # type: ignore[assignment]
+        if not its_turn:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((exchange, self.app))  # type: ignore[arg-type]
+        try:
+            self._admit(exchange)
+            exchange.expected = expected = collector.expect(exchange.head)
+            # The parser has checked that this is a number; one as long is large enough.
+            if int(found.get(b"content-length", b"0")[:19]) > expected.limit:
+                raise _too_large(expected)
+        except Exception as error:
+            # Nothing of its body is kept then.
+            exchange.refusal = error
+        if self.waits_for_leave(found):
+            exchange.waits = True
+            if its_turn:
+                self.begin_turn(exchange)
+
+    def _admit(self, exchange: _Exchange) -> None:
+        """Check the sender of a request.
+
+        Raises:
+            IntakeError: as `Collector.admit` does.
+        """
+        collector = self._collector
+        assert collector is not None
+        if collector.has_pages:
+            origin = exchange.head.found.get(b"origin", b"")
+            exchange.given = collector.page_headers(origin)
+        if self._peer is None:
+            self._peer = Peer(self.client[0] if self.client else "")
+        collector.admit(self._peer, exchange.head)
+
+    def begin_turn(self, exchange: _Exchange) -> None:
+        """Send what a request may have now that all before it have been answered."""
+        if exchange.response is not None:
+            self.answer(exchange, exchange.response)
+        elif exchange.waits and exchange.more_body:
+            if exchange.refusal is not None:
+                # The client need not send the body, and nobody knows whether it will.
+                exchange.keep_alive = False
+                self.answer(exchange, problem_of(exchange.refusal))
+            elif not self.transport.is_closing():
+                self.flow.resume_reading()
+                self.transport.write(_CONTINUE)
 
     def on_body(self, body: bytes) -> None:
         exchange = self.cycle
         if not isinstance(exchange, _Exchange):
             super().on_body(body)
-        elif exchange.refusal is None:
+            return
+        self.count_chunk()
+        self._gather(exchange, body)
+
+    def _gather(self, exchange: _Exchange, body: bytes) -> None:
+        """Keep the next part of a body."""
+        if exchange.refusal is None:
             assert self._collector is not None
-            exchange.pieces.append(body)
-            exchange.held += len(body)
+            assert exchange.expected is not None
+            size = len(body)
+            if exchange.held:
+                if isinstance(exchange.body, bytes):
+                    exchange.body = bytearray(exchange.body)
+                exchange.body += body
+            else:
+                exchange.body = body
+            exchange.held += size
             try:
-                self._collector.reserve(len(body))
-            except Exception as error:
+                self._collector.reserve(size)
+                if exchange.held > exchange.expected.limit:
+                    raise _too_large(exchange.expected)
+            except IntakeError as error:
                 # Answer only when all has arrived: if unread bytes are left when the connection
                 # closes, the response is lost.
                 exchange.refusal = error
@@ -174,36 +216,51 @@ class Connection(GuardedConnection):
         exchange = self.cycle
         if not isinstance(exchange, _Exchange):
             super().on_message_complete()
-        else:
-            assert self._collector is not None
-            exchange.more_body = False
-            try:
-                if exchange.refusal is not None:
-                    raise exchange.refusal
-                pieces, exchange.pieces = exchange.pieces, []
-                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                if exchange.media_type == REQUEST_TYPE:
-                    if self._collector.open_fast(body, exchange.respond):
-                        return
-                elif self._collector.commit_fast(exchange.media_type, body, exchange.done):
-                    return
-            except Exception as error:
-                self.answer(exchange, problem_of(error))
-                return
-            task = self.loop.create_task(self._slowly(exchange, body))
-            task.add_done_callback(self.tasks.discard)
-            self.tasks.add(task)
+            return
+        exchange.more_body = False
+        if not exchange.response_complete:
+            self._handle(exchange)
 
-    async def _slowly(self, exchange: _Exchange, body: bytes) -> None:
+    def _handle(self, exchange: _Exchange) -> None:
+        """Handle a request that has come whole."""
+        collector = self._collector
+        assert collector is not None
+        try:
+            if exchange.refusal is not None:
+                raise exchange.refusal
+            assert exchange.expected is not None
+            body, exchange.body = bytes(exchange.body), b""
+            if collector.handle_fast(exchange.expected, body, exchange.done, exchange.respond):
+                return
+        except Exception as error:
+            self.answer(exchange, problem_of(error))
+            return
+        task = self.loop.create_task(self._slowly(exchange, exchange.expected, body))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    async def _slowly(self, exchange: _Exchange, expected: Expected, body: bytes) -> None:
         assert self._collector is not None
         try:
-            if exchange.media_type == REQUEST_TYPE:
-                response = await self._collector.open_slowly(body)
-            else:
-                response = accepted(await self._collector.commit(exchange.media_type, "", body))
+            response = await self._collector.handle(expected, body)
         except Exception as error:
             response = problem_of(error)
         self.answer(exchange, response)
+
+    def pause_writing(self) -> None:
+        # The client does not read: its next requests wait until it does.
+        super().pause_writing()
+        self.flow.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.pipeline:
+            self.flow.resume_reading()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.flow.write_paused:
+            self.flow.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         exchange = self.cycle
@@ -211,19 +268,27 @@ class Connection(GuardedConnection):
             # A request that never arrives completely is not answered.
             self._release(exchange)
         super().connection_lost(exc)
-        # A connection and its last request refer to each other, here and in the guard. Breaking
+        # A connection and its requests refer to each other, here and in the guard. Breaking
         # the cycle frees them at once, without the garbage collector.
         self.cycle = self._before = self._seen = None  # type: ignore[assignment]
+        self.pipeline.clear()
 
     def answer(self, exchange: _Exchange, response: HttpResponse) -> None:
-        """Write the response of a request, if the client is still connected."""
-        self._release(exchange)
-        exchange.response_complete = True
+        """Write the response of a request, if the client is still connected; or keep it until
+        the requests before have theirs."""
+        if exchange.held:
+            self._release(exchange)
         if exchange.disconnected or self.transport.is_closing():
+            exchange.response_complete = True
             return
+        if not exchange.its_turn:
+            exchange.response = response
+            return
+        exchange.response_complete = True
         keep_alive = exchange.keep_alive and not (self._ended and not self.pipeline)
-        given = (*self.server_state.default_headers, *exchange.given)
-        self.transport.write(wire(response, keep_alive, given))
+        self.transport.write(
+            wire(response, keep_alive, self.server_state.default_headers, exchange.given)
+        )
         if not keep_alive:
             self.server_state.total_requests += 1
             self.transport.close()
@@ -237,4 +302,19 @@ class Connection(GuardedConnection):
         """Release the parts of a body that have arrived; it no longer waits."""
         assert self._collector is not None
         self._collector.release(exchange.held)
-        exchange.held, exchange.pieces = 0, []
+        exchange.held, exchange.body = 0, b""
+
+
+def _too_large(expected: Expected) -> IntakeError:
+    return too_large(expected.limit, compressed=bool(expected.encoding))
+
+
+def _split(url: bytes) -> tuple[bytes, bytes]:
+    """The path and the query of a request's target; b"" if it is none."""
+    if url in (REPORTS, CAPSULES):
+        return url, b""
+    try:
+        parsed = httptools.parse_url(url)
+    except httptools.HttpParserInvalidURLError:
+        return b"", b""
+    return unquote_to_bytes(parsed.path or b""), parsed.query or b""

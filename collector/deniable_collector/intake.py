@@ -8,7 +8,7 @@ threads.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Registry, WireError
+from deniable.mechanisms import Packing
 from deniable.wire import check_batch_id, unpack_columns
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.binary import BinaryBatch, decode, sum_records
@@ -31,9 +32,15 @@ from deniable_collector.batches.bodies import (
 from deniable_collector.batches.catalogue import Catalogue, OpenTally, Refused
 from deniable_collector.batches.common import CommonReports
 from deniable_collector.batches.folding import Accepted, Block, increments, merged
-from deniable_collector.batches.typed import TypedBatch, TypedReport, decode_typed
+from deniable_collector.batches.typed import (
+    TypedBatch,
+    TypedReport,
+    decode_batch,
+    decode_report,
+)
 from deniable_collector.operation.metrics import count_receipts
-from deniable_collector.stores.base import Commit, Store, shard_of
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit, shard_of
 
 __all__ = ["Intake"]
 
@@ -82,7 +89,7 @@ class Intake:
 
         It never calls the store, and so never waits. If it returns None, call `read`.
         """
-        typed = decode_typed(body)
+        typed = decode_batch(body)
         try:
             return None if typed is None else self._find(typed)
         except IntakeError:
@@ -96,9 +103,15 @@ class Intake:
             StoreUnavailable: the published schemes cannot be read.
         """
         check_counts(body, self._max_reports)
-        typed = decode_typed(body)
+        typed = decode_batch(body)
         if typed is not None:
-            return self._find(typed) or self._sift(typed.batch, typed.reports, self._validate_typed)
+            batch = self._find(typed)
+            if batch is not None:
+                return batch
+            reports = [*map(decode_report, typed.reports)]
+            if None not in reports:
+                self._check_metrics(each.metric for each in reports if each is not None)
+                return self._sift(typed.batch, reports, self._validate_typed)
         return self._read_strictly(body)
 
     def _read_strictly(self, body: bytes) -> Batch:
@@ -117,7 +130,8 @@ class Intake:
                 "a batch is an object with a batch id and a list of reports, and no more"
             )
         names = (report.get("metric") for report in reports if isinstance(report, dict))
-        self._check_numbers(len(reports), (name for name in names if isinstance(name, str)))
+        self._check_number(len(reports))
+        self._check_metrics(name for name in names if isinstance(name, str))
         return self._sift(batch_id, reports, self._validate)
 
     def _find(self, typed: TypedBatch) -> Batch | None:
@@ -126,10 +140,14 @@ class Intake:
         Raises:
             IntakeError: it is none.
         """
-        _check_id(typed.batch)
-        self._check_numbers(len(typed.reports), (each.metric for each in typed.reports))
+        self._check_number(len(typed.reports))
         accepted = self._common.find(typed.reports, self._clock())
-        return None if accepted is None else Batch(typed.batch, accepted, ())
+        if accepted is None:
+            return None
+        if len(accepted) > self._max_metrics:
+            # Fewer reports than that cannot be of more metrics.
+            self._check_metrics(place.key.tally.metric for place, _ in accepted)
+        return Batch(typed.batch, accepted, ())
 
     def _sift(
         self, batch_id: str, reports: Sequence[Any], validate: Callable[[Any, float], Accepted]
@@ -200,13 +218,13 @@ class Intake:
         self.prepare()
         counts = [batch.reports for batch in batches]
         number = self._store.shards
-        shards: dict[int, dict[str, Batch]] = {}
+        shards: defaultdict[int, dict[str, Batch]] = defaultdict(dict)
         for batch, count in zip(batches, counts, strict=True):
             # The id of a batch without a good report is not stored: nothing in it can be
             # counted twice.
             if count:
-                shard = shard_of(batch.id, number)
-                shards.setdefault(shard, {}).setdefault(batch.id, batch)
+                shard = shard_of(batch.id, number) if number > 1 else 0
+                shards[shard].setdefault(batch.id, batch)
         folded: set[str] = set()
         for shard, pending in shards.items():
             folded |= self._fold(shard, pending)
@@ -248,11 +266,12 @@ class Intake:
         }
         return {batch_id: seconds for batch_id, seconds in found.items() if seconds}
 
-    def _check_numbers(self, reports: int, metrics: Iterable[str]) -> None:
+    def _check_number(self, reports: int) -> None:
         if reports > self._max_reports:
             raise too_many_reports(self._max_reports)
-        # Fewer reports than that cannot be of more metrics.
-        if reports > self._max_metrics < len(set(metrics)):
+
+    def _check_metrics(self, metrics: Iterable[str]) -> None:
+        if len(set(metrics)) > self._max_metrics:
             raise IntakeError(
                 "too-many-metrics",
                 413,
@@ -285,7 +304,8 @@ def _accept(tally: OpenTally, row: Any, packed: Any) -> Accepted:
         columns = unpack_columns(tally.rows[row], packed)
     except WireError as error:
         raise Refused("bad_columns", str(error)) from None
-    return Accepted(tally.keys[row], tally.rows[row], columns)
+    bitmap = tally.rows[row].packing is Packing.BITMAP
+    return tally.places[row], packed.encode() if bitmap else columns
 
 
 def _sum(batch: BinaryBatch, tally: OpenTally) -> Batch:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Real"]
+__all__ = ["AnyReal", "Real"]
 
 
 class Real(click.FloatRange):
@@ -20,3 +20,11 @@ class Real(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+class AnyReal(Real):
+    """A float without bounds."""
+
+    def _describe_range(self) -> str:
+        """Nothing: click would say `x<=None` in the help."""
+        return ""

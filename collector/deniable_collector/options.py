@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
 from deniable_collector.settings import look_up, one_path
 
-__all__ = ["SettingOption"]
+__all__ = ["SettingOption", "registry_option"]
 
 
 class SettingOption(click.Option):
@@ -21,3 +22,16 @@ class SettingOption(click.Option):
             return one_path(look_up(name, os.environ)) or None
         except ValueError as error:
             raise click.UsageError(f"{name} {error}", ctx) from None
+
+
+registry_option = click.option(
+    "--registry",
+    cls=SettingOption,
+    envvar="DENIABLE_REGISTRY",
+    default="metrics.toml",
+    show_default=True,
+    show_envvar=True,
+    type=click.Path(path_type=Path),
+    help="The file that declares the metrics.",
+)
+"""The registry that a command reads."""

@@ -170,12 +170,13 @@ class Settings:
     """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals.
 
     `others` are names that the same environment may hold for others: the dashboard, the SDK
-    (DEV, DISABLED), `deniable bench` (INGEST_KEY), a relay (RELAY_) and the tests (REQUIRE_ALL).
+    (DEV, DISABLED), `deniable bench` (INGEST_KEY), a relay (RELAY_), `deniable
+    release` (RELEASE_) and the tests (REQUIRE_ALL).
     """
 
     others: ClassVar[re.Pattern[str]] = re.compile(
         "DASHBOARD_.*|PUBLIC_URL|API_TOKENS|FAKES|ALARM_LEVEL|CANDIDATES_DIR|ANNOTATIONS|BOARDS|DEV|DISABLED|INGEST_KEY|REQUIRE_ALL"
-        "|RELAY_(GATEWAY|BIND|KEY|TIMEOUT)"
+        "|RELAY_(GATEWAY|BIND|KEY|TIMEOUT)|RELEASES|RELEASE_(BUDGET|DELTA)|SHARE_RELEASES"
     )
 
     registry: str = setting("metrics.toml", one_path, "path of the registry")
@@ -210,7 +211,10 @@ class Settings:
         "`deniable store seal` does so",
     )
     archive: str = setting(
-        "", _text, "a folder for the compressed tallies of such windows; none: in the store itself"
+        "",
+        _text,
+        "a folder, or s3://bucket/prefix (`pip install deniable[s3]`), for the compressed tallies "
+        "of such windows; none: in the store itself",
     )
     journal_seconds: int = setting(
         60,

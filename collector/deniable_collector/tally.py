@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +18,17 @@ __all__ = ["Tally", "TallyRow", "empty_tally"]
 class TallyRow:
     """One row: how many reports named it, and how often each column was set.
 
-    `cells` has shape (width,) and dtype int64.
+    `cells` has shape (width,) and dtype int64. `noise` is the variance of what a release has added
+    to each of them (`deniable_estimator.releasing`); sums as they were collected have none.
     """
 
     reports: int
     cells: NDArray[np.int64]
+    noise: float = 0.0
 
     def __add__(self, other: TallyRow) -> TallyRow:
-        return TallyRow(self.reports + other.reports, self.cells + other.cells)
+        noise = self.noise + other.noise
+        return TallyRow(self.reports + other.reports, self.cells + other.cells, noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +39,10 @@ class Tally:
     scheme: str
     windows: tuple[str, ...]
     rows: tuple[TallyRow, ...]
+    unreadable: tuple[str, ...] = ()
+    """Windows that were asked for and cannot be read: nothing of them is in the sum."""
 
-    @property
+    @cached_property
     def reports(self) -> int:
         """How many reports it sums: in one window, one for each device that reported."""
         return sum(row.reports for row in self.rows)

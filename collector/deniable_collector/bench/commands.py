@@ -127,6 +127,8 @@ def ingest(
         _print(outcome)
         if found is not None:
             Console(highlight=False).print(found.describe())
+        elif outcome.problems:
+            Console(highlight=False).print(f"refused by         {_refused(outcome)}")
     if not outcome.statuses[202]:
         raise click.ClickException("no batch was acknowledged")
 
@@ -171,11 +173,10 @@ class _LimitSearch:
     def words(self) -> str:
         last = self.steps[-1]
         if self.limit == "refusals":
-            ((code, _),) = last.outcome.problems.most_common(1)
-            return _REFUSALS.get(code, f"the collector refuses batches: {code}")
+            return _refused(last.outcome)
         if self.limit == "failures":
             ((error, _),) = last.outcome.errors.most_common(1)
-            return f"requests fail: {error}"
+            return _FAILURES.get(error, f"requests fail: {error}")
         return _LIMITS[self.limit].format(each=last)
 
 
@@ -192,8 +193,23 @@ _REFUSALS = {
     "DENIABLE_RATE=off to measure more",
     "queue-full": "the collector: its queue is full (DENIABLE_QUEUE)",
     "too-many-connections": "the collector's connections (DENIABLE_MAX_CONNECTIONS)",
+    "no-ingest-key": "the collector's keys: set DENIABLE_INGEST_KEY to one of them",
     "store-unavailable": "the collector's store, which takes no commit: see its log",
 }
+_FAILURES = {
+    "ClientConnectorError": "nothing can be reached at this address: does the collector listen "
+    "there (DENIABLE_BIND)?"
+}
+
+
+def _processes(number: int) -> str:
+    return f"{number} process" + "es" * (number != 1)
+
+
+def _refused(outcome: LoadResult) -> str:
+    """What most of the refusals come from."""
+    ((code, _),) = outcome.problems.most_common(1)
+    return _REFUSALS.get(code, f"the collector refuses batches: {code}")
 
 
 async def _climbed(load: Load, bodies: MadeUp, console: Console) -> tuple[LoadResult, _LimitSearch]:
@@ -201,7 +217,7 @@ async def _climbed(load: Load, bodies: MadeUp, console: Console) -> tuple[LoadRe
     short = min(load.seconds, _STEP_SECONDS)
 
     async def step(connections: int, processes: int, requests: int) -> LoadResult:
-        console.print(f"{connections} connections from {processes} processes for {short:g} s")
+        console.print(f"{connections} connections from {_processes(processes)} for {short:g} s")
         asked = replace(load, connections=connections, requests=requests, seconds=short)
         return await send(asked, bodies, processes)
 

@@ -24,8 +24,8 @@ from deniable.doctor.result import CheckResult, listed
 from deniable.transport import HttpTransport, problem_code
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, store_of
-from deniable_collector.stores.driver import Access, Driver
-from deniable_collector.stores.redis_errors import translated
+from deniable_collector.stores.redis.driver import Access, Driver
+from deniable_collector.stores.redis.errors import translated
 
 __all__ = ["FEW_BYTES", "MOST_WORKERS", "SKEW", "check_operator"]
 
@@ -161,6 +161,7 @@ def _redis(settings: Settings) -> Iterator[CheckResult]:
             for name, node in nodes.items():
                 where = f"Redis {name}".strip()
                 yield from _durability(where, node.config_get("*"))
+                yield from _failover(where, node.info("replication"), settings.redis_replicas)
                 seconds, micros = node.time()
                 skew = time.time() - seconds - micros / 1e6
                 if abs(skew) > SKEW:
@@ -204,6 +205,20 @@ def _durability(where: str, config: Mapping[Any, Any]) -> Iterator[CheckResult]:
             "store", "snapshots", "note",
             f"{where}: save is on: two snapshots of one minute apart show what came between",
             "set save to \"\" if the append-only file is on (docs/operating-stores.md)",
+        )  # fmt: skip
+
+
+def _failover(where: str, info: Mapping[Any, Any], waited_for: int) -> Iterator[CheckResult]:
+    """Whether a replica that takes over has all batches that were acknowledged."""
+    replicas = info.get("connected_slaves", 0)
+    if info.get("role") == "master" and replicas > waited_for:
+        yield CheckResult(
+            "store", "failover", "warning",
+            f"{where}: it has {replicas} replicas, and a batch is acknowledged when {waited_for} "
+            "of them have it (DENIABLE_REDIS_REPLICAS): if another one takes over, batches that "
+            "were acknowledged shortly before are lost",
+            f"set DENIABLE_REDIS_REPLICAS={replicas}, or accept it "
+            "(docs/operating-stores.md, A cluster)",
         )  # fmt: skip
 
 

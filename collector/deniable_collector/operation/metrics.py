@@ -22,16 +22,20 @@ from prometheus_client.registry import Collector
 import deniable
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.operation.metrics_folder import VARIABLE
-from deniable_collector.stores.base import Commit, Store, StoreError
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit
+from deniable_collector.stores.errors import StoreError
 
 __all__ = [
     "JOURNAL",
     "QUEUE",
     "STORE_FAILURES",
+    "build_info",
     "count_answer",
     "count_commit",
     "count_receipts",
     "served",
+    "summed",
 ]
 
 _PATH = "/metrics"
@@ -159,11 +163,16 @@ class _OnTheSpot(Collector):
         yield GaugeMetricFamily(
             "deniable_registry_metrics", "Metrics that the registry declares.", self._metrics
         )
-        build = GaugeMetricFamily(
-            "deniable_build_info", "Always 1; the versions.", labels=["version", "python"]
-        )
-        build.add_metric([deniable.__version__, platform.python_version()], 1)
-        yield build
+        yield build_info()
+
+
+def build_info() -> Metric:
+    """The versions of deniable and of Python."""
+    build = GaugeMetricFamily(
+        "deniable_build_info", "Always 1; the versions.", labels=["version", "python"]
+    )
+    build.add_metric([deniable.__version__, platform.python_version()], 1)
+    return build
 
 
 class _AllProcesses(MultiProcessCollector):
@@ -181,16 +190,22 @@ class _AllProcesses(MultiProcessCollector):
         return found
 
 
-def served(app: WSGIApplication, port: int, store: Store, metrics: int) -> WSGIApplication:
-    """The app, with GET /metrics only for connections at this port.
-
-    It must be the outermost app: it uses the port of the socket, not of any header.
-    """
+def summed() -> CollectorRegistry:
+    """The numbers of all processes, at each scrape; without the shared folder, of this one."""
     registry = CollectorRegistry()
     if VARIABLE in os.environ:
         _AllProcesses(registry)  # type: ignore[no-untyped-call]  # it registers itself
     else:
         registry.register(_own)
+    return registry
+
+
+def served(app: WSGIApplication, port: int, store: Store, metrics: int) -> WSGIApplication:
+    """The app, with GET /metrics only for connections at this port.
+
+    It must be the outermost app: it uses the port of the socket, not of any header.
+    """
+    registry = summed()
     registry.register(_OnTheSpot(store, metrics))
     figures = make_wsgi_app(registry)
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from deniable import Scheme
 from deniable.told import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
-from deniable_collector.stores.base import (
-    Commit,
-    Sealing,
-    Store,
-    StoreUnavailable,
-    TallyKey,
-)
+from deniable_collector.stores.base import Sealing, Store
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
 
 __all__ = ["WatchedStore"]
@@ -93,6 +90,10 @@ class WatchedStore(Store):
         with self._contact():
             return self._store.tally(metric, scheme, windows)
 
+    def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
+        with self._contact():
+            return self._store.each_tally(metric, scheme, windows)
+
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         with self._contact():
             return self._store.version(metric, scheme, windows)
@@ -109,13 +110,18 @@ class WatchedStore(Store):
         with self._contact():
             return self._store.sealed(metric, scheme, windows)
 
+    @property
+    def sums(self) -> Sums:
+        # For upkeep alone: where a sum cannot be made, the store may take commits all the same.
+        return self._store.sums
+
     def seal(self, tally: TallyKey) -> Sealing | None:
         # Where no window can be sealed now, the store may take commits all the same.
         return self._store.seal(tally)
 
-    def drop(self, before: float) -> int:
-        with self._contact():
-            return self._store.drop(before)
+    def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
+        # Where a file cannot be deleted, the store may take commits all the same.
+        return self._store.drop(before, metrics)
 
     def ping(self) -> None:
         with self._pinging:

@@ -39,6 +39,11 @@ def chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
     ) -> _R:
         from deniable_collector.upkeep.archive import TallySelection
 
+        if since is not None and before is not None and since >= before:
+            raise click.UsageError(
+                f"no window begins on {since:%Y-%m-%d} or later and had ended when "
+                f"{before:%Y-%m-%d} began: --since must be the earlier day"
+            )
         options["selection"] = TallySelection(
             frozenset(metrics),
             None if since is None else midnight(since),

@@ -1,6 +1,6 @@
 """`deniable store`: look into a store, drop old windows, and move tallies between stores.
 
-`seal` and `verify` are in sealing_commands.py.
+`seal`, `verify` and `move` are in sealing_commands.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import click
 
 from deniable import windows
 from deniable_collector.upkeep.choosing import address_option, as_json_option, chosen, day
-from deniable_collector.upkeep.sealing_commands import seal, verify
+from deniable_collector.upkeep.sealing_commands import move, seal, verify
 from deniable_collector.upkeep.tools import (
     check_metrics,
     count_reports,
@@ -44,7 +44,7 @@ __all__ = ["store"]
 _file = click.Path(path_type=Path, dir_okay=False)
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 _origin = click.option(
-    "--origin", metavar="NAME", help="A name for the store that the tallies come from."
+    "--origin", metavar="NAME", help="Another name for the store that the tallies come from."
 )
 
 
@@ -67,6 +67,8 @@ def info(address: str | None, as_json: bool) -> None:
                 labels = opened.windows(metric, fingerprint)
                 width = sum(row.width for row in scheme.rows)
                 reports, unreadable = count_reports(opened, metric, fingerprint, labels)
+                sums = opened.sums.names(metric, fingerprint)
+                dropped = opened.dropped(metric, fingerprint)
                 damaged += unreadable
                 metrics.append({
                     "metric": metric,
@@ -77,6 +79,11 @@ def info(address: str | None, as_json: bool) -> None:
                     "first": labels[0] if labels else None,
                     "last": labels[-1] if labels else None,
                     "reports": reports,
+                    "sums": {
+                        "copies": sum(not name.kept for name in sums),
+                        "kept": [name.period for name in sums if name.kept],
+                        "dropped_windows": len(dropped),
+                    },
                     "counters": width * len(labels),
                 })  # fmt: skip
             advance(number / len(published))
@@ -104,6 +111,13 @@ def info(address: str | None, as_json: bool) -> None:
             for each in metrics
         ]
     )
+    for each in metrics:
+        if kept := each["sums"]["kept"]:
+            count = many(each["sums"]["dropped_windows"], "window")
+            click.echo(
+                f"{each['metric']}: {count} dropped, whose sums are in {kept[0]} to {kept[-1]} "
+                f"({many(len(kept), 'sum')})"
+            )
 
 
 @store.command()
@@ -113,7 +127,10 @@ def info(address: str | None, as_json: bool) -> None:
 @_yes
 @as_json_option
 def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
-    """Delete every window that had ended when a day (UTC) began. It cannot be undone."""
+    """Delete every window that had ended when a day (UTC) began. It cannot be undone.
+
+    So are the sums of windows that were dropped before, if their week, month or quarter had ended.
+    """
     from deniable_collector.upkeep.retention import SETTLED
 
     moment = midnight(before)
@@ -125,22 +142,39 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
             for label in opened.windows(metric, fingerprint)
             if windows.end(label) <= moment
         ]
+        sums = [
+            (metric, fingerprint, name)
+            for metric, schemes in sorted(opened.schemes().items())
+            for fingerprint in sorted(schemes)
+            for name in opened.sums.names(metric, fingerprint)
+            if name.kept and name.ended(moment)
+        ]
         metrics = sorted({metric for metric, _, _ in found})
         text = f"{many(len(found), 'tally', 'tallies')} of {many(len(metrics), 'metric')}"
-        if not dry_run and found:
-            if moment > time.time() - SETTLED:
-                click.echo(
-                    "warning: windows that have not ended, or ended in the last seven days, may "
-                    "still accept reports, and would start again at zero",
-                    err=True,
-                )
+        if sums:
+            text += f" and {many(len(sums), 'sum')} of dropped windows"
+        if found and moment > time.time() - SETTLED:
+            click.echo(
+                "warning: windows that have not ended, or ended in the last seven days, may "
+                "still accept reports, and would start again at zero",
+                err=True,
+            )
+        if not dry_run and (found or sums):
             if not yes:
                 question = f"Drop {text} that had ended by {before:%Y-%m-%d}, for ever?"
                 click.confirm(question, abort=True, err=True)
             opened.drop(moment)
     if as_json:
         tallies = [dict(zip(("metric", "scheme", "window"), each, strict=True)) for each in found]
-        print_json({"dropped": not dry_run, "before": f"{before:%Y-%m-%d}", "tallies": tallies})
+        print_json({
+            "dropped": not dry_run,
+            "before": f"{before:%Y-%m-%d}",
+            "tallies": tallies,
+            "sums": [
+                {"metric": metric, "scheme": scheme, "period": name.period}
+                for metric, scheme, name in sums
+            ],
+        })  # fmt: skip
         return
     for metric in metrics:
         labels = sorted({label for name, _, label in found if name == metric}, key=windows.start)
@@ -165,19 +199,20 @@ def export_tallies(
 ) -> None:
     """Write tallies to FILE: their exact sums, with the schemes that read them.
 
-    To add up files of several stores, give each its own --origin: a tally with identical
-    counts and the same origin counts as one that was added before.
+    The file names its store as the origin, so that files of several stores can be added up, and
+    nothing of one store is added twice. With --origin it has another name.
 
     Reports may arrive during an export. Select windows that accept no more reports (--before a
     week ago), or later reports will be missing in the file.
     """
-    from deniable_collector.upkeep.archive import export
+    from deniable_collector.upkeep.exporting import export
 
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with opened_store(address) as (opened, _), progress("exporting", as_json) as advance:
         check_metrics(selection, opened.schemes())
-        contents = export(opened, file, selection, origin=origin or "", advance=advance)
+        origin = origin or opened.identity()
+        contents = export(opened, file, selection, origin=origin, advance=advance)
     if as_json:
         print_json({"file": str(file), "bytes": file.stat().st_size, **facts(contents)})
     else:
@@ -199,8 +234,8 @@ def import_tallies(
     file in the last eight days are not added again. So run the same command again to complete
     an import that was interrupted.
     """
-    from deniable_collector.upkeep.archive import check
     from deniable_collector.upkeep.importing import load
+    from deniable_collector.upkeep.reading import check
 
     with told(), progress("importing", as_json) as advance:
         if dry_run:
@@ -238,12 +273,12 @@ def merge(
     The other store is only read. DENIABLE_REDIS_USER and the related settings apply to both
     stores; if they need different ones, export and import a file.
     """
-    from deniable_collector.upkeep.archive import export
+    from deniable_collector.upkeep.exporting import export
     from deniable_collector.upkeep.importing import load
 
     with told():
-        here, there = settings_of(address, None), settings_of(source, prefix)
-        if same_store(here, there):
+        to, of = settings_of(address, None), settings_of(source, prefix)
+        if same_store(to, of):
             raise click.ClickException("this is the same store: all of it would be counted twice")
     with (
         opened_store(address) as (opened, _),
@@ -251,9 +286,14 @@ def merge(
         tempfile.TemporaryDirectory(prefix="deniable-merge-") as folder,
         progress("merging", as_json) as advance,
     ):
-        check_metrics(selection, other.schemes())
+        there = other.schemes()
+        if not there:
+            raise click.ClickException(
+                "the other store is empty: correct its address, or --prefix for one in Redis"
+            )
+        check_metrics(selection, there)
         file = Path(folder) / "tallies.gz"
-        origin = origin or origin_of(source, prefix)
+        origin = origin or other.identity() or origin_of(source, prefix)
         export(other, file, selection, origin=origin, advance=lambda share: advance(share / 2))
         outcome = load(file, opened, time.time(), advance=lambda share: advance(0.5 + share / 2))
     print_outcome(outcome, "the other store", as_json)
@@ -261,3 +301,4 @@ def merge(
 
 store.add_command(seal)
 store.add_command(verify)
+store.add_command(move)

@@ -8,7 +8,8 @@ for its file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -17,25 +18,22 @@ import msgspec
 import numpy as np
 
 from deniable import Scheme
-from deniable_collector.stores.base import (
-    Commit,
-    Increment,
-    Store,
-    TallyKey,
-    TallyRowKey,
-    shard_of,
-)
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
 from deniable_collector.stores.definitions import Unpublished
+from deniable_collector.stores.summed.imported import TALLY, Imported, brought_before, source_of
+from deniable_collector.stores.summed.place import KeptSum
+from deniable_collector.stores.vectors import shape_of
 from deniable_collector.upkeep.archive import (
     EVERYTHING,
     Advance,
     ArchiveError,
     Contents,
     RowLine,
+    SumLine,
     TallySelection,
-    check,
-    rows,
 )
+from deniable_collector.upkeep.reading import check, rows, sums
 
 __all__ = ["ImportResult", "load"]
 
@@ -53,6 +51,9 @@ class ImportResult:
     reports: int
     known_rows: int
     known_reports: int
+    sums: int = 0
+    known_sums: int = 0
+    """Sums of dropped windows, which are recognized for ever."""
 
 
 def load(
@@ -70,7 +71,8 @@ def load(
     known, so that another import completes one that was interrupted.
 
     Raises:
-        ArchiveError: as `check` does; or the store has a different scheme of the same name.
+        ArchiveError: as `check` does; or the store has a different scheme of the same name, or
+            it has counted a window of the file itself.
         StoreError: the store refused or is unavailable; what was added before stays.
     """
     contents = check(path, advance=lambda share: advance(share / 2))
@@ -83,7 +85,11 @@ def load(
         if not selection.metrics or metric in selection.metrics:
             _compare(store, metric, scheme)
             schemes.setdefault(metric, []).append(scheme)
+    if contents.sums:
+        _check_calendars(path, store, selection)
+    _check_own(path, store, contents, selection)
     store.publish(schemes)
+    _note_forms(path, store, contents, selection)
     added, known = [0, 0], [0, 0]
     second_pass = rows(path, advance=lambda share: advance(0.5 + share / 2))
     for key, parts in _groups(second_pass):
@@ -95,7 +101,97 @@ def load(
         counts = known if seen else added
         counts[0] += len(parts)
         counts[1] += sum(part.reports for part in parts)
-    return ImportResult(contents, added[0], added[1], known[0], known[1])
+    sums_added = [0, 0]
+    if contents.sums:
+        for metric, fingerprint, line, parts in sums(path):
+            if selection.takes_sum(metric, line.name):
+                batch = _sum_id(contents.origin, metric, fingerprint, line, parts)
+                brought = _kept_sum(store.scheme(metric, fingerprint), line, parts)
+                sums_added[not store.sums.add(metric, fingerprint, brought, batch)] += 1
+    return ImportResult(contents, added[0], added[1], known[0], known[1], *sums_added)
+
+
+def _check_calendars(path: Path, store: Store, selection: TallySelection) -> None:
+    """Refuse sums that could not be read beside those of the store: of a window that is in the sum
+    of a week here, and in that of a month there."""
+    brought: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for metric, fingerprint, line, _ in sums(path):
+        if selection.takes_sum(metric, line.name):
+            calendars = brought.setdefault((metric, fingerprint), {})
+            for window in line.reports:
+                calendars.setdefault(window, set()).add(line.name.calendar)
+    for (metric, fingerprint), calendars in brought.items():
+        known = store.sums.calendars(metric, fingerprint)
+        for window in sorted(calendars.keys() & known.keys()):
+            if calendars[window].isdisjoint(known[window]):
+                theirs = " and ".join(sorted(calendars[window]))
+                ours = " and ".join(sorted(known[window]))
+                raise ArchiveError(
+                    f"window {window} of metric {metric} was dropped: {path} has it in the sum of "
+                    f"its {theirs}, the store in that of its {ours}, and added up it could not be "
+                    "read any more. Nothing was added: leave it out with --since or --before, and "
+                    "give both stores the same `keep`"
+                )
+
+
+def _check_own(path: Path, store: Store, contents: Contents, selection: TallySelection) -> None:
+    """Refuse windows that the store has counted itself, in a file that it, or a copy of it, wrote.
+
+    Its windows that were dropped meanwhile may come back; then the memory of imports has them.
+    """
+    if not contents.origin or contents.origin != store.identity():
+        return
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for metric, fingerprint, window in contents.windows:
+        if selection.takes(metric, window):
+            found[metric, fingerprint].add(window)
+    for metric, fingerprint, line, _ in sums(path) if contents.sums else ():
+        if selection.takes_sum(metric, line.name):
+            found[metric, fingerprint].update(line.reports)
+    source = source_of(contents.origin)
+    for (metric, fingerprint), brought in found.items():
+        held = set(store.all_windows(metric, fingerprint))
+        came = {
+            each.window
+            for each in store.sums.imported(metric, fingerprint)
+            if each.source == source
+        }
+        if counted := (brought & held) - came:
+            raise ArchiveError(
+                f"window {min(counted)} of metric {metric} comes from this very store, or a copy "
+                "of it, and the store still has it: it would be counted twice. Nothing was added: "
+                "leave it out with --since or --before"
+            )
+
+
+def _note_forms(path: Path, store: Store, contents: Contents, selection: TallySelection) -> None:
+    """Refuse what would count windows twice that came before from the same store in another form,
+    and remember the forms of this file, before anything of it is added."""
+    source = source_of(contents.origin)
+    if not source:
+        return
+    brought: dict[tuple[str, str], list[Imported]] = {}
+    for metric, fingerprint, window in contents.windows:
+        if selection.takes(metric, window):
+            found = Imported(source, TALLY, "", window)
+            brought.setdefault((metric, fingerprint), []).append(found)
+    for metric, fingerprint, line, parts in sums(path) if contents.sums else ():
+        if selection.takes_sum(metric, line.name):
+            batch = _sum_id(contents.origin, metric, fingerprint, line, parts)
+            brought.setdefault((metric, fingerprint), []).extend(
+                Imported(source, line.name.calendar, batch, window) for window in line.reports
+            )
+    for (metric, fingerprint), new in brought.items():
+        again = brought_before(new, store.sums.imported(metric, fingerprint))
+        if again is not None:
+            now = "as a tally" if again.form == TALLY else f"in the sum of its {again.form}"
+            raise ArchiveError(
+                f"window {again.window} of metric {metric} came from the same store before, and is "
+                f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
+                "leave it out with --since or --before"
+            )
+    for (metric, fingerprint), new in brought.items():
+        store.sums.note_imports(metric, fingerprint, new)
 
 
 def _groups(found: Iterator[tuple[str, str, RowLine]]) -> Iterator[tuple[TallyKey, list[RowLine]]]:
@@ -115,9 +211,23 @@ def _groups(found: Iterator[tuple[str, str, RowLine]]) -> Iterator[tuple[TallyKe
         yield cast(TallyKey, current), parts
 
 
-def _batch_id(origin: str, key: TallyKey, parts: list[RowLine]) -> str:
+def _kept_sum(scheme: Scheme, line: SumLine, parts: list[RowLine]) -> KeptSum:
+    shape = shape_of(scheme)
+    counters = np.zeros(shape.size, np.int64)
+    for part in parts:
+        counters[part.row] = part.reports
+        start = shape.starts[part.row]
+        counters[start : start + len(part.cells)] = part.cells
+    return KeptSum(line.name, line.reports, counters)
+
+
+def _batch_id(origin: str, key: TallyKey, parts: Sequence[RowLine | SumLine]) -> str:
     content = msgspec.json.encode((origin, key.metric, key.scheme, parts))
     return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _sum_id(origin: str, metric: str, scheme: str, line: SumLine, parts: list[RowLine]) -> str:
+    return _batch_id(origin, TallyKey(metric, scheme, str(line.name)), [line, *parts])
 
 
 def _increment(row: RowLine) -> Increment:

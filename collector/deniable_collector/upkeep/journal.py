@@ -13,7 +13,8 @@ from collections.abc import Callable
 from deniable import DeniableError
 from deniable_collector.operation.events import tell
 from deniable_collector.operation.metrics import JOURNAL
-from deniable_collector.stores.base import Store, StoreUnavailable
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.errors import StoreUnavailable
 
 __all__ = ["JournalKeeper"]
 

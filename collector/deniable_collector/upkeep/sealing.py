@@ -1,5 +1,8 @@
 """Sealing: tallies that accept no more reports are compressed, exactly and for ever.
 
+When all windows of a week, month or quarter are sealed, their sum is added, as a copy, so that
+readers of a year need a dozen blocks (`stores/summed/sums.py`).
+
 Each collector process does this in its own thread, one tally at a time. Several processes may do so
 at once: whoever comes second finds the tally sealed.
 """
@@ -13,12 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deniable import DeniableError, windows
+from deniable.keeping import CALENDARS
 from deniable_collector.operation.events import tell
-from deniable_collector.stores.base import Store, StoreUnavailable, TallyKey
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.sealed.blocks import UNREADABLE
+from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.upkeep.archive import EVERYTHING, Advance, TallySelection
 from deniable_collector.upkeep.retention import SETTLED
 
-__all__ = ["Outcome", "Sealer", "open_tallies", "seal_all"]
+__all__ = ["Outcome", "Sealer", "add_up_all", "open_tallies", "seal_all", "settled_periods"]
 
 _FIRST_SECONDS = 300.0
 _AGAIN_SECONDS = 3_600.0
@@ -99,6 +107,73 @@ def seal_all(
     return outcome
 
 
+def settled_periods(
+    store: Store, now: float, selection: TallySelection = EVERYTHING
+) -> list[tuple[str, str, str, str]]:
+    """Metric, scheme, kind of window and period of each week, month and quarter that accepts no
+    more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found = []
+    for metric, schemes in sorted(store.schemes().items()):
+        for scheme in sorted(schemes):
+            labels = [
+                label for label in store.windows(metric, scheme) if selection.takes(metric, label)
+            ]
+            sealed = store.sealed(metric, scheme, labels) if labels else frozenset()
+            periods: dict[tuple[str, str], list[str]] = {
+                (name.kind, name.period): []
+                for name in store.sums.names(metric, scheme)
+                if not name.kept
+            }
+            for label in labels:
+                kind = windows.kind_of(label)
+                for calendar in CALENDARS[kind]:
+                    periods.setdefault((kind, period_of(calendar, label)), []).append(label)
+            settled = [
+                each
+                for each, members in periods.items()
+                if bounds(each[1])[1] + SETTLED <= now and sealed.issuperset(members)
+            ]
+            due = store.sums.to_add_up(metric, scheme, settled) if settled else []
+            found += [(metric, scheme, *each) for each in due]
+    return found
+
+
+def add_up_all(
+    store: Store,
+    periods: list[tuple[str, str, str, str]],
+    *,
+    advance: Advance = lambda share: None,
+    rest: Callable[[float], bool] = lambda seconds: False,
+) -> Outcome:
+    """Make the copies of these periods, or bring them up to date; see `seal_all`. Of the outcome,
+    `tallies` and `after` are the copies that were made and their bytes.
+
+    Raises:
+        StoreUnavailable: the store cannot be reached; what was made before stays.
+    """
+    outcome = Outcome()
+    for number, period in enumerate(periods, 1):
+        began = time.perf_counter()
+        try:
+            written = store.sums.add_up(*period)
+        except DeniableError as error:
+            # A file that cannot be read keeps back the sums of its window alone.
+            if isinstance(error, StoreUnavailable) and not isinstance(error, UNREADABLE):
+                raise
+            outcome.failed += ((TallyKey(*period[:2], period[3]), str(error)),)
+        else:
+            outcome.tallies += written > 0
+            outcome.after += written
+        advance(number / len(periods))
+        if rest(time.perf_counter() - began):
+            break
+    return outcome
+
+
 class Sealer:
     """Seals the tallies of `store` in the background, about once an hour, if it is `on`.
 
@@ -122,10 +197,13 @@ class Sealer:
             # Processes that begin at the same moment would otherwise all take the same one.
             random.shuffle(tallies)
             outcome = seal_all(self._store, tallies, rest=self._rest)
+            periods = settled_periods(self._store, self._clock())
+            random.shuffle(periods)
+            sums = add_up_all(self._store, periods, rest=self._rest)
         except DeniableError as error:
             tell("error", "sealing-failed", f"windows stay open, with all of their counts: {error}")
             return _RETRY_SECONDS
-        for tally, why in outcome.failed:
+        for tally, why in outcome.failed + sums.failed:
             # Each once: it is tried again every hour.
             if tally not in self._told:
                 self._told.add(tally)
@@ -135,6 +213,10 @@ class Sealer:
                  f"sealed {outcome.tallies} tallies: {outcome.before:,} bytes are now "
                  f"{outcome.after:,}", tallies=outcome.tallies, before=outcome.before,
                  after=outcome.after)  # fmt: skip
+        if sums.tallies:
+            tell("info", "sums",
+                 f"made {sums.tallies} sums of weeks, months or quarters: {sums.after:,} bytes",
+                 tallies=sums.tallies, after=sums.after)  # fmt: skip
         return _AGAIN_SECONDS
 
     def start(self) -> None:

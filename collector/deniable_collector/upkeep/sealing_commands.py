@@ -1,9 +1,9 @@
-"""`deniable store seal` and `verify`: compress windows that have closed, and check all blocks."""
+"""`deniable store seal`, `verify` and `move`: compress windows that have closed, check all blocks,
+and bring them elsewhere."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = ["seal", "verify"]
+__all__ = ["move", "seal", "verify"]
 
 
 @click.command()
@@ -37,20 +37,34 @@ def seal(selection: TallySelection, dry_run: bool, address: str | None, as_json:
     Sums stay exact: a sealed tally is read, exported and merged as before. Each one is written,
     read back and compared before its open form goes, so the command can be ended at any moment.
     The collector does the same by itself, slowly, unless DENIABLE_SEAL is off. DENIABLE_ARCHIVE
-    names a folder for what is sealed.
+    names a folder or a bucket for what is sealed.
+
+    Where all windows of a week, month or quarter are sealed, their sum is added, so that a year is
+    read from a dozen blocks.
     """
-    from deniable_collector.upkeep.sealing import Outcome, open_tallies, seal_all
+    from deniable_collector.upkeep.sealing import (
+        Outcome,
+        add_up_all,
+        open_tallies,
+        seal_all,
+        settled_periods,
+    )
 
     with opened_store(address) as (opened, _), progress("sealing", as_json) as advance:
         check_metrics(selection, opened.schemes())
         tallies = open_tallies(opened, time.time(), selection)
-        outcome = Outcome() if dry_run else seal_all(opened, tallies, advance=advance)
-    failed = [{**tally._asdict(), "error": why} for tally, why in outcome.failed]
+        outcome, sums = Outcome(), Outcome()
+        if not dry_run:
+            outcome = seal_all(opened, tallies, advance=lambda share: advance(share / 2))
+            periods = settled_periods(opened, time.time(), selection)
+            sums = add_up_all(opened, periods, advance=lambda share: advance(0.5 + share / 2))
+    failed = [{**tally._asdict(), "error": why} for tally, why in outcome.failed + sums.failed]
     if as_json:
         print_json({
             "sealed": not dry_run,
             "tallies": len(tallies) if dry_run else outcome.tallies,
             "bytes": {"before": outcome.before, "after": outcome.after},
+            "sums": {"made": sums.tallies, "bytes": sums.after},
             "failed": failed,
         })  # fmt: skip
     elif dry_run:
@@ -61,8 +75,12 @@ def seal(selection: TallySelection, dry_run: bool, address: str | None, as_json:
             f"sealed {many(outcome.tallies, 'tally', 'tallies')}: {outcome.before:,} bytes are now "
             f"{outcome.after:,} (1/{times:.1f})"
         )
-    else:
+    elif not sums.tallies:
         click.echo("nothing to seal: each window is sealed, or may still accept reports")
+    if sums.tallies and not as_json:
+        click.echo(
+            f"added {many(sums.tallies, 'sum')} of weeks, months or quarters: {sums.after:,} bytes"
+        )
     if failed:
         why = "; ".join(each["error"] for each in failed[:3])
         raise click.ClickException(
@@ -77,12 +95,17 @@ def seal(selection: TallySelection, dry_run: bool, address: str | None, as_json:
 def verify(selection: TallySelection, address: str | None, as_json: bool) -> None:
     """Read every tally, and check the digest of each that is sealed.
 
+    Sums over weeks, months and quarters are compared with their windows, as far as these are there.
+
     Exits with 1 if any cannot be read, and names it. Lists the files of DENIABLE_ARCHIVE that
     this store does not use, too: a crash or an import into a sealed window may leave one. They can
     be deleted if they are older than a day and no other store uses this folder.
     """
     from deniable_collector.stores import StoreError, StoreUnavailable
-    from deniable_collector.stores.blocks import UnreadableFile, files_in
+    from deniable_collector.stores.commits import TallyKey
+    from deniable_collector.stores.sealed.archive import place_of
+    from deniable_collector.stores.sealed.blocks import UnreadableFile
+    from deniable_collector.stores.sealed.places import PlaceTrouble
 
     damaged = []
     with opened_store(address) as (opened, _), progress("reading", as_json) as advance:
@@ -97,7 +120,7 @@ def verify(selection: TallySelection, address: str | None, as_json: bool) -> Non
         ]
         for number, (metric, scheme, label) in enumerate(plan, 1):
             try:
-                opened.tally(metric, scheme, [label])
+                opened.own_tally(TallyKey(metric, scheme, label))
             except StoreError as error:
                 if isinstance(error, StoreUnavailable) and not isinstance(error, UnreadableFile):
                     raise
@@ -105,19 +128,94 @@ def verify(selection: TallySelection, address: str | None, as_json: bool) -> Non
                     {"metric": metric, "scheme": scheme, "window": label, "error": str(error)}
                 )
             advance(number / len(plan))
-        folder = settings_of(address, None).archive
-        # Read before those in use, or one that is sealed meanwhile would be listed.
-        there = files_in(Path(folder)) if folder else []
+        wrong = [
+            {"metric": metric, "scheme": scheme, "error": why}
+            for metric, schemes in sorted(published.items())
+            if not selection.metrics or metric in selection.metrics
+            for scheme in sorted(schemes)
+            for why in opened.sums.check(metric, scheme)
+        ]
+        place = place_of(settings_of(address, None).archive)
+        there: list[str] = []
+        if place is not None:
+            try:
+                # Read before those in use, or one that is sealed meanwhile would be listed.
+                there = place.names()
+            except PlaceTrouble as error:
+                raise StoreUnavailable(f"{place.what} cannot be read ({error})") from error
         used = opened.block_files()
         unused = [name for name in there if name not in used]
     if as_json:
-        print_json({"tallies": len(plan), "damaged": damaged, "unused_files": unused})
+        print_json({
+            "tallies": len(plan),
+            "damaged": damaged,
+            "sums": wrong,
+            "unused_files": unused,
+        })  # fmt: skip
     else:
         for name in unused:
             click.echo(f"not used by this store: {name}")
-        for each in damaged:
+        if unused and len(unused) == len(there):
+            click.echo(
+                "none of the files in DENIABLE_ARCHIVE is used by this store. If they are those of "
+                "a store that was lost, restore it (docs/backup.md) before you delete any"
+            )
+        for each in damaged + wrong:
             click.echo(each["error"])
         sound = len(plan) - len(damaged)
         click.echo(f"{many(sound, 'tally', 'tallies')} can be read, {len(damaged)} cannot")
-    if damaged:
+    if damaged or wrong:
         raise SystemExit(1)
+
+
+_STORE = "store"
+
+
+@click.command()
+@click.argument("place")
+@address_option
+@as_json_option
+def move(place: str, address: str | None, as_json: bool) -> None:
+    """Bring the blocks of all sealed windows to PLACE: a folder, s3://bucket/prefix, or `store` for
+    the store itself.
+
+    Collectors and dashboards can run meanwhile. To another folder or bucket, first copy:
+    run this, set DENIABLE_ARCHIVE to PLACE for all processes, and run it again for what was sealed
+    meanwhile or lies in the store. Nothing is deleted; what was moved before is not moved again.
+    """
+    from deniable_collector.stores.sealed.archive import Archive
+    from deniable_collector.upkeep.moving import move_blocks
+
+    if not place:
+        raise click.UsageError(
+            f"PLACE is empty: name a folder or a bucket, or `{_STORE}` for the store itself"
+        )
+    with opened_store(address) as (opened, _), progress("moving", as_json) as advance:
+        here = Archive(settings_of(address, None).archive)
+        to = "" if place == _STORE else place
+        moved = move_blocks(opened, here, to, advance=advance)
+    failed = [{**tally._asdict(), "error": why} for tally, why in moved.failed]
+    if as_json:
+        print_json({
+            "moved": moved.blocks,
+            "bytes": moved.bytes,
+            "there": moved.there,
+            "in_store": moved.waiting,
+            "failed": failed,
+        })  # fmt: skip
+    else:
+        click.echo(
+            f"moved {many(moved.blocks, 'block')} of {moved.bytes:,} bytes; {moved.there:,} "
+            f"{'was' if moved.there == 1 else 'were'} there already"
+        )
+        if to != here.address:
+            said = "unset DENIABLE_ARCHIVE" if not to else "set DENIABLE_ARCHIVE to it"
+            rest = f": {many(moved.waiting, 'block')} in the store will follow" * bool(
+                moved.waiting
+            )
+            click.echo(f"next: {said} for all processes, then run this again{rest}")
+    if failed:
+        why = "; ".join(each["error"] for each in failed[:3])
+        raise click.ClickException(
+            f"{many(len(failed), 'block')} could not be moved, and stay where they are: {why}"
+        )

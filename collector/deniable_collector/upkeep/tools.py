@@ -83,9 +83,11 @@ def told() -> Iterator[None]:
 def _hint(error: DeniableError) -> str:
     from deniable_collector.stores import StoreUnavailable
 
-    if isinstance(error, StoreUnavailable):
-        return ": try again later; what an import or a merge has added is not added twice"
-    return ""
+    if not isinstance(error, StoreUnavailable):
+        return ""
+    context = click.get_current_context(silent=True)
+    adds = context is not None and context.info_name in ("import", "merge")
+    return ": try again later" + "; what this command has added is not added twice" * adds
 
 
 @contextmanager
@@ -136,7 +138,7 @@ def count_reports(
     store: Store, metric: str, scheme: str, labels: list[str]
 ) -> tuple[int, list[str]]:
     """The reports of these windows, and what is wrong with those whose blocks are damaged."""
-    from deniable_collector.stores.blocks import DamagedBlock, UnreadableFile
+    from deniable_collector.stores.sealed.blocks import DamagedBlock, UnreadableFile
 
     try:
         return sum(store.reports(metric, scheme, labels).values()), []
@@ -158,6 +160,7 @@ def facts(contents: Contents) -> dict[str, Any]:
         "tallies": contents.tallies,
         "rows": contents.rows,
         "reports": contents.reports,
+        "sums": contents.sums,
         "sha256": contents.digest,
     }
 
@@ -166,26 +169,40 @@ def summary(contents: Contents) -> str:
     """What a file contains, in words."""
     return (
         f"{many(contents.reports, 'report')} in {many(contents.tallies, 'tally', 'tallies')} of "
-        f"{many(len(contents.schemes), 'scheme')}"
+        f"{many(len(contents.schemes), 'scheme')}{_and_sums(contents.sums)}"
     )
+
+
+def _and_sums(count: int) -> str:
+    return f", and {many(count, 'sum')} of dropped windows" if count else ""
 
 
 def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
     """Print what an import has added, and what was there already."""
     if as_json:
         print_json({
-            "added": {"rows": outcome.rows, "reports": outcome.reports},
-            "known": {"rows": outcome.known_rows, "reports": outcome.known_reports},
+            "added": {
+                "rows": outcome.rows,
+                "reports": outcome.reports,
+                "sums": outcome.sums,
+            },
+            "known": {
+                "rows": outcome.known_rows,
+                "reports": outcome.known_reports,
+                "sums": outcome.known_sums,
+            },
             "source": facts(outcome.contents),
         })  # fmt: skip
-    elif not outcome.known_rows:
-        click.echo(f"added {many(outcome.reports, 'report')} of {source}")
-    elif not outcome.rows:
+    elif not (outcome.known_rows or outcome.known_sums):
+        added = f"{many(outcome.reports, 'report')}{_and_sums(outcome.sums)}"
+        click.echo(f"added {added} of {source}")
+    elif not (outcome.rows or outcome.sums):
         click.echo(f"nothing was added: all of {source} is in the store already")
     else:
         click.echo(
-            f"added {many(outcome.reports, 'report')} of {source}; "
-            f"{many(outcome.known_reports, 'report')} had been added before"
+            f"added {many(outcome.reports, 'report')}{_and_sums(outcome.sums)} of {source}; "
+            f"{many(outcome.known_reports, 'report')}{_and_sums(outcome.known_sums)} had been "
+            "added before"
         )
 
 
