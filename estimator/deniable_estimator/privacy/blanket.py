@@ -40,7 +40,11 @@ from deniable_estimator.statistics.lattice import (
 __all__ = ["MOST_REPORTS", "Blanket", "bits", "crowd_epsilon", "hidden", "within"]
 
 MOST_REPORTS = 10**7
-"""A larger crowd counts as one of this size: the bound never rises with n."""
+"""A larger crowd counts as one of this size, which is valid: its sum is that of some 10**7 of its
+reports, the device's among them, plus reports that are independent of these, and to add what is
+independent reveals nothing. The bound does not rise with n either. It is E[max(0, S_n / n)] / gamma
+for the mean S_n / n of n independent variables of one distribution (a variable is B G, B the coin
+of probability gamma), which is a reversed martingale, and max(0, x) is convex."""
 
 _CELLS_PER_ROOT = 64
 _LEAST_CELLS = 12
@@ -186,7 +190,7 @@ def _on_lattice(
 
 @lru_cache(maxsize=4096)
 def crowd_epsilon(blanket: Blanket, reports: int, delta: float) -> float:
-    """The least epsilon, rounded up by at most 0.1 %, with which the sums of `reports` reports
+    """The least epsilon, rounded up by at most 0.1%, with which the sums of `reports` reports
     satisfy (epsilon, delta); never more than the report's own."""
     most = blanket.epsilon
     low, high = 0.0, most

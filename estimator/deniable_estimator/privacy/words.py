@@ -40,9 +40,9 @@ _LIST = sentence(
 )
 _CROWD = sentence(
     "Of {devices:,} devices, from {half:,} on that have a string it is found in half of the "
-    "windows, and from {sure:,} on in 95 % of them, if it looks like common text. Strings that "
+    "windows, and from {sure:,} on in 95% of them, if it looks like common text. Strings that "
     "fewer than {hidden:,} have stay hidden: none of 180 was found when that was measured, which "
-    "is at most 1.7 % with 95 % confidence. That is a statement about crowds, and no guarantee for "
+    "is at most 1.7% with 95% confidence. That is a statement about crowds, and no guarantee for "
     "a device: its guarantee is epsilon."
 )
 _NO_CROWD = sentence(
@@ -121,11 +121,14 @@ def in_clear(guarantee: Guarantee) -> str | None:
     ]
     return spaced(
         [
-            message("Not private: each report tells in clear {segments}.", segments=listed(parts)),
             message(
-                "The bounds hold between two values of devices of the same segment. What the "
-                "segment says about the value by itself, and that a device changes its segment, "
-                "everybody sees."
+                "Not private: each report states its segment without noise: {segments}.",
+                segments=listed(parts),
+            ),
+            message(
+                "The bounds compare two values within one segment. Whoever reads a report also "
+                "sees the segment, what it suggests about the value, and when the device changes "
+                "it."
             ),
         ]
     )

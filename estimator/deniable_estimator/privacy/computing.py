@@ -1,0 +1,155 @@
+"""Computes guarantees from the mechanism in force and from the limits of the device's ledger."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from deniable import Metric, Registry
+from deniable.mechanisms import Memoizing
+from deniable.mechanisms.numeric import Numeric
+from deniable_estimator.analyses import memory_of
+from deniable_estimator.privacy.bounds import Bound
+from deniable_estimator.privacy.change_pattern import reports_that_show
+from deniable_estimator.privacy.guarantees import (
+    Change,
+    CrowdNeeded,
+    Guarantee,
+    MemoGuarantee,
+    SameValues,
+    Together,
+)
+
+__all__ = ["WINDOWS_A_YEAR", "guarantee", "guarantee_in", "together"]
+
+WINDOWS_A_YEAR = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
+_MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
+
+
+def guarantee_in(registry: Registry, metric: Metric, household: int = 1) -> Guarantee:
+    """The guarantee of a metric of a registry. Where devices report a pair in its place, it is
+    that of the pair.
+
+    Raises:
+        ValueError: `household` is not positive.
+    """
+    source = registry.unasked.get(metric.name, metric)
+    found = guarantee(source, registry.lifetime_epsilon, household, registry.about(source))
+    if source is metric:
+        return found
+    return replace(
+        found, metric=metric.name, description=metric.description, reported_by=source.name
+    )
+
+
+def guarantee(
+    metric: Metric,
+    cap: float | None = None,
+    household: int = 1,
+    about: Sequence[Metric] = (),
+) -> Guarantee:
+    """The guarantee of a metric under the cap of its registry, from the mechanism in force; `about`
+    are all metrics whose reports of a window are about the same values.
+
+    Raises:
+        ValueError: `household` is not positive.
+    """
+    if household < 1:
+        raise ValueError(f"a household has at least one device, not {household}")
+    mechanism = metric.scheme.mechanism
+    # What the device's ledger charges for each report, and where it stops.
+    if isinstance(mechanism, Memoizing):
+        memory = _memory(metric, mechanism, household)
+        cost, own = Fraction(mechanism.fresh_epsilon), None
+    else:
+        memory = None
+        cost, own = Fraction(mechanism.epsilon), metric.lifetime_epsilon
+    limits = [each for each in (own, cap) if each is not None]
+    reports = math.floor(Fraction(min(limits)) / cost) if limits else None
+    most = _MOST_WINDOWS_A_YEAR[metric.window]
+    typical = WINDOWS_A_YEAR[metric.window] * metric.sample_rate
+    if reports is not None:
+        most, typical = min(most, reports), min(typical, float(reports))
+    return Guarantee(
+        metric=metric.name,
+        description=metric.description,
+        mechanism=mechanism.name,
+        window=metric.window,
+        sample_rate=metric.sample_rate,
+        household=household,
+        report=Bound.of(household * Fraction(mechanism.epsilon)),
+        each=Bound.of(household * cost),
+        typical_reports=typical,
+        typical_year=Bound.of(household * Fraction(typical) * cost),
+        most_reports=most,
+        worst_year=Bound.of(household * most * cost),
+        lifetime_reports=reports,
+        lifetime=None if reports is None else Bound.of(household * reports * cost),
+        memory=memory,
+        numeric=isinstance(mechanism, Numeric),
+        answer=metric.answer,
+        platform=metric.platform,
+        of=metric.type.of,
+        **_same(about, cap, household),
+        segments={each.name: each.values for each in metric.segments},
+        discovery=CrowdNeeded.of(metric),
+    )
+
+
+def _same(about: Sequence[Metric], cap: float | None, household: int) -> dict[str, Any]:
+    """What reports of several metrics about the same values reveal."""
+    if len(about) < 2:
+        return {}
+    found = [guarantee(each, cap, household) for each in about]
+    return {
+        "same_metrics": tuple(each.metric for each in found),
+        "same_values": SameValues(*_totals(found, cap, household)),
+    }
+
+
+def _totals(
+    found: Sequence[Guarantee], cap: float | None, household: int
+) -> tuple[Bound, Bound, Bound, Bound | None]:
+    """One report of each, all of them in a typical year, in the worst year and in a lifetime; none
+    beyond the cap. Without it there is no bound for a lifetime if one of them has none."""
+    limit = None if cap is None else household * Fraction(cap)
+
+    def total(bounds: Sequence[Bound]) -> Bound:
+        whole = sum((Fraction(each.epsilon) for each in bounds), Fraction(0))
+        return Bound.of(whole if limit is None else min(whole, limit))
+
+    lifetimes = [each.lifetime for each in found if each.lifetime is not None]
+    return (
+        total([each.report for each in found]),
+        total([each.typical_year for each in found]),
+        total([each.worst_year for each in found]),
+        total(lifetimes) if len(lifetimes) == len(found) else None,
+    )
+
+
+def together(registry: Registry, household: int = 1) -> Together:
+    """The guarantees of all metrics, and of all of them together on one device."""
+    cap = registry.lifetime_epsilon
+    metrics = tuple(
+        guarantee_in(registry, metric, household)
+        for metric in registry
+        if metric.name not in registry.unasked
+    )
+    report, year, worst, lifetime = _totals(metrics, cap, household)
+    return Together(household, metrics, report, year, worst, cap, lifetime)
+
+
+def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> MemoGuarantee:
+    lifetime = Fraction(mechanism.lifetime_epsilon)
+    memory = memory_of(mechanism)
+    reports = reports_that_show(memory, float(2 * lifetime))
+    change = None
+    if reports is not None:
+        shown = memory.alternation_loss(reports)
+        change = Change(reports, shown, Bound.of(2 * lifetime))
+    cells = memory.entries(len(metric.values) or None)
+    values = None if cells is None else Bound.of(household * cells * lifetime)
+    return MemoGuarantee(Bound.of(household * lifetime), cells, values, change)

@@ -1,0 +1,224 @@
+"""Makes a release: charges it, draws its noise, keeps its document, and only then hands it out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from deniable.randomness import Bits
+from deniable_estimator.answers.files import csv_text, harmless, plain
+from deniable_estimator.answers.finds import Finds
+from deniable_estimator.questions.discoveries import finds_of
+from deniable_estimator.releasing.ledger import ReleaseLedger, ReleasesSpent
+from deniable_estimator.releasing.manifest import FORMAT, document, signed
+from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
+from deniable_estimator.releasing.rows import KeptRelease, checked
+from deniable_estimator.releasing.sampling import BufferedBits, leader
+from deniable_estimator.releasing.words import assumed
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ["Release", "made", "release"]
+
+_NUMBERS = ("estimate", "std_error", "low", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release as it is handed out.
+
+    Attributes:
+        again: whether it was made before and is the same document, at no charge.
+        document: JSON text.
+        csv: the table alone.
+    """
+
+    id: str
+    again: bool
+    document: str
+    csv: str
+    spent: ReleasesSpent
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the document says of itself."""
+        found: dict[str, Any] = json.loads(self.document)["manifest"]
+        return found
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """`columns` and `rows`."""
+        found: dict[str, Any] = json.loads(self.document)["data"]
+        return found
+
+
+def release(
+    prepared: Prepared,
+    ledger: ReleaseLedger,
+    key: Ed25519PrivateKey | None = None,
+    now: float | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Release:
+    """Make a release, or find the one that was made before.
+
+    Raises:
+        LedgerError: the budget does not allow it, or the ledger cannot be used. Nothing was
+            released then.
+        EstimateError: a value cannot be estimated, or a reader could subtract earlier releases.
+    """
+    moment = datetime.now(UTC) if now is None else datetime.fromtimestamp(now, UTC)
+    known = prepared.id
+    progress("Charging")
+    kept = ledger.charged(known, moment.date(), prepared.charge_after)
+    again = kept.document is not None
+    if not again:
+        progress("Drawing noise" if prepared.kind != "exact" else "Estimating")
+        kept = ledger.keep(known, lambda: made(prepared, kept))
+    kept = checked(kept)
+    assert kept.document is not None
+    assert kept.csv is not None
+    # The document is kept without a signature, so that any key can sign it later.
+    text = kept.document if key is None else signed(kept.document, key)
+    return Release(known, again, text, kept.csv, ledger.spent())
+
+
+def made(prepared: Prepared, kept: KeptRelease, bits: Bits | None = None) -> tuple[str, str]:
+    """The document of a release, and its table, with fresh noise."""
+    columns, rows = _table(prepared, bits or BufferedBits())
+    data = {"columns": columns, "rows": rows}
+    # A spreadsheet must not take a stranger's string for a formula.
+    csv = csv_text(
+        columns, ([harmless(x) if isinstance(x, str) else x for x in row] for row in rows)
+    )
+    return document(_manifest(prepared, kept), data, csv), csv
+
+
+def _table(prepared: Prepared, bits: Bits) -> tuple[list[str], list[list[Any]]]:
+    if prepared.rate is not None:
+        (piece,) = prepared.pieces
+        return ["leader"], [[_leader(prepared, piece, bits)]]
+    trend = prepared.request.form == "trend"
+    first = "value" if _of_shares(prepared) else "series"
+    columns = [*(["window", "n"] if trend else []), first, *_NUMBERS]
+    rows = []
+    for piece in prepared.pieces:
+        before = [piece.labels[0], piece.n] if trend else []
+        rows += [[*before, *row] for row in _rows(prepared, piece, bits)]
+    return columns, rows
+
+
+def _of_shares(prepared: Prepared) -> bool:
+    """Whether the estimates are shares: those of a number are, if a pair of it is reported."""
+    margins = [piece.question.margin for piece in prepared.pieces]
+    by_pair = any(margin is not None and margin.question.n for margin in margins)
+    return prepared.metric.type.name != "number" or by_pair
+
+
+def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:
+    answer = _answer(prepared, piece, bits)
+    series = answer.shares.series if isinstance(answer, Finds) and answer.shares else None
+    if series is None:
+        if isinstance(answer, Finds):
+            return
+        series = answer.series
+    numbers = (series.value, series.std_error, series.low, series.high)
+    above = prepared.request.above
+    for row in zip(series.names, *map(plain, numbers), strict=True):
+        if above is None or (row[1] is not None and row[1] >= above):
+            yield list(row)
+
+
+def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Any:
+    request = prepared.request
+    if prepared.noise is None:
+        if prepared.metric.type.name == "discovery":
+            return finds_of(piece.question, prepared.metric, level=request.level)
+        return piece.question.estimate(level=request.level)
+    assert piece.statistic is not None
+    exact = piece.statistic.exact()
+    drawn = prepared.noise.draw(len(exact), bits)
+    noisy = [count + each for count, each in zip(exact, drawn, strict=True)]
+    return piece.statistic.answer(noisy, prepared.noise.variance)
+
+
+def _leader(prepared: Prepared, piece: Piece, bits: Bits) -> str:
+    from deniable_estimator.releasing.share_statistics import SupportCounts
+
+    assert isinstance(piece.statistic, SupportCounts)
+    assert prepared.rate is not None
+    return piece.statistic.values[leader(piece.statistic.exact(), prepared.rate, bits)]
+
+
+def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
+    request, given = prepared.request, prepared.given
+    epsilon, delta = prepared.guarantee()
+    one, _ = prepared.guarantee(1)
+    labels = prepared.labels
+    noise: dict[str, Any] | None = None
+    if prepared.noise is not None:
+        assert prepared.each is not None
+        noise = {
+            "distribution": f"discrete {prepared.noise.method}",
+            "scale" if prepared.noise.method == "laplace" else "variance": str(
+                prepared.noise.scale
+            ),
+            "std_dev": math.sqrt(prepared.noise.variance),
+            "sensitivity_of_a_report": {
+                "l1": prepared.each.l1,
+                "l2_squared": prepared.each.l2_squared,
+            },
+            "variance_added": prepared.added(),
+        }
+    elif prepared.rate is not None:
+        noise = {"distribution": "exponential mechanism", "rate": str(prepared.rate)}
+    private = prepared.kind != "exact"
+    sums = prepared.outsider.epsilon.epsilon
+    return {
+        "deniable_release": FORMAT,
+        "id": kept.id,
+        "made": kept.made.isoformat(),
+        "app": prepared.registry.app,
+        "metric": prepared.metric.name,
+        "description": prepared.metric.description,
+        "type": prepared.metric.type.name,
+        "estimates": "shares" if _of_shares(prepared) else "numbers",
+        "unit": None if _of_shares(prepared) else prepared.metric.type.unit,
+        "mechanism": given.mechanism,
+        "schemes": _schemes(prepared),
+        "registry_sha256": registry_digest(prepared.registry),
+        "form": request.form,
+        "windows": {"kind": given.window, "first": labels[0], "last": labels[-1], "labels": labels},
+        "where": dict(request.where),
+        "reports": prepared.n,
+        "level": request.level,
+        "above": request.above,
+        "method": prepared.kind,
+        "unit_of_privacy": "device",
+        "reports_of_a_device": prepared.reports,
+        "epsilon": epsilon,
+        "delta": delta,
+        "holds_against": "who knows all other reports" if private else "readers of sums",
+        "epsilon_of_one_report": one if private else None,
+        "reader_of_sums": {
+            "epsilon": min(sums, epsilon) if private else sums,
+            "delta": request.delta,
+        },
+        "devices_own_epsilon": prepared.outsider.device.epsilon,
+        "noise": noise,
+        "assumed": list(assumed(prepared.kind, prepared.reports)),
+    }
+
+
+def _schemes(prepared: Prepared) -> Sequence[str]:
+    found = {
+        part.scheme.fingerprint
+        for piece in prepared.pieces
+        for part in piece.question.parts
+        if part.tally.reports
+    }
+    return sorted(found)

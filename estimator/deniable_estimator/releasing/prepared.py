@@ -1,0 +1,256 @@
+"""A release that is ready to be made: its reports are read, its noise and its charge are known.
+
+Nothing here draws noise or writes anything, so it also serves to show what a release would cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+from deniable import Metric, Registry
+from deniable.compiled import to_document
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.privacy import Bound, Guarantee
+from deniable_estimator.privacy.outsider import LEAST_REPORTS, Published, published_sums
+from deniable_estimator.questions.reading import Question
+from deniable_estimator.releasing.charge import Charge, Kind
+from deniable_estimator.releasing.manifest import canonical, digest
+from deniable_estimator.releasing.noise import AddedNoise, Sensitivity, of_rho
+from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
+from deniable_estimator.releasing.request import ReleaseRequest
+from deniable_estimator.releasing.statistic import Statistic
+
+__all__ = ["NoReports", "Piece", "Prepared", "moved_by_device", "registry_digest"]
+
+
+_NAMED = 2
+"""An error names so many windows; of more, their number of reports says enough."""
+
+
+class NoReports(EstimateError):
+    """Nothing was reported in the range."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One published table: that of one window, or of all.
+
+    Attributes:
+        statistic: what receives noise; None for the sums as they are.
+        counted: where its reports are counted.
+    """
+
+    labels: tuple[str, ...]
+    question: Question
+    statistic: Statistic | None
+    counted: Counted
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return self.question.n
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What `prepare` found.
+
+    Attributes:
+        reports: how many of the reports are of one device at most.
+        each: how far one report moves the numbers that receive noise.
+        noise: on each number; None for the sums as they are, and for the leader.
+        rate: of the exponential mechanism, for the leader alone.
+        outsider: what the sums as they are reveal to a reader of sums.
+    """
+
+    request: ReleaseRequest
+    registry: Registry
+    metric: Metric
+    given: Guarantee
+    pieces: tuple[Piece, ...]
+    reports: int
+    each: Sensitivity | None
+    noise: AddedNoise | None
+    rate: Fraction | None
+    outsider: Published
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All windows, the oldest first."""
+        return tuple(label for piece in self.pieces for label in piece.labels)
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return sum(piece.n for piece in self.pieces)
+
+    @property
+    def kind(self) -> Kind:
+        """How it is made private."""
+        if self.rate is not None:
+            return "exponential"
+        return "exact" if self.noise is None else self.noise.method
+
+    @property
+    def together(self) -> Sensitivity:
+        """How far all reports of one device move the numbers: in one table they add up, in the
+        tables of different windows they move different numbers."""
+        assert self.each is not None
+        return moved_by_device(self.each, self.reports, len(self.pieces) > 1)
+
+    def guarantee(self, reports: int | None = None) -> tuple[float, float]:
+        """(epsilon, delta) for a device, or for one that gave only so many reports."""
+        count = self.reports if reports is None else reports
+        if self.rate is not None:
+            return Bound.of(2 * self.rate * count).epsilon, 0.0
+        if self.noise is None:
+            return self.outsider.epsilon.epsilon, self.request.delta
+        assert self.each is not None
+        moved = moved_by_device(self.each, count, len(self.pieces) > 1)
+        pure = self.noise.epsilon(moved)
+        if pure is not None:
+            return Bound.of(pure).epsilon, 0.0
+        return of_rho(float(self.noise.rho(moved)), self.request.delta), self.request.delta
+
+    @property
+    def charge(self) -> Charge:
+        """What the release spends."""
+        epsilon, delta = self.guarantee()
+        window, rho = None, None
+        if self.rate is not None:
+            window = Bound.of(2 * self.rate).epsilon
+            rho = window**2 / 2 * self.reports
+        elif self.noise is not None:
+            assert self.each is not None
+            pure = self.noise.epsilon(self.each)
+            window = None if pure is None else Bound.of(pure).epsilon
+            # In one table the reports of a device add up before they are squared.
+            times = self.reports if len(self.pieces) == 1 else 1
+            rho = float(self.noise.rho(self.each)) * times
+        return Charge(
+            self.given.metric,
+            self.labels,
+            self.given.lifetime_reports,
+            self.kind,
+            epsilon,
+            delta,
+            window,
+            rho,
+            tuple(piece.counted for piece in self.pieces),
+        )
+
+    def charge_after(self, earlier: Sequence[Charge]) -> Charge:
+        """What the release spends if those were made before.
+
+        Raises:
+            EstimateError: whoever subtracts them is left with the sum of too few reports.
+        """
+        charge = self.charge
+        exact = [each for each in earlier if each.kind == "exact"]
+        sums = [each.sums for each in exact]
+        noisy = [each.sums for each in earlier if each.kind != "exact"]
+        if self.kind != "exact":
+            if not exact:
+                return charge
+            delta = exact[-1].delta
+            before = self._joint(cells_near(sums, charge.sums, noisy), delta)
+            after = self._joint(cells_near(sums, charge.sums, [*noisy, charge.sums]), delta)
+            return replace(charge, separated=max(0.0, after - before))
+        if not earlier:
+            return charge
+        found = cells(sums, charge.sums, noisy)
+        least = min(cell.reports for cell in found)
+        if least < LEAST_REPORTS:
+            raise EstimateError(
+                "earlier releases without noise hold a part of the same reports: whoever subtracts "
+                f"them from this one is left with the sum of {least:,} reports{_of(found, least)}, "
+                f"and fewer than {LEAST_REPORTS:,} are not released, because each would hide among "
+                "too few. Nothing was released. Of a range that slides, like the last 30 days, "
+                "release each window once with --trend, or a table for each week or month. Or wait "
+                "until the new windows have enough reports, or add noise with --epsilon"
+            )
+        return replace(charge, epsilon=max(charge.epsilon, self._joint(found, charge.delta)))
+
+    def _joint(self, found: Sequence[SumCell], delta: float) -> float:
+        """What the exact sums of these cells reveal together."""
+        if not found:
+            return 0.0
+        limit = self.given.lifetime_reports
+        together = frozenset[str]().union(*(cell.windows for cell in found))
+        reports = min(
+            cell.hiding // max(1, min(len(cell.windows), limit or len(cell.windows)))
+            for cell in found
+        )
+        joint = published_sums(self.registry, self.source, len(together), max(1, reports), delta)
+        return joint.epsilon.epsilon
+
+    @property
+    def source(self) -> Metric:
+        """What devices report: the metric, or the pair that gives its shares."""
+        return self.registry.unasked.get(self.metric.name, self.metric)
+
+    @property
+    def id(self) -> str:
+        """Names the release: the same request of the same reports has the same id."""
+        request = self.request
+        asked: dict[str, Any] = {
+            "metric": request.metric,
+            "registry": registry_digest(self.registry),
+            "schemes": [part.scheme.fingerprint for part in self._parts()],
+            "windows": [[list(piece.labels), piece.n] for piece in self.pieces],
+            "where": dict(request.where),
+            "candidates": None if request.candidates is None else list(request.candidates),
+            "form": request.form,
+            "kind": self.kind,
+            "epsilon": str(request.epsilon),
+            "delta": request.delta,
+            "unit": request.unit,
+            "level": request.level,
+            "above": request.above,
+        }
+        return digest(canonical(asked))[:24]
+
+    def halves(self) -> tuple[float, float] | None:
+        """Half the width of an interval without the noise and with it, of the smallest piece;
+        None where the sums are published as they are."""
+        if self.noise is None:
+            return None
+        least = min(self.pieces, key=lambda piece: piece.n)
+        assert least.statistic is not None
+        own, added = least.statistic.variances(self.noise.variance)
+        z = NormalDist().inv_cdf((1 + self.request.level) / 2)
+        return z * own**0.5, z * (own + added) ** 0.5
+
+    def added(self) -> float | None:
+        """The variance of the noise as a part of that of the devices' own."""
+        if self.noise is None:
+            return None
+        least = min(self.pieces, key=lambda piece: piece.n)
+        assert least.statistic is not None
+        own, added = least.statistic.variances(self.noise.variance)
+        return added / own
+
+    def _parts(self) -> list[Any]:
+        return [part for piece in self.pieces for part in piece.question.parts]
+
+
+def registry_digest(registry: Registry) -> str:
+    """SHA-256 of the compiled registry."""
+    return digest(canonical(to_document(registry)))
+
+
+def moved_by_device(each: Sensitivity, reports: int, apart: bool) -> Sensitivity:
+    """How far so many reports of one device move numbers: in one table they add up, in tables of
+    different windows (`apart`) they move different numbers."""
+    times = reports if apart else reports * reports
+    return Sensitivity(each.l1 * reports, each.l2_squared * times)
+
+
+def _of(found: Sequence[SumCell], least: int) -> str:
+    """The windows of the smallest cell, if they are few enough to be named."""
+    windows = sorted(next(cell.windows for cell in found if cell.reports == least))
+    return f" of {' and '.join(windows)}" if len(windows) <= _NAMED else ""

@@ -1,0 +1,203 @@
+"""Reads what a release needs, checks that it may be released, and finds its noise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from deniable import Metric, Registry, windows
+from deniable.types import Discovery
+from deniable_collector.stores.base import Store
+from deniable_collector.upkeep.retention import SETTLED
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.privacy import guarantee_in
+from deniable_estimator.privacy.outsider import LEAST_REPORTS, published_sums
+from deniable_estimator.questions.asking import find_metric
+from deniable_estimator.questions.reading import Selection, select
+from deniable_estimator.releasing.choosing import statistic_of
+from deniable_estimator.releasing.noise import gaussian, laplace
+from deniable_estimator.releasing.overlaps import counted
+from deniable_estimator.releasing.prepared import NoReports, Piece, Prepared, moved_by_device
+from deniable_estimator.releasing.request import ReleaseRequest
+from deniable_estimator.releasing.share_statistics import SupportCounts
+
+__all__ = ["prepare"]
+
+
+def prepare(
+    store: Store,
+    registry: Registry,
+    request: ReleaseRequest,
+    now: float | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Prepared:
+    """Read what a release needs, and find its noise.
+
+    Without a last day the range ends with the newest window that takes no reports any more.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        NoReports: nothing was reported in the range.
+        EstimateError: the request makes no sense, names a window that still takes reports or has
+            too few, or the reports cannot be released so.
+        StoreUnavailable: the store cannot answer now.
+    """
+    request.check()
+    now = time.time() if now is None else now
+    metric = find_metric(registry, request.metric)
+    source = registry.unasked.get(metric.name, metric)
+    given = guarantee_in(registry, source)
+    progress("Reading")
+    chosen = _settled(
+        select(
+            store,
+            registry,
+            metric.name,
+            request.first,
+            request.last,
+            request.candidates,
+            request.without,
+            where=request.where,
+        ),
+        request,
+        now,
+    )
+    pieces = _pieces(chosen, request)
+    _check_pieces(pieces, metric)
+    labels = chosen.labels
+    limit = given.lifetime_reports
+    reports = len(labels) if limit is None else min(len(labels), limit)
+    progress("Computing what the sums reveal")
+    if len(pieces) > 1:
+        outsider = published_sums(
+            registry, source, reports, min(piece.n for piece in pieces), request.delta
+        )
+    else:
+        # Each of the device's reports hides among its part of the others.
+        outsider = published_sums(
+            registry, source, reports, max(1, pieces[0].n // reports), request.delta
+        )
+    found = Prepared(
+        request, registry, metric, given, tuple(pieces), reports, None, None, None, outsider
+    )
+    return found if request.epsilon is None else _with_noise(found)
+
+
+def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selection:
+    """The selection without windows that still take reports, if nobody asked for them.
+
+    Raises:
+        NoReports: it has no window.
+        EstimateError: a day of one was asked for.
+    """
+    taking = [label for label in chosen.labels if windows.end(label) + SETTLED > now]
+    settled = [label for label in chosen.labels if label not in taking]
+    if not chosen.labels:
+        raise NoReports("nothing was reported in that range")
+    if taking and (request.last is not None or not settled):
+        first = min(taking, key=windows.start)
+        when = datetime.fromtimestamp(windows.end(first) + SETTLED, UTC).date()
+        state = "has not ended" if windows.end(first) > now else "still takes late reports"
+        raise EstimateError(
+            f"window {first} {state}: two readings of it would publish the few reports in "
+            f"between. Release it after {when.isoformat()}, or end the range before it with --to"
+        )
+    return chosen.within(settled)
+
+
+def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
+    groups = [[label] for label in chosen.labels] if request.form == "trend" else [chosen.labels]
+    pieces = []
+    for labels in groups:
+        within = chosen.within(labels)
+        # Counted first: reports that come in between are then taken for new ones the next time.
+        where_counted = counted(within)
+        question = within.read()
+        if question.unreadable:
+            raise EstimateError(
+                f"window {question.unreadable[0]} cannot be read now, and the sum would lack it: "
+                "`deniable store verify` says why. Restore it, or leave it out with --without"
+            )
+        informed = tuple(part for part in question.parts if part.tally.reports)
+        if informed and question.parts[0] not in informed:
+            _refuse_earlier(chosen.metric)
+        if len(informed) > 1:
+            _refuse_earlier(chosen.metric)
+        statistic = None
+        if request.epsilon is not None:
+            if question.margin is not None and question.margin.question.n:
+                pair = question.margin.question.parts[0].tally.metric
+                raise EstimateError(
+                    f"{chosen.metric.name} is not reported by itself, but as a part of {pair}: "
+                    "release that with noise"
+                )
+            if isinstance(chosen.metric.type, Discovery):
+                raise EstimateError(
+                    "a list of discovered strings is released without --epsilon only: which "
+                    "strings are found depends on all reports at once, and no noise on their "
+                    "counts hides that. To count known strings with noise, declare a metric "
+                    "of type string"
+                )
+            part = question.parts[0]
+            method = None if request.form == "leader" else request.method
+            statistic = statistic_of(part, request.level, question.unit, method)
+            if request.form == "leader" and not isinstance(statistic, SupportCounts):
+                raise EstimateError("only values that are counted have a leader: release the table")
+        elif question.parts and question.parts[0].unnamed and question.margin is None:
+            _check_unnamed(chosen.metric)
+        pieces.append(Piece(tuple(labels), question, statistic, where_counted))
+    return pieces
+
+
+def _refuse_earlier(metric: Metric) -> None:
+    raise EstimateError(
+        f"the range holds reports that were made under an earlier definition of {metric.name}: "
+        "their guarantee is another. Begin it later with --from"
+    )
+
+
+def _check_unnamed(metric: Metric) -> None:
+    if not isinstance(metric.type, Discovery):
+        raise EstimateError(
+            f"{metric.name} takes any string: name those to look for with --candidates FILE"
+        )
+
+
+def _check_pieces(pieces: list[Piece], metric: Metric) -> None:
+    for piece in pieces:
+        if piece.n == 0:
+            raise NoReports("nothing was reported in that range")
+        if piece.n < LEAST_REPORTS:
+            label = piece.labels[0]
+            where = label if len(piece.labels) == 1 else f"{label} ... {piece.labels[-1]}"
+            raise EstimateError(
+                f"{where} has {piece.n:,} reports of {metric.name}, and fewer than "
+                f"{LEAST_REPORTS:,} are not released: each would be hidden among too few. Release "
+                "more windows together"
+            )
+
+
+def _with_noise(found: Prepared) -> Prepared:
+    request = found.request
+    assert request.epsilon is not None
+    statistic = found.pieces[0].statistic
+    assert statistic is not None
+    each = statistic.sensitivity
+    counted = found.reports if request.unit == "device" else 1
+    own = statistic.scheme.mechanism.epsilon * counted
+    if request.epsilon >= own:
+        raise EstimateError(
+            f"noise to epsilon {float(request.epsilon):g} would add nothing: the noise of the "
+            f"devices themselves already holds epsilon {own:g} for what a {request.unit} gave to "
+            "these windows, against everybody. Ask for less, or release the sums as they are"
+        )
+    if request.form == "leader":
+        return replace(found, each=each, rate=request.epsilon / (2 * counted))
+    moved = moved_by_device(each, counted, len(found.pieces) > 1)
+    if request.method == "laplace":
+        noise = laplace(request.epsilon, moved)
+    else:
+        noise = gaussian(request.epsilon, request.delta, moved)
+    return replace(found, each=each, noise=noise)

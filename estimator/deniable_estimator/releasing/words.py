@@ -1,0 +1,171 @@
+"""What a release rests on and costs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from deniable_estimator.messages import message
+from deniable_estimator.privacy.words import rounded_up
+
+if TYPE_CHECKING:
+    from deniable_estimator.releasing.prepared import Prepared
+
+__all__ = [
+    "added_noise",
+    "assumed",
+    "figure",
+    "form_name",
+    "holds_against",
+    "method_name",
+    "of_shares",
+    "statement",
+    "verdict",
+]
+
+_CHEAP, _DEAR = 0.01, 1.0
+"""Noise that adds less than this part of the devices' own variance changes little; noise that adds
+more than that costs more accuracy than theirs."""
+
+
+def statement(manifest: dict[str, object]) -> str:
+    """A line that stands beneath published numbers."""
+    epsilon, delta = manifest["epsilon"], manifest["delta"]
+    assert isinstance(epsilon, float)
+    if manifest["method"] == "exact":
+        return message(
+            "Sums without further noise. To readers of sums they reveal of one device at most "
+            "epsilon {epsilon} at delta {delta:g}; {reports:,} reports.",
+            epsilon=figure(epsilon),
+            delta=delta,
+            reports=manifest["reports"],
+        )
+    return message(
+        "Released with noise: epsilon {epsilon}, delta {delta:g} for one device, also against "
+        "readers who know all other reports; {reports:,} reports.",
+        epsilon=figure(epsilon),
+        delta=delta,
+        reports=manifest["reports"],
+    )
+
+
+def method_name(method: str) -> str:
+    """How a release was made private, in a few words."""
+    names = {
+        "exact": message("none: sums as they are"),
+        "laplace": message("Laplace noise"),
+        "gaussian": message("Gaussian noise"),
+        "exponential": message("drawn at random"),
+    }
+    return names[method]
+
+
+def form_name(form: str) -> str:
+    """What was published, in a few words."""
+    names = {
+        "table": message("one table"),
+        "trend": message("one table for each window"),
+        "leader": message("the leader alone"),
+    }
+    return names[form]
+
+
+def holds_against(method: str) -> str:
+    """Against whom the epsilon of a release holds."""
+    if method == "exact":
+        return message("readers of sums")
+    return message("readers who know all other reports")
+
+
+def added_noise(noise: Mapping[str, Any] | None) -> str | None:
+    """How large the noise of a manifest is; None where there is none that adds to numbers."""
+    if noise is None or noise.get("variance_added") is None:
+        return None
+    return message(
+        "standard deviation {deviation:.3g} on each count; adds {part} to the variance of the "
+        "devices' own noise",
+        deviation=noise["std_dev"],
+        part=_part(noise["variance_added"]),
+    )
+
+
+def _part(added: float) -> str:
+    return f"{added:.1%}" if added >= 0.001 else message("less than 0.1%")
+
+
+def verdict(prepared: Prepared) -> str:
+    """What the noise of a release buys, and whether it is worth its price."""
+    if prepared.kind == "exact":
+        return (
+            "No noise is added. Noise would protect only against readers who know the other "
+            "reports: it is dear for few reports, and pointless for many."
+        )
+    if prepared.kind == "exponential":
+        return (
+            "Only the name of one value is published. It is the largest with high probability if "
+            "it leads by many reports."
+        )
+    added = prepared.added()
+    assert added is not None
+    if added > _DEAR:
+        price = (
+            "It is dear: it costs more accuracy than the noise of the devices themselves. Release "
+            "more reports together, or with a larger epsilon."
+        )
+    elif added < _CHEAP:
+        price = "It is cheap here, because there are many reports."
+    else:
+        price = "It costs some accuracy."
+    return (
+        f"The noise adds {_part(added)} to the variance of the devices' own noise. {price} It "
+        "protects against readers who know the other reports, and against nobody else: to readers "
+        "of sums the sums without it reveal epsilon "
+        f"{figure(prepared.outsider.epsilon.epsilon)} at most."
+    )
+
+
+def assumed(method: str, reports: int) -> Iterator[str]:
+    """What must hold for the guarantee of a release, one sentence or two each; `reports` are those
+    of one device at most."""
+    yield message(
+        "Two devices are compared that gave other reports in all of these windows, {count} at "
+        "most. How many reports there are, in which rows and segments, counts as known.",
+        count=reports,
+    )
+    if method == "exact":
+        yield message(
+            "The reader sees nothing but sums, and may know the values of all other devices. "
+            "Whoever also knows the other reports, or sent them, learns what the device's own "
+            "report reveals."
+        )
+    else:
+        yield message(
+            "The reader may know all other reports, and the values of all other devices. Numbers "
+            "of the same windows that are published elsewhere without noise undo the noise."
+        )
+    yield message(
+        "The collector's operator sees single reports as they come in. Against the operator stands "
+        "the device's epsilon alone, unless a relay that others run stands between."
+    )
+    if method in ("exact", "gaussian"):
+        yield message(
+            "Delta is the probability with which a bound may fail. Even then the device's epsilon "
+            "holds."
+        )
+
+
+def figure(epsilon: float) -> str:
+    """An epsilon, rounded up in its third digit or later.
+
+    What is beyond its twelfth decimal is the rounding of floats: 0.1 is not shown as 0.101.
+    """
+    return rounded_up(Fraction(f"{epsilon:.12f}"), 4 if epsilon < 0.1 else 3)
+
+
+def of_shares(manifest: Mapping[str, Any]) -> bool:
+    """Whether the estimates are shares, and no numbers in a unit."""
+    if "estimates" in manifest:
+        return bool(manifest["estimates"] == "shares")
+    # Releases that were made before manifests said so.
+    return manifest["unit"] is None and manifest["type"] != "number"
