@@ -12,16 +12,15 @@ from flask import url_for
 from deniable import Metric, windows
 from deniable.forecast import detectable_share
 from deniable.mechanisms import FrequencyOracle, Memoizing
-from deniable.segments import combinations
 from deniable.types import Pair
 from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.charts.reach import share_text
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.words import window
-from deniable_estimator.messages import counted, joined, message, spaced
+from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 __all__ = ["About", "about", "planner_address", "visible"]
 
@@ -40,6 +39,8 @@ class About:
 
     since: date | None
     """The first day of the oldest window with reports."""
+    kept: str | None
+    """How long windows and their sums are kept, as far as the registry says so."""
     freshness: str
     """Which is the newest complete window with reports, and when it ended."""
     values: tuple[str, ...]
@@ -57,7 +58,7 @@ def about(source: DataSource, metric: Metric) -> About:
         label
         for name in (metric.name, *((pair.name,) if pair else ()))
         for scheme in schemes.get(name, {})
-        for label in source.store.windows(name, scheme)
+        for label in source.store.all_windows(name, scheme)
         if windows.kind_of(label) == metric.window
     }
     ended = [label for label in labels if windows.end(label) <= now]
@@ -65,11 +66,28 @@ def about(source: DataSource, metric: Metric) -> About:
     oldest = min(labels, key=windows.start, default=None)
     return About(
         since=None if oldest is None else _day(windows.start(oldest)),
+        kept=_kept(metric),
         freshness=_freshness(newest, max(labels, key=windows.start, default=None), now),
         values=metric.values[:_LISTED] if metric.values != ("true", "false") else (),
         more_values=max(0, len(metric.values) - _LISTED),
         planner=_planner(source, pair or metric, newest),
     )
+
+
+_KEPT = {
+    "day": (sentence("days for {count} days"), sentence("days for ever")),
+    "week": (sentence("weeks for {count} days"), sentence("weeks for ever")),
+    "month": (sentence("months for {count} days"), sentence("months for ever")),
+    "quarter": (sentence("quarters for {count} days"), sentence("quarters for ever")),
+}
+
+
+def _kept(metric: Metric) -> str | None:
+    parts = []
+    for calendar, days in metric.keep:
+        limited, ever = _KEPT[calendar]
+        parts.append(message(ever) if days is None else message(limited, count=days))
+    return joined(parts) if parts else None
 
 
 def visible(metric: Metric, answer: Answer) -> str | None:
@@ -116,15 +134,16 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
         day = _day(windows.start(newest))
         last = _day(windows.end(newest) - 1)
         reports = source.reports(metric, DayRange(day, last))
-    # The registry does not say how large segments are: about the smallest, if all are alike.
-    share = 1 / combinations(metric.segments) if metric.segments else None
-    return planner_address(metric, reports, share)
+    return planner_address(metric, reports)
 
 
-def planner_address(metric: Metric, reports: float | None, segment_share: float | None) -> str:
+def planner_address(
+    metric: Metric, reports: float | None, segment_share: float | None = None
+) -> str:
     """The address of the planner with the numbers of a metric.
 
-    The crowd is the declared one, or else the one that sends so many reports in a window.
+    The crowd is the declared one, or else the one that sends so many reports in a window. With
+    `segment_share` the plan is for a segment that has this part of the crowd.
     """
     numbers: dict[str, Any] = {
         "epsilon": f"{metric.epsilon:g}",

@@ -17,7 +17,7 @@ from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.charts.flags import Flag, flags_of
 from deniable_estimator.messages import message
-from deniable_estimator.questions.reading import LENGTHS
+from deniable_estimator.questions.asking import LENGTHS
 
 __all__ = [
     "MOST_LISTED",

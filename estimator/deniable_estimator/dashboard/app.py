@@ -9,16 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, current_app, jsonify, make_response, render_template, request
+from flask import Flask, Response, current_app, g, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import deniable
-from deniable import DeniableError, Registry, SchemeError, ValueListError
+from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
-from deniable_collector.stores.blocks import UNREADABLE
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.caller import role_name
@@ -27,6 +26,7 @@ from deniable_estimator.dashboard.access.guesses import Guesses
 from deniable_estimator.dashboard.access.people import PeopleError, PeopleFile
 from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
+from deniable_estimator.dashboard.access.signing_in import access
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.annotated import keep_annotations
 from deniable_estimator.dashboard.api import api
@@ -46,18 +46,22 @@ from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import ApiProblem, told_error
 from deniable_estimator.dashboard.ranges import RangeError, is_day
+from deniable_estimator.dashboard.released import offer_releases
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
-from deniable_estimator.dashboard.source import DataSource, day_of
+from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
+from deniable_estimator.questions.readable import ReadableStore
 
 __all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "close_app", "create_app"]
 
@@ -76,6 +80,10 @@ _UPLOADS = frozenset({"pages.metric_upload", "api.estimate", "api.trend", "api.c
 _WORTH_COMPRESSING = 1024
 
 _log = logging.getLogger("deniable.dashboard")
+
+
+_MOST_LISTED = 20
+"""The most windows in a header."""
 
 
 def create_app(
@@ -103,7 +111,7 @@ def create_app(
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
-        store or store_of(settings),
+        ReadableStore(store or store_of(settings)),
         # An empty registry is one as well.
         Registry.load(settings.registry) if registry is None else registry,
         clock,
@@ -127,6 +135,7 @@ def create_app(
     door = _door(settings, clock)
     guard(app, settings.dashboard_token, door, public_url=settings.public_url)
     offer_uploads(app, clock)
+    app.register_blueprint(access)
     app.register_blueprint(pages)
     app.register_blueprint(comparing)
     app.register_blueprint(segments)
@@ -143,7 +152,10 @@ def create_app(
         app.view_functions[name] = _with_room(app.view_functions[name])
     origins = tuple(settings.dashboard_frame_ancestors.split())
     offer_embedding(app, origins, settings.dashboard_embed_days, settings.public_url)
+    offer_releases(app, settings)
     app.add_url_rule("/healthz", "healthz", _healthz)
+    app.context_processor(_unreadable)
+    app.after_request(_tell_unreadable)
     app.after_request(_protect)
     app.after_request(_compress)
     app.register_error_handler(HTTPException, _error)
@@ -256,6 +268,26 @@ def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _left_out() -> list[tuple[str, list[str]]]:
+    """The windows that this request asked for and that cannot be read, by metric."""
+    store = g.source.store if "source" in g else None
+    found = store.left_out if isinstance(store, Snapshot) else {}
+    return [(metric, sorted(labels, key=windows.start)) for metric, labels in sorted(found.items())]
+
+
+def _unreadable() -> dict[str, Any]:
+    return {"unreadable_windows": _left_out}
+
+
+def _tell_unreadable(response: Response) -> Response:
+    """Tell programs, whatever they read, that it lacks windows."""
+    if found := _left_out():
+        listed = [f"{metric}/{label}" for metric, labels in found for label in labels]
+        more = f", and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
+        response.headers["Deniable-Unreadable"] = ", ".join(listed[:_MOST_LISTED]) + more
+    return response
+
+
 def _protect(response: Response) -> Response:
     headers = response.headers
     headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
@@ -349,12 +381,9 @@ def _not_kept(error: ListNotKept) -> ResponseReturnValue:
 
 
 def _store_trouble(error: StoreError) -> ResponseReturnValue:
-    """The store or a window of it cannot be read, or it does not exist yet before the first
-    collector starts."""
+    """The store cannot be read, or it does not exist yet before the first collector starts."""
     _log.warning("%s", error)
     wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
-    if isinstance(error, UNREADABLE):
-        return _error(ServiceUnavailable(message(words.UNREADABLE), retry_after=wait))
     return _error(
         ServiceUnavailable(
             message(

@@ -23,7 +23,8 @@ from deniable_estimator.dashboard.ranges import (
     earlier_range,
     read_range,
 )
-from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -119,7 +120,7 @@ def _periods(
     name: str, arguments: Mapping[str, str]
 ) -> tuple[DataSource, Metric, DayRange, DayRange]:
     source, metric = current_source(), declared_metric(name)
-    now = source.clock()
+    now = source.seen_until
     later = read_range(arguments, now, metric.window)
     named = arguments.get("before_from"), arguments.get("before_to")
     return source, metric, earlier_range(later, metric.window, *named, now), later

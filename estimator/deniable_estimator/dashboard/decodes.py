@@ -174,13 +174,17 @@ class Decodes:
                 del self._coming[key]
             future.set_exception(error)
             raise
+        self.keep(key, found)
         with self._lock:
             del self._coming[key]
-            # A result larger than the whole cache is not cached.
-            with suppress(ValueError):
-                self._known[key] = (found, size_of(found))
         future.set_result(found)
         return found
+
+    def keep(self, key: bytes, found: object) -> None:
+        """Have something known under the key; what is larger than the whole cache is not kept."""
+        size = size_of(found)
+        with self._lock, suppress(ValueError):
+            self._known[key] = (found, size)
 
     def job(
         self,

@@ -25,6 +25,7 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.privacy import even_guess
+from deniable_estimator.dashboard.released import newest_view, shares_releases
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import read_view
 from deniable_estimator.messages import message
@@ -123,9 +124,14 @@ def embedded(name: str) -> ResponseReturnValue:
     arguments = opened(("metric", name), name in source.registry.metrics)
     if isinstance(arguments, Response):
         return arguments
+    if shares_releases(current_app):
+        numbers = newest_view(name)
+        if numbers is None:
+            return refusal(message("Nothing has been released of this metric."), 404)
+        return framed(render_template("embed_released.html", view=numbers))
     metric = source.registry[name]
     try:
-        view = read_view(arguments, metric, source.clock())
+        view = read_view(arguments, metric, source.seen_until)
         estimate = source.estimate(metric, view.days, source.candidates(metric))
     except (StillDecoding, TooManyDecodes) as error:
         busy = refusal(str(error), 503)
@@ -157,6 +163,8 @@ def embedded(name: str) -> ResponseReturnValue:
 def opened(shown: Shown, exists: bool) -> dict[str, str] | Response:
     """What the link of this request names besides, or why it opens nothing."""
     offered = _offered()
+    if shown[0] == "board" and shares_releases(current_app):
+        return refusal(message("Boards are not shown here: only released numbers are."), 403)
     chosen = [pair for pair in request.args.items(multi=True) if pair[0] not in _UNSIGNED]
     arguments = dict(chosen)
     signature = request.args.get("signature", "")

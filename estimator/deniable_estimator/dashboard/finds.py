@@ -11,7 +11,8 @@ from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.finds import Find, Finds
 from deniable_estimator.dashboard.calculations import found_strings
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
-from deniable_estimator.dashboard.source import DataSource, Versioned
+from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.sources.answers import Versioned
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -40,13 +41,14 @@ def finds_at(
     running = unfinished(selection.labels, source.clock())
     version = digest(*selection.version(), running)
     key = digest("finds", version, level, minimum_share)
-    job = digest("finding", metric.name, metric.scheme.fingerprint, days, level, minimum_share)
+    asked = (days, source.behind, level, minimum_share)
+    job = digest("finding", metric.name, metric.scheme.fingerprint, *asked)
 
     def work(progress: Progress) -> Versioned[Finds]:
         def found() -> Finds:
             question = selection.read()
-            asked = (question, metric, level, minimum_share)
-            return source.workers.run(found_strings, *asked).marked(running)
+            given = (question, metric, level, minimum_share)
+            return source.workers.run(found_strings, *given).marked(running)
 
         return Versioned(source.decodes.get(key, found), version)
 
@@ -72,7 +74,7 @@ def trend_of_find(
     running = unfinished(selection.labels, source.clock())
     version = digest(*selection.version(), running, source.today)
     asked = (by, find.head, find.cut, finds.level)
-    key = digest("trend of a find", version, *asked)
+    key = digest("trend of a find", version, source.behind, *asked)
     one = replace(finds, finds=(find,))
 
     def work(progress: Progress) -> Versioned[Trend]:
@@ -84,7 +86,7 @@ def trend_of_find(
                 days.first,
                 days.last,
                 by=by,
-                now=source.clock(),
+                now=source.seen_until,
                 without=days.without,
                 progress=progress,
             )
@@ -94,7 +96,7 @@ def trend_of_find(
     known: Trend | None = source.decodes.known(key)
     if known is not None:
         return Versioned(known, version)
-    job = digest("trend of a find", metric.name, days, *asked)
+    job = digest("trend of a find", metric.name, days, source.behind, *asked)
     return source.decodes.job(job, work, source.patience, source.reader)
 
 

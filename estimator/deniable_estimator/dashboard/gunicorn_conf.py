@@ -23,10 +23,11 @@ from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
 from deniable_estimator.dashboard.overview import KeptSummaries, list_metrics, read_overview
+from deniable_estimator.dashboard.published import published_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import PASSING
 from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 
 _settings = DashboardSettings.from_env()
 _SESSIONS, _LINKS = "DENIABLE_DASHBOARD_SESSIONS", "DENIABLE_DASHBOARD_LINKS"
@@ -76,7 +77,8 @@ def when_ready(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Compile the templates now, rather than while the first person waits, and summarize all
-    metrics in the meantime: what has not changed is not calculated again."""
+    metrics and what their sums reveal in the meantime: what has not changed is not calculated
+    again."""
     # A thread that makes a large page gives way to one that has a word to say five times as soon.
     sys.setswitchinterval(0.001)
     application = worker.app.wsgi()
@@ -93,6 +95,8 @@ def _overview(application: Flask) -> None:
     # A dashboard may be up before its store.
     with suppress(StoreError):
         list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
+    for metric in source.registry:
+        published_sums(source, metric)
 
 
 def on_exit(server: Any) -> None:

@@ -13,7 +13,13 @@ from deniable_estimator.dashboard.calculations import lifetime_of
 from deniable_estimator.dashboard.charts.division import DivisionChart, division_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.pages import keep_form
-from deniable_estimator.dashboard.planner import FIELDS, LIGHT_SIZE, FieldSpec, marked, read_fields
+from deniable_estimator.dashboard.planner_form import (
+    FIELDS,
+    LIGHT_SIZE,
+    FieldSpec,
+    marked,
+    read_fields,
+)
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
@@ -24,7 +30,7 @@ from deniable_estimator.planning.lifetime_words import (
     best_words,
     rate_words,
     verdicts,
-    width_words,
+    within_words,
 )
 from deniable_estimator.privacy.words import chance, factor
 
@@ -164,7 +170,7 @@ def _row(made: LifetimePlan, each: LifetimeChoice) -> DivisionRow:
         reports=each.reports,
         epsilon=f"{each.epsilon:g}",
         rate=rate_words(each.sample_rate),
-        width=f"±{width_words(made, each.half_width)}",
+        width=within_words(made, each.half_width),
         tells=f"{100 * each.relative:.0f}%",
         one=f"{chance(each.one)}% · ×{factor(each.one)}",
         life=f"×{factor(each.life)}",

@@ -15,17 +15,15 @@ from deniable.mechanisms.number_range import Scale, number_text
 from deniable.types.number import QUESTIONS, Number
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.dashboard.pages import keep_form
-from deniable_estimator.dashboard.planner import (
+from deniable_estimator.dashboard.planner_facts import cost_fact, lifetime_facts, reports_fact
+from deniable_estimator.dashboard.planner_form import (
     FIELDS,
     PLANNED,
     SEGMENT,
     FieldSpec,
-    cost_fact,
-    lifetime_facts,
     marked,
     planned_segment,
     read_fields,
-    reports_fact,
     segment_toml,
     segment_words,
 )
@@ -214,7 +212,7 @@ def _facts(made: NumberPlan) -> Iterator[tuple[str, str, str]]:
 def _width(made: NumberPlan, width: float) -> str:
     """A width in the unit, or as a part of a geometric mean."""
     unit = SHARES if made.scale == "log" else NumberUnit(made.unit)
-    return unit.short(width, width)
+    return unit.full(width, width)
 
 
 def _reach(each: QuantilePlan) -> str:

@@ -25,9 +25,11 @@ from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy import privacy_label
+from deniable_estimator.dashboard.published import published_sums
 from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
 from deniable_estimator.dashboard.recent import recent
-from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.versions import digest_of_candidates
@@ -72,7 +74,7 @@ def metric_page(name: str) -> ResponseReturnValue:
         page = _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
-        view = read_view({}, metric, source.clock()).of_list(kept_list(metric))
+        view = read_view({}, metric, source.seen_until).of_list(kept_list(metric))
         return _page(source, metric, view, None, refused=keep_form(error))[0], 400
     return page
 
@@ -81,7 +83,7 @@ def metric_page(name: str) -> ResponseReturnValue:
 def metric_upload(name: str) -> ResponseReturnValue:
     """Keep the strings that a file names for the session, and lead to the page that has them."""
     source, metric = current_source(), declared_metric(name)
-    view = read_view(request.args, metric, source.clock())
+    view = read_view(request.args, metric, source.seen_until)
     if not metric.needs_candidates:
         raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
     if request.authorization is not None:
@@ -133,7 +135,7 @@ def _page(
     over_time = answered is not None and (quick or view.by is not None)
     alarm = alarm_of(source, metric, view.days, answered, candidates)
     newest = source.newest(metric)
-    now = source.clock()
+    now = source.seen_until
     kind = kind_of(answered) if answered else None
     unsound = kind.unsound(answered) if kind else None
     changes = None
@@ -166,6 +168,7 @@ def _page(
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry),
+        published=published_sums(source, metric),
         presets=presets(now, metric.window),
         newest=newest,
         notes=_notes(source, metric, estimate),
@@ -227,7 +230,7 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     """
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, (*names_of(metric), *more))
-    view = read_view(request.args, metric, source.clock())
+    view = read_view(request.args, metric, source.seen_until)
     return source, metric, view.of_list(kept_list(metric))
 
 

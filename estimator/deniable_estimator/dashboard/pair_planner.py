@@ -18,15 +18,13 @@ from deniable.types.pair_parts import PairPart
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.pages import keep_form
-from deniable_estimator.dashboard.planner import (
+from deniable_estimator.dashboard.planner_facts import cost_fact, lifetime_facts, reports_fact
+from deniable_estimator.dashboard.planner_form import (
     FIELDS,
     LIGHT_SIZE,
     FieldSpec,
-    cost_fact,
-    lifetime_facts,
     marked,
     read_fields,
-    reports_fact,
 )
 from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names

@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotated import annotated
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_view, listed
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import message

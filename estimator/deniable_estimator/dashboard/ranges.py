@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from deniable import DeniableError, WindowError, windows
 from deniable_estimator.messages import alternatives, counted, message
-from deniable_estimator.questions.reading import LENGTHS
+from deniable_estimator.questions.asking import LENGTHS
 
 __all__ = [
     "DayRange",

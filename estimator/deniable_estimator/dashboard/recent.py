@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.charts.changes import change_headline
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import counted, message, sentence, spaced
 from deniable_estimator.questions.comparison import Comparison, compare, has_memory
@@ -61,7 +61,7 @@ def recent(
     if metric.needs_candidates and not view.compares:
         return None
     whole = view.compared == "range"
-    days = view.days if whole else newest_period(view.days, source.clock(), metric.window)
+    days = view.days if whole else newest_period(view.days, source.seen_until, metric.window)
     if days is None:
         return None
     earlier = before(days, metric.window)
@@ -97,13 +97,12 @@ def _told(metric: Metric, days: DayRange, newest: Answer) -> str:
     text = words.series_text(
         unit, *(float(column[place]) for column in (series.value, series.low, series.high))
     )
-    yes = newest.leading == "true" and metric.values == ("true", "false")
     return message(
         _MONTH if metric.window == "month" else _WEEK,
         period=words.days_of(days),
         told=message(
             "{value} {share} ({between})",
-            value=message("yes") if yes else unit.label(newest.leading),
+            value=words.series_name(newest, newest.leading),
             share=text.estimate,
             between=text.between,
         ),

@@ -11,7 +11,7 @@ from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, draw_trend
 from deniable_estimator.dashboard.charts.trend_axis import TrendLine, axis_of, lines_of
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.questions.segment_trends import SegmentTrend, SegmentTrends
 
 __all__ = ["MOST_CELLS", "OverTime", "SegmentChart", "over_time", "trends_of_segments"]

@@ -1,35 +1,33 @@
-"""The page that shows a metric by segments: each series with all segments on one scale, their
-differences, and which series differ at all."""
+"""The page that shows a metric by segments."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable import Metric, ValueListError, windows
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.segmented import Group, Segmented, shown_series
-from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import half_width
+from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy import privacy_label
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
+from deniable_estimator.dashboard.segment_panels import panels, panels_shown
 from deniable_estimator.dashboard.segments_over_time import (
     MOST_CELLS,
     over_time,
     trends_of_segments,
 )
-from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -40,40 +38,6 @@ __all__ = ["segments"]
 segments = Blueprint("segments", __name__)
 
 _NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period")
-
-_MOST_LINES = 240
-"""The most lines of all panels: with 32 segments, 7 series are shown."""
-
-_MOST_PANELS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentLine:
-    """A series of one segment; what is drawn is in percent of the width."""
-
-    name: str
-    n: int
-    number: str
-    low: str
-    high: str
-    at: float | None
-    """Where the estimate is; None where nothing is known."""
-    start: float
-    width: float
-    difference: str
-    """From the reference, with its interval; empty for the reference itself."""
-    changed: bool
-    kind: str
-    """segment, rest or total."""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One series in all segments."""
-
-    name: str
-    differs: bool
-    lines: tuple[SegmentLine, ...]
 
 
 @segments.get("/metric/<name>/segments")
@@ -117,7 +81,7 @@ def segments_page(name: str) -> ResponseReturnValue:
             refused = keep_form(error)
         except ValueListError as error:
             obstacle = message("{mistake}.", mistake=str(error))
-    shown = shown_series(found, _room(found)) if found and found.total.n else []
+    shown = panels_shown(found) if found and found.total.n else []
     drawn, cells, kind = None, 0, grouping(metric, days)
     if found and shown and found.groups:
         try:
@@ -142,7 +106,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         choices=_choices(metric),
         others=[each for each in metric.segments if each.name not in by],
         found=found,
-        panels=_panels(found, shown) if found else (),
+        panels=panels(found, shown) if found else (),
         hidden=len(found.names) - len(shown) if found and shown else 0,
         label=privacy_label(metric, source.registry),
         refused=refused,
@@ -152,6 +116,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         period=kind,
         groups=GROUPS[metric.window],
         named=_namer(found) if found else None,
+        called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
         asked=request.args if refused else days.query,
         against_text=against_text,
@@ -309,11 +274,6 @@ def _choices(metric: Metric) -> list[tuple[str, str]]:
     return [(",".join(each), " × ".join(each)) for each in found]
 
 
-def _room(found: Segmented) -> int:
-    """How many panels there are room for."""
-    return max(1, min(_MOST_PANELS, _MOST_LINES // (len(found.groups) + 2)))
-
-
 def _query(
     days: DayRange, by: Sequence[str], where: Mapping[str, str], found: Segmented | None
 ) -> dict[str, object]:
@@ -333,85 +293,4 @@ def _planner(metric: Metric, found: Segmented) -> str | None:
     whole = found.total.n - found.unsplit
     return planner_address(
         metric, found.total.n / max(1, len(found.total.windows)), min(sizes) / whole
-    )
-
-
-def _panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
-    answers: list[tuple[str, Answer, str, tuple[str, ...] | None]] = [
-        (each.name, each.answer, "segment", each.key) for each in found.groups
-    ]
-    if found.rest is not None:
-        answers.append((message("rest"), found.rest, "rest", None))
-    answers.append((message("all"), found.total, "total", None))
-    ends = [0.0] if isinstance(found.total, Shares) else []
-    for _, answer, _, _ in answers:
-        series = answer.series
-        for name in names:
-            place = series.place(name)
-            if place is not None:
-                ends += [float(series.low[place]), float(series.high[place])]
-    known = [each for each in ends if math.isfinite(each)] or [0.0]
-    base = 0.0 if isinstance(found.total, Shares) else min(known)
-    top = max(max(known), base + 1e-9)
-    return tuple(
-        Panel(
-            name,
-            bool(found.differs[found.names.index(name)]),
-            tuple(
-                _line(found, name, label, answer, kind, (base, top), key)
-                for label, answer, kind, key in answers
-            ),
-        )
-        for name in names
-    )
-
-
-def _line(
-    found: Segmented,
-    name: str,
-    label: str,
-    answer: Answer,
-    kind: str,
-    axis: tuple[float, float],
-    key: tuple[str, ...] | None,
-) -> SegmentLine:
-    series, unit = answer.series, answer.unit
-    place = series.place(name)
-    if place is None or not math.isfinite(float(series.value[place])):
-        return SegmentLine(label, answer.n, "", "", "", None, 0, 0, "", False, kind)
-    value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
-    spread = half_width(value, low, high)
-
-    def where(number: float) -> float:
-        """The place on the scale; an end without a limit is at the edge."""
-        part = (number - axis[0]) / (axis[1] - axis[0])
-        return round(100 * min(max(part, 0.0), 1.0), 2) if not math.isnan(part) else 0.0
-
-    start, end = where(low), where(high)
-    difference, changed = "", False
-    comparison = found.comparisons.get(key) if key else None
-    if comparison is not None and name in comparison.values:
-        at = comparison.values.index(name)
-        apart = float(comparison.difference[at])
-        ends = comparison.ends(at)
-        width = half_width(apart, float(comparison.low[at]), float(comparison.high[at]))
-        difference = message(
-            "{difference} ({low} to {high})",
-            difference=unit.signed(apart, width),
-            low=ends[0],
-            high=ends[1],
-        )
-        changed = bool(comparison.changed[at])
-    return SegmentLine(
-        label,
-        answer.n,
-        unit.text(value, spread),
-        unit.text(low, spread) if math.isfinite(low) else "−∞",
-        unit.text(high, spread) if math.isfinite(high) else "∞",
-        where(value),
-        start,
-        round(max(end - start, 0.3), 2),
-        difference,
-        changed,
-        kind,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from deniable_estimator.dashboard.access.people import PeopleError, load_people
 from deniable_estimator.dashboard.access.proxy import UNIX
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.versions import MOST_STRINGS
+from deniable_estimator.privacy.outsider import MOST_DELTA, SMALLEST_DELTA
 
 __all__ = ["DashboardSettings"]
 
@@ -162,6 +164,30 @@ def _part(value: str) -> float:
     return part
 
 
+def _number(value: str) -> float:
+    # Decimals alone: float() also takes words like "inf".
+    if not re.fullmatch(r"[0-9]{0,20}\.?[0-9]{0,40}(?:[eE][+-]?[0-9]{1,3})?", value):
+        return math.nan
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+
+
+def _epsilon(value: str) -> float:
+    found = _number(value)
+    if not 0 < found < math.inf:
+        raise ValueError("must be an epsilon above 0, like 2.5")
+    return found
+
+
+def _delta(value: str) -> float:
+    found = _number(value)
+    if not SMALLEST_DELTA <= found <= MOST_DELTA:
+        raise ValueError("must be a probability from 1e-30 to 0.001, like 1e-6")
+    return found
+
+
 def _folder(value: str) -> str:
     if not Path(value).is_dir():
         raise ValueError("must be a folder that exists")
@@ -210,6 +236,20 @@ class DashboardSettings(deniable_collector.settings.Settings):
         "", str, "a file that keeps shared links; none: until the dashboard stops"
     )
     dashboard_link_days: int = setting(90, _days, "most days for which a shared link opens")
+    releases: str = setting(
+        "", str, "the ledger of `deniable release`, whose releases pages show; none: no releases"
+    )
+    release_budget: float | None = setting(
+        None,
+        _epsilon,
+        "the budget that `deniable release` keeps, so that pages show it; none: no limit",
+    )
+    release_delta: float = setting(
+        1e-6, _delta, "the delta at which all releases together are accounted for"
+    )
+    share_releases: bool = setting(
+        False, _switch, "1: links and frames of a metric show its newest release, never its sums"
+    )
     dashboard_guesses: str = setting(
         "10/minute", _rate, "most wrong tokens from a network (/24, /48); then none is looked at"
     )

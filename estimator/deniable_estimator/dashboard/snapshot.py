@@ -6,16 +6,27 @@ schemes each time would cost more than all of the estimates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme, windows
-from deniable_collector.stores.base import Commit, Store, StoreError
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit
+from deniable_collector.stores.errors import StoreError
+from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
+from deniable_estimator.questions.readable import ReadableStore
 
 __all__ = ["EndedWindows", "Snapshot"]
+
+_KEPT_COUNTERS = 1 << 20
+"""Counters of single windows that are kept for a request: 8 MB."""
+
+_SIZE = 20
+"""Bytes of a version."""
 
 
 class Snapshot(Store):
@@ -26,7 +37,16 @@ class Snapshot(Store):
         self._store: Store = store._store if isinstance(store, Snapshot) else store
         self._schemes: dict[str, dict[str, Scheme]] | None = None
         self._windows: dict[tuple[str, str], list[str]] = {}
-        self._versions: dict[tuple[str, str, tuple[str, ...]], bytes] = {}
+        self._dropped: dict[tuple[str, str], list[str]] = {}
+        self._tallies: dict[tuple[str, str], dict[str, Tally]] = {}
+        self._room = _KEPT_COUNTERS
+        self._versions: dict[tuple[str, str], dict[str, bytes]] = {}
+        self.left_out: dict[str, set[str]] = {}
+        """The windows that were asked for and cannot be read, by metric."""
+
+    def renewed(self) -> Snapshot:
+        """The same view of the store, as the store is now."""
+        return Snapshot(self)
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
         if self._schemes is None:
@@ -43,24 +63,76 @@ class Snapshot(Store):
         return self._windows[key]
 
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
-        return self._store.tally(metric, scheme, windows)
+        asked = (metric, scheme, tuple(windows))
+        found = self._store.tally(*asked)
+        self._note(*asked)
+        return found
+
+    def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
+        labels, known = tuple(windows), self._tallies.setdefault((metric, scheme), {})
+        asked = [label for label in labels if label not in known]
+        found = self._store.each_tally(metric, scheme, asked) if asked else {}
+        self._note(metric, scheme, asked)
+        # A page looks at each window, and its trend has each of them.
+        for label, tally in found.items():
+            size = sum(len(row.cells) + 1 for row in tally.rows)
+            if size <= self._room and not tally.unreadable:
+                known[label] = tally
+                self._room -= size
+        return {label: known.get(label) or found[label] for label in labels}
 
     def row_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
     ) -> dict[str, NDArray[np.int64]]:
-        return self._store.row_reports(metric, scheme, windows)
+        asked = (metric, scheme, tuple(windows))
+        found = self._store.row_reports(*asked)
+        self._note(*asked)
+        return found
+
+    def segment_reports(
+        self, metric: str, scheme: str, windows: Iterable[str]
+    ) -> dict[str, NDArray[np.int64]]:
+        asked = (metric, scheme, tuple(windows))
+        found = self._store.segment_reports(*asked)
+        self._note(*asked)
+        return found
+
+    @property
+    def sums(self) -> Sums:
+        return self._store.sums
+
+    def dropped(self, metric: str, scheme: str) -> list[str]:
+        key = (metric, scheme)
+        if key not in self._dropped:
+            self._dropped[key] = self._store.dropped(metric, scheme)
+        return self._dropped[key]
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
-        asked = (metric, scheme, tuple(windows))
-        if asked not in self._versions:
-            self._versions[asked] = self._store.version(*asked)
-        return self._versions[asked]
+        # Made of those of single windows, which are read once: a trend asks for hundreds of ranges.
+        each = self.each_version(metric, scheme, windows)
+        return hashlib.blake2b(b"".join(each.values()), digest_size=_SIZE).digest()
+
+    def _note(self, metric: str, scheme: str, labels: Iterable[str]) -> None:
+        if isinstance(self._store, ReadableStore):
+            found = self._store.unreadable(metric, scheme, labels)
+            if found:
+                self.left_out.setdefault(metric, set()).update(found)
+
+    def note_touched(self, metric: str, touches: Callable[[str], bool]) -> None:
+        """Note the windows of a metric that cannot be read and are asked for, of an answer that was
+        kept and not read again."""
+        if isinstance(self._store, ReadableStore):
+            found = [label for label in self._store.left_out().get(metric, ()) if touches(label)]
+            if found:
+                self.left_out.setdefault(metric, set()).update(found)
 
     def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
-        asked = [label for label in windows if (metric, scheme, (label,)) not in self._versions]
-        for label, version in self._store.each_version(metric, scheme, asked).items():
-            self._versions[metric, scheme, (label,)] = version
-        return {label: self._versions[metric, scheme, (label,)] for label in windows}
+        labels, known = tuple(windows), self._versions.setdefault((metric, scheme), {})
+        asked = [label for label in labels if label not in known]
+        if asked:
+            known.update(self._store.each_version(metric, scheme, asked))
+            self._note(metric, scheme, asked)
+        return {label: known[label] for label in labels}
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         return self._store.versions(asked)
@@ -74,7 +146,7 @@ class Snapshot(Store):
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
         raise self._refusal()
 
-    def drop(self, before: float) -> int:
+    def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
         raise self._refusal()
 
     def close(self) -> None:
@@ -86,16 +158,20 @@ class Snapshot(Store):
 
 
 class EndedWindows(Snapshot):
-    """A snapshot that does not have the windows that have not ended at a POSIX time.
+    """A snapshot that does not have the windows that had not ended at `until`, a POSIX time.
 
     Whoever reads the sums of a window while it grows can subtract two readings, and is left with
-    the sum of the few reports that came in between.
+    the sum of the few reports that came in between. A window takes late reports after its end, so
+    for everybody's eyes `until` lies `SETTLED` seconds ago.
     """
 
-    def __init__(self, store: Store, now: float) -> None:
+    def __init__(self, store: Store, until: float) -> None:
         super().__init__(store)
-        self._now = now
+        self._until = until
+
+    def renewed(self) -> EndedWindows:
+        return EndedWindows(self, self._until)
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         labels = super().windows(metric, scheme)
-        return [label for label in labels if windows.end(label) <= self._now]
+        return [label for label in labels if windows.end(label) <= self._until]

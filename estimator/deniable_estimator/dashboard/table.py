@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.charts.changes import ChangeText, change_order, change_texts
 from deniable_estimator.dashboard.view import Sort

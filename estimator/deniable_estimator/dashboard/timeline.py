@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
@@ -12,7 +13,8 @@ from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, trend_chart
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, short, window
 from deniable_estimator.messages import listed, message, sentence
@@ -85,9 +87,22 @@ class Timeline:
 
 
 def grouping(metric: Metric, days: DayRange) -> windows.Kind:
-    """The finest grouping that a chart of so many days has room for."""
+    """The finest grouping that a chart of so many days has room for, and that is kept for them."""
     kinds = GROUPS[metric.window]
-    return next((kind for kind in kinds if days.days <= _LONG_DAYS[kind]), kinds[-1])
+    fits = [kind for kind in kinds if days.days <= _LONG_DAYS[kind]] or [kinds[-1]]
+    today = current_source().today
+    return next((kind for kind in fits if _is_kept(metric, kind, days, today)), fits[0])
+
+
+def _is_kept(metric: Metric, kind: windows.Kind, days: DayRange, today: date) -> bool:
+    """Whether periods of this kind are kept since the first of these days, as far as the registry
+    says."""
+    kept = dict(metric.keep)
+    own = kept.get(metric.window)
+    if own is None or days.first >= today - timedelta(own):
+        return True
+    limit = kept.get(kind, 0)
+    return limit is None or days.first >= today - timedelta(limit)
 
 
 def grouping_asked(

@@ -6,11 +6,13 @@ import json
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from deniable import Metric, windows
 from deniable.mechanisms.number_range import TOP
 from deniable.types.number import Number
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points
 from deniable_estimator.dashboard.ranges import DayRange
@@ -22,7 +24,6 @@ __all__ = [
     "FEW_DEVICES",
     "NOTHING_STANDS_OUT",
     "SILENT",
-    "UNREADABLE",
     "SeriesText",
     "asked_for",
     "chance",
@@ -42,6 +43,7 @@ __all__ = [
     "percent",
     "period",
     "range_of",
+    "series_name",
     "series_text",
     "too_short",
     "type_name",
@@ -55,14 +57,11 @@ SILENT = sentence(
     "No reports since {window}. Check that the app still records it and that the collector is "
     "reached."
 )
+_HALVES = {"true": message("yes"), "false": message("no")}
 NOTHING_STANDS_OUT = message(
     "Nothing stands out from the noise yet: too few devices have reported."
 )
 FEW_DEVICES = sentence("Few devices are expected: {warning}.")
-UNREADABLE = sentence(
-    "A sealed window cannot be read: its block is damaged or gone, or DENIABLE_ARCHIVE does not "
-    "name the collector's folder. `deniable store verify` names it; all others can be read."
-)
 
 _UNKNOWN = message("unknown")
 _NAMED = 3
@@ -102,7 +101,14 @@ def percent(share: float, spread: float) -> str:
 
 def short(unit: Unit, number: float, spread: float) -> str:
     """A number of an answer with its unit."""
-    return _UNKNOWN if math.isnan(number) else unit.short(number, spread)
+    return _UNKNOWN if math.isnan(number) else unit.full(number, spread)
+
+
+def series_name(answer: Answer, name: str) -> str:
+    """What people call a series: that of a boolean is "yes" or "no"."""
+    if isinstance(answer, Shares) and answer.boolean:
+        return _HALVES[name]
+    return answer.unit.label(name)
 
 
 class SeriesText(NamedTuple):
@@ -122,8 +128,8 @@ def series_text(
 ) -> SeriesText:
     """A number, its interval, and its standard error."""
     spread = half_width(number, low, high)
-    ends = unit.short(low, spread), unit.short(high, spread)
-    exact = unit.short(std_error, std_error) if math.isfinite(std_error) else _UNKNOWN
+    ends = unit.full(low, spread), unit.full(high, spread)
+    exact = unit.full(std_error, std_error) if math.isfinite(std_error) else _UNKNOWN
     return SeriesText(
         estimate(unit, number, low, high), *ends, exact, unit.interval(low, high, spread)
     )
@@ -136,10 +142,10 @@ def estimate(unit: Unit, number: float, low: float, high: float) -> str:
         return unit.unknown
     spread = half_width(number, low, high)
     if high == math.inf:
-        return message("at least {number}", number=unit.short(low, spread))
+        return message("at least {number}", number=unit.full(low, spread))
     if low == -math.inf:
-        return message("at most {number}", number=unit.short(high, spread))
-    return unit.short(number, spread)
+        return message("at most {number}", number=unit.full(high, spread))
+    return unit.full(number, spread)
 
 
 def error(size: float) -> str:
@@ -318,6 +324,7 @@ def day(date: date) -> str:
     return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
 
 
+@lru_cache(maxsize=1024)
 def window(label: str) -> str:
     """A window for people: 20 Nov 2026, 2026-W47 or Nov 2026."""
     kind = windows.kind_of(label)

@@ -10,6 +10,7 @@ from deniable_estimator.dashboard.access.caller import (
     caller,
     may_read,
     reader_of,
+    reads_settled,
     require,
     require_role,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "may_read",
     "over_tls",
     "reader_of",
+    "reads_settled",
     "require",
     "require_role",
 ]

@@ -19,6 +19,8 @@ __all__ = [
     "caller",
     "may_read",
     "reader_of",
+    "reads_all",
+    "reads_settled",
     "require",
     "require_role",
     "role_name",
@@ -106,6 +108,18 @@ def may_read(metric: Metric) -> bool:
     """Whether the request's token reaches the metric."""
     holder: ApiToken | None = g.get("holder")
     return holder is None or holder.reaches(metric)
+
+
+def reads_all() -> bool:
+    """Whether the request's token is limited to no metrics."""
+    holder: ApiToken | None = g.get("holder")
+    return holder is None or not holder.limited
+
+
+def reads_settled() -> bool:
+    """Whether the request's token sees only windows that take no reports any more."""
+    holder: ApiToken | None = g.get("holder")
+    return holder is not None and holder.settled
 
 
 def reader_of(request: Request) -> str:

@@ -104,9 +104,6 @@ def guard(app: Flask, token: str, entrance: Door, *, public_url: str = "") -> No
 
     `token` is the dashboard's own.
     """
-    # Its routes stand on this file.
-    from deniable_estimator.dashboard.access.signing_in import access
-
     app.secret_key = hmac.digest(token.encode(), b"deniable dashboard session", "sha256")
     app.session_interface = _Cookies()
     app.config.update(
@@ -118,7 +115,6 @@ def guard(app: Flask, token: str, entrance: Door, *, public_url: str = "") -> No
     )
     app.extensions["deniable_door"] = entrance
     app.before_request(_check)
-    app.register_blueprint(access)
     app.jinja_env.globals.update(caller=caller, allows=allows, door=door)
 
 

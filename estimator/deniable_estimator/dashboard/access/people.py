@@ -45,7 +45,8 @@ NAME_LENGTH = 64
 """The most people in a file, the most bytes of it, and the most characters of a name."""
 
 _HASH = re.compile(r"hmac-sha256:([0-9a-f]{32}):([0-9a-f]{64})")
-_KEYS = ("role", "token")
+_ENTRY = re.compile("[0-9a-f]{16}")
+_KEYS = ("role", "token", "entry")
 _MARKS = " .@_+'-"
 
 
@@ -63,6 +64,8 @@ class Person:
     """The hash of the person's token; "" for one whom only a proxy can name."""
     by_proxy: bool = False
     """A reverse proxy has named this person."""
+    entry: str = ""
+    """A random text of `deniable people add`: who is removed and added again has another one."""
 
 
 def hash_token(token: str, salt: str = "") -> str:
@@ -208,7 +211,11 @@ class _PeopleReader:
                 "must be a hash that `deniable people add` has made, never the token itself",
             )
             return None
-        return None if role is None else Person(name, role, hashed)
+        entry = table.get("entry", "")
+        if "entry" in table and not (isinstance(entry, str) and _ENTRY.fullmatch(entry)):
+            self.report((*path, "entry"), "must be as `deniable people add` wrote it, or left out")
+            return None
+        return None if role is None else Person(name, role, hashed, entry=entry)
 
 
 def _nobody(names: Collection[str]) -> None:
@@ -229,13 +236,13 @@ class PeopleFile:
         self._path = Path(path) if path else None
         self._lock = threading.Lock()
         self.on_gone: Callable[[Collection[str]], None] = _nobody
-        """Called with the names that the file no longer lists."""
+        """Called with the names that the file no longer lists, or lists for somebody new."""
         self._people: Mapping[str, Person] = {}
         self._seen: tuple[int, ...] | None = None
         self.mistake = False
         if self._path is not None:
             self._seen, self._people = self._status(), load_people(self._path)
-        self._listed = frozenset(self._people)
+        self._listed = self._people
 
     def __bool__(self) -> bool:
         return self._path is not None
@@ -264,9 +271,13 @@ class PeopleFile:
         try:
             self._people = load_people(path)
             # A file that was away for a moment has removed nobody.
-            if gone := self._listed - self._people.keys():
+            if gone := {
+                name
+                for name, person in self._listed.items()
+                if name not in self._people or self._people[name].entry != person.entry
+            }:
                 self.on_gone(gone)
-            self._listed = frozenset(self._people)
+            self._listed = self._people
         except PeopleError as error:
             self.mistake = True
             tell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -88,7 +89,8 @@ def add(name: str, role: str, no_token: bool, replace: bool, path: Path, as_json
             raise click.ClickException(f"{path} lists {same} already: {advice}")
         if same is None and len(known) >= MOST_PEOPLE:
             raise click.ClickException(f"{path} lists {MOST_PEOPLE} people, which is the most")
-        _set(document, name, keys)
+        entry = secrets.token_hex(8) if same is None else known[same].entry
+        _set(document, name, keys | ({"entry": entry} if entry else {}))
 
     _edit(path, change)
     if as_json:

@@ -48,12 +48,19 @@ def token() -> None:
     metavar="PATTERN",
     help="Only metrics with such a tag; can be given several times.",
 )
+@click.option(
+    "--settled",
+    is_flag=True,
+    help="Only windows that take no reports any more: two readings then never differ by a few "
+    "late reports.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def new(
     name: str,
     scopes: tuple[str, ...],
     metrics: tuple[str, ...],
     tags: tuple[str, ...],
+    settled: bool,
     as_json: bool,
 ) -> None:
     """Make a token. It is shown once, on standard error, and stored nowhere.
@@ -62,7 +69,7 @@ def new(
     dashboard reads it when it starts. To withdraw a token, remove its lines and restart.
     """
     secret = new_token()
-    made = ApiToken(name, digest_of_token(secret), frozenset(scopes), metrics, tags)
+    made = ApiToken(name, digest_of_token(secret), frozenset(scopes), metrics, tags, settled)
     lines = token_lines(made)
     try:
         parse_tokens(lines)

@@ -32,6 +32,7 @@ __all__ = [
 SCOPES = {
     "read:metrics": "which metrics are declared, how many reported, what a report can reveal",
     "read:estimates": "estimates, trends and comparisons",
+    "read:releases": "numbers that were released, and what all of them spend",
     "plan": "the planner",
 }
 """The scopes of a token, and what they allow."""
@@ -39,7 +40,7 @@ SCOPES = {
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PATTERN = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,128}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_KEYS = {"name", "sha256", "scopes", "metrics", "tags"}
+_KEYS = {"name", "sha256", "scopes", "metrics", "tags", "settled"}
 
 
 class TokenError(ValueError):
@@ -61,6 +62,9 @@ class ApiToken:
     metrics: tuple[str, ...] = ()
     """Patterns of names, as a shell has them; with `tags` empty too, every metric is meant."""
     tags: tuple[str, ...] = ()
+    settled: bool = False
+    """Whether it sees only windows that take no reports any more: two readings of a window then
+    never differ by a few late reports."""
 
     @property
     def limited(self) -> bool:
@@ -101,6 +105,7 @@ def token_lines(token: ApiToken) -> str:
     lines = ["[[tokens]]", f'name = "{token.name}"', f'sha256 = "{token.sha256}"']
     lists = {"scopes": sorted(token.scopes), "metrics": token.metrics, "tags": token.tags}
     lines += [f"{key} = [{_quoted(texts)}]" for key, texts in lists.items() if texts]
+    lines += ["settled = true"] if token.settled else []
     return "\n".join(lines) + "\n"
 
 
@@ -117,7 +122,10 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         # The parser's message may quote the text.
-        raise ValueError("is not TOML: write it as `deniable token new` does") from None
+        raise ValueError(
+            "is not TOML: write it as `deniable token new` does, or name its file with "
+            "DENIABLE_API_TOKENS_FILE"
+        ) from None
     listed = document.get("tokens")
     if set(document) != {"tokens"} or not isinstance(listed, list):
         raise ValueError("must hold [[tokens]] tables and nothing else")
@@ -143,7 +151,10 @@ def _read(number: int, table: Any) -> ApiToken:
     if not scopes or set(scopes) - set(SCOPES):
         raise TokenError(number, f"scopes must be some of {', '.join(SCOPES)}")
     metrics, tags = _texts(table, "metrics", number), _texts(table, "tags", number)
-    return ApiToken(name, digest, frozenset(scopes), metrics, tags)
+    settled = table.get("settled", False)
+    if not isinstance(settled, bool):
+        raise TokenError(number, "settled must be true or false")
+    return ApiToken(name, digest, frozenset(scopes), metrics, tags, settled)
 
 
 def _texts(table: dict[str, Any], key: str, number: int) -> tuple[str, ...]:

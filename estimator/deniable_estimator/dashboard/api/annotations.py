@@ -21,7 +21,8 @@ from deniable_estimator.dashboard.api.representations import (
 )
 from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.ranges import read_range
-from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.sources import DataSource
 
 __all__ = ["list_annotations"]
 

@@ -17,7 +17,8 @@ from deniable_estimator.dashboard.access import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.source import DataSource, current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.questions.trend import GROUPS
 
 __all__ = [
@@ -62,7 +63,7 @@ def asked_range(
     """The days from `first` to `last`, as an address has them, the windows left out, and the
     segments that count."""
     given = {"from": first, "to": last, "without": without}
-    days = read_range(given, source.clock(), kind)
+    days = read_range(given, source.seen_until, kind)
     return replace(days, where=tuple(sorted(asked_segments("where", where).items())))
 
 
@@ -87,7 +88,7 @@ def asked_candidates(
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if not metric.needs_candidates:
         if isinstance(metric.type, Number):
-            _check_series(metric.name, series_names(metric.type), values)
+            _check_series(metric.name, _number_names(source, metric.name, metric.type), values)
             return None
         if isinstance(metric.type, Pair):
             _check_series(metric.name, pair_series(metric.type), values)
@@ -216,6 +217,17 @@ def _sent(source: DataSource, name: str) -> Sequence[str]:
         "Unsupported media type",
         'Send the list as text/plain, one string on each line, or as JSON: {"candidates": [...]}.',
     )
+
+
+def _number_names(source: DataSource, name: str, kind: Number) -> tuple[str, ...]:
+    """The series of a number. If a pair of it is reported in its place, these are the shares of
+    the pair's ranges; days on which it was reported by itself still have its own."""
+    pair = source.registry.unasked.get(name)
+    if pair is None:
+        return series_names(kind)
+    assert isinstance(pair.type, Pair)
+    ranges = next(part.values for part in pair.type.parts if part.metric == name)
+    return (*ranges, *series_names(kind))
 
 
 def _check_series(name: str, known: Sequence[str], values: Sequence[str]) -> None:

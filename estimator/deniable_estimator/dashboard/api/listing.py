@@ -15,7 +15,7 @@ from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 
 __all__ = ["LISTED", "LISTED_OF_NUMBERS", "chosen", "listed"]
 

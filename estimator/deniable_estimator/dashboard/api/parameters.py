@@ -37,6 +37,8 @@ __all__ = [
     "PairPlanParameters",
     "PlanParameters",
     "PrivacyParameters",
+    "ReleaseParameters",
+    "ReleasesParameters",
     "SegmentsParameters",
     "TrendParameters",
     "read_parameters",
@@ -88,6 +90,18 @@ class AnnotationParameters(_Ranged, frozen=True, kw_only=True):
 
     metric: Annotated[list[str], Meta(max_length=100)] = []
     """Only those that concern one of these."""
+
+
+class ReleasesParameters(Common, frozen=True, kw_only=True):
+    """Of the list of releases."""
+
+    metric: Annotated[list[str], Meta(max_length=100)] = []
+    """Only those of one of these."""
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+class ReleaseParameters(Common, frozen=True, kw_only=True):
+    """Of one release."""
 
 
 class DeclaredParameters(Common, frozen=True, kw_only=True):
@@ -275,7 +289,7 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
         found[known[name].name] = value
     for name, each in known.items():
         if each.required and each.name not in found:
-            raise _mistake(f"The request missing required field `{name}`")
+            raise _mistake(f"The request lacks the field `{name}`")
     return kind(**found)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from deniable import DeniableError, Registry
-from deniable_collector.options import SettingOption
+from deniable_collector.options import registry_option
 
 __all__ = ["boards"]
 
@@ -21,16 +21,7 @@ __all__ = ["boards"]
     default="boards",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
 )
-@click.option(
-    "--registry",
-    cls=SettingOption,
-    envvar="DENIABLE_REGISTRY",
-    default="metrics.toml",
-    show_default=True,
-    show_envvar=True,
-    type=click.Path(path_type=Path),
-    help="The file that declares the metrics.",
-)
+@registry_option
 @click.option("--check", is_flag=True, help="Check every board; exit 1 if one has mistakes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 def boards(folder: Path, registry: Path, check: bool, as_json: bool) -> None:

@@ -22,7 +22,8 @@ from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
-from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
+from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 from deniable_estimator.dashboard.table import Line, table
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.view import View, read_view
@@ -97,7 +98,7 @@ def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
         asked["by"] = item.by
     if item.view == "trend":
         asked.setlist("value", list(item.values))
-    view = read_view(asked, metric, source.clock())
+    view = read_view(asked, metric, source.seen_until)
     if item.days is None:
         return view
     first = view.days.last - timedelta(days=item.days - 1)

@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.charts.ticks import (
     nice_step,
     round_levels,
 )
-from deniable_estimator.dashboard.words import percent
+from deniable_estimator.dashboard.words import percent, series_name
 from deniable_estimator.messages import joined, message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -179,7 +179,7 @@ def bar_chart(
 ) -> BarChart:
     """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
 
-    Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100 % or to what
+    Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100% or to what
     reaches beyond: the other half says the same again. With `normalized` the bars are the
     normalized shares; the intervals stay those of the unbiased ones, which alone have any.
     `truth`, shape (d,), is marked beside them. If `values` are named, there are no other bars.
@@ -260,7 +260,7 @@ def _draw(
     bars = [
         scale.bar(
             row,
-            estimate.values[index],
+            series_name(estimate, estimate.values[index]),
             (float(shares[index]), float(estimate.low[index]), float(estimate.high[index])),
             percent,
             noise=bool(noise[index]),

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.units import SHARES, half_width, signed
 from deniable_estimator.dashboard.charts import (
     ROW_HEIGHT,
@@ -20,7 +19,7 @@ from deniable_estimator.dashboard.charts import (
     Tick,
     nice_step,
 )
-from deniable_estimator.dashboard.words import estimate, short
+from deniable_estimator.dashboard.words import estimate, series_name, short
 from deniable_estimator.messages import joined, message, spaced
 
 __all__ = [
@@ -55,8 +54,9 @@ class ChangeText:
     """The change of one value, for a cell of a table."""
 
     difference: str
-    low: str
-    high: str
+    """At least or at most so much where its interval has no limit on one side."""
+    between: str
+    """Its interval; empty where that has not both limits."""
     changed: bool
     """By more than noise."""
 
@@ -64,18 +64,31 @@ class ChangeText:
 def change_texts(comparison: Comparison, names: Iterable[str]) -> dict[str, ChangeText]:
     """The changes of these values, of those that the comparison knows."""
     places = {name: place for place, name in enumerate(comparison.values)}
-    unit, found = comparison.after.unit, {}
+    found = {}
     for name in names:
         place = places.get(name)
         if place is None:
             continue
-        difference = float(comparison.difference[place])
-        low, high = float(comparison.low[place]), float(comparison.high[place])
-        if math.isfinite(difference):
-            ends = comparison.ends(place)
-            text = unit.signed(difference, half_width(difference, low, high))
-            found[name] = ChangeText(text, *ends, bool(comparison.changed[place]))
+        if math.isfinite(comparison.difference[place]):
+            found[name] = _change_text(comparison, place)
     return found
+
+
+def _change_text(comparison: Comparison, place: int) -> ChangeText:
+    unit = comparison.after.unit
+    difference, low, high = (
+        float(each[place]) for each in (comparison.difference, comparison.low, comparison.high)
+    )
+    least, most = comparison.ends(place)
+    changed = bool(comparison.changed[place])
+    if not (math.isfinite(low) or math.isfinite(high)):
+        return ChangeText(unit.unknown, "", changed)
+    if high == math.inf:
+        return ChangeText(message("at least {number}", number=least), "", changed)
+    if low == -math.inf:
+        return ChangeText(message("at most {number}", number=most), "", changed)
+    text = unit.signed(difference, half_width(difference, low, high))
+    return ChangeText(text, message("{low} to {high}", low=least, high=most), changed)
 
 
 def change_order(comparison: Comparison) -> list[int]:
@@ -147,7 +160,7 @@ def _bar(comparison: Comparison, row: int, place: int, scale: Scale) -> Bar:
     )
     bar = scale.bar(
         row,
-        unit.label(comparison.values[place]),
+        series_name(comparison.after, comparison.values[place]),
         (difference, max(low, scale.bottom), min(high, scale.top)),
         unit.signed,
         noise=not bool(comparison.changed[place]),
@@ -198,7 +211,7 @@ def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
         unit, spread = comparison.after.unit, half_width(difference, low, high)
         lines.append(
             ChangeLine(
-                value=unit.label(comparison.values[place]),
+                value=series_name(comparison.after, comparison.values[place]),
                 before=_of_period(comparison.before, comparison.values[place], spread),
                 after=_of_period(comparison.after, comparison.values[place], spread),
                 difference=unit.signed(difference, spread),
@@ -230,7 +243,7 @@ def change_headline(comparison: Comparison) -> str:
     told = joined(
         message(
             "{value} is {change}",
-            value=comparison.after.unit.label(comparison.values[at]),
+            value=series_name(comparison.after, comparison.values[at]),
             change=comparison.describe(at),
         )
         for at in changed[:_NAMED]

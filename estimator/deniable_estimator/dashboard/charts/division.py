@@ -103,7 +103,7 @@ def _spread(counts: Sequence[int], across: Callable[[float], float]) -> list[int
 
 
 def _parts(low: float, high: float) -> list[float]:
-    """Round parts between two logarithms, with 100 % among them: 1, 2, 5 of each power of ten, or
+    """Round parts between two logarithms, with 100% among them: 1, 2, 5 of each power of ten, or
     the powers alone if those are too many."""
     decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
     for steps in ((1, 2, 5), (1,)):

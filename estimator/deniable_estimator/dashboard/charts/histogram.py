@@ -194,7 +194,7 @@ def _cell_text(answer: Distribution, start: float, end: float, share: float) -> 
     """The tooltip of a bar; whole numbers are told up to the last one in it."""
     unit, numbers, told = answer.unit, answer.range, percent(share, 0.01)
     if not numbers.integer:
-        low, high = (unit.short(each, _digits(numbers, each)) for each in (start, end))
+        low, high = (unit.full(each, _digits(numbers, each)) for each in (start, end))
         return message(_CELL, low=low, high=high, share=told)
     first, last = round(start), round(end) - 1
     if first == last:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from deniable.mechanisms.number_range import NumberRange
@@ -35,8 +36,9 @@ _GAP = 1.5
 _TICKS = 5
 _DECADES = 3
 """Fewer powers of ten than this have ticks between them."""
-_ROOM = 26.0
-"""No tick stands closer to an end of the plot than this: the ends have texts of their own."""
+_LETTER = 2.6
+"""How wide a letter is on a phone, in percent of the plot: the ends have texts of their own, which
+no tick may touch."""
 
 _BARE = NumberUnit()
 _TOLD = sentence("{name}: {estimate}, {low} to {high}")
@@ -83,12 +85,20 @@ class NumberAxis(NamedTuple):
 
     def ticks(self) -> tuple[Tick, ...]:
         """Round numbers, as many as a phone has room for."""
-        found = [(number, self.at(number)) for number in self._levels()]
-        kept = [(number, at) for number, at in found if _ROOM <= at <= 100 - _ROOM]
         step = self._step()
-        return tuple(
-            Tick(at, _BARE.tick(number, number if self.log else step)) for number, at in kept
-        )
+        outside = 2 if self.start else 0  # "< " or "≥ " before the text of an end
+        least = _LETTER * (len(end_text(self.low)) + outside + 1)
+        most = 100 - _LETTER * (len(end_text(self.high)) + outside + 1)
+        found = []
+        for number in self._levels():
+            at, text = self.at(number), _BARE.tick(number, number if self.log else step)
+            half = _LETTER * len(text) / 2
+            if least + half <= at <= most - half:
+                found.append(Tick(at, text))
+        while any(_touch(one, two) for one, two in pairwise(found)):
+            found = found[1::2]
+        # Levels that their digits do not tell apart say nothing.
+        return tuple(found) if len({each.text for each in found}) == len(found) else ()
 
     def _step(self) -> float:
         return nice_step((self.high - self.low) / _TICKS)
@@ -107,6 +117,10 @@ class NumberAxis(NamedTuple):
             every = math.ceil((high - low) / (_TICKS + 1))
             levels = [10.0**each for each in range(math.ceil(low), math.floor(high) + 1, every)]
         return [each for each in levels if self.low <= each <= self.high]
+
+
+def _touch(one: Tick, two: Tick) -> bool:
+    return two.at - one.at < _LETTER * ((len(one.text) + len(two.text)) / 2 + 1)
 
 
 @dataclass(frozen=True, slots=True)

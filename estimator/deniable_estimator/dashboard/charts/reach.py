@@ -34,7 +34,7 @@ class ReachChart:
     at: float
     """Percent across of the chosen devices."""
     share: float | None
-    """Pixels down of what they can detect; None if not even 100 %."""
+    """Pixels down of what they can detect; None if not even 100%."""
     label: str
     devices: tuple[Tick, ...]
     shares: tuple[Tick, ...]

@@ -12,9 +12,10 @@ that several charts can share one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from itertools import groupby
 
 from markupsafe import Markup
@@ -30,7 +31,7 @@ from deniable_estimator.dashboard.charts.trend_axis import (
     lines_of,
 )
 from deniable_estimator.dashboard.charts.trend_shapes import Mark, Plot, dotted, stretched
-from deniable_estimator.dashboard.charts.trend_words import Point, described, point_of
+from deniable_estimator.dashboard.charts.trend_words import Point, described, points_of
 from deniable_estimator.dashboard.words import day as day_text
 from deniable_estimator.messages import listed, message, sentence, spaced
 from deniable_estimator.questions.trend import Period, Trend
@@ -141,7 +142,7 @@ def draw_trend(
     if not known:
         return None
     each = 100 / len(periods)
-    plots = [_plot(periods, line, axis, height, style, each, alarmed) for style, line in known]
+    plots = [_plot(periods, line, axis, height, style, alarmed) for style, line in known]
     labels = _apart([plot.marks[-1].share for plot in plots], height)
     kind = windows.kind_of(periods[0].label)
     ticks = date_ticks(_begins(periods[0]), _ends(periods[-1]), kind)
@@ -155,16 +156,12 @@ def draw_trend(
             Plot(plot.label, plot.style, plot.marks, plot.lines, plot.bands, at)
             for plot, at in zip(plots, labels, strict=True)
         ),
-        points=tuple(
-            point_of(
-                *(axis.unit, place, period, known if axis.levels else (), each),
-                alarmed=period.label in alarmed,
-            )
-            for place, period in enumerate(periods)
-        ),
+        points=points_of(axis.unit, periods, known if axis.levels else (), alarmed),
         levels=tuple(
-            Tick(axis.down(level, height), axis.unit.tick(level, step))
-            for level, step in axis.levels
+            Tick(at, axis.unit.tick(level, step))
+            for at, (level, step) in zip(
+                axis.down([level for level, _ in axis.levels], height), axis.levels, strict=True
+            )
         ),
         dates=date_labels([Tick(at, tick.text) for at, tick in across]),
         years=date_labels([Tick(at, day_text(tick.day)) for at, tick in across]),
@@ -177,42 +174,57 @@ def _plot(
     axis: TrendAxis,
     height: int,
     style: int,
-    each: float,
     alarmed: Collection[str],
 ) -> Plot:
     found = {place: numbers for place, numbers in enumerate(line.numbers) if numbers is not None}
-    runs = _runs(sorted(found))
+    runs = _runs(list(found))
     alone = {run[0] for run in runs if len(run) == 1}
-    at = {
-        place: Mark(
-            at=round((place + 0.5) * each, 3),
-            share=axis.down(share, height),
-            low=axis.down(low, height),
-            high=axis.down(high, height),
-            partial=periods[place].partial,
-            alarmed=periods[place].label in alarmed,
-            alone=place in alone,
-            open=is_open(low, high),
-        )
-        for place, (share, low, high) in found.items()
-    }
-    drawn = [[at[place] for place in run] for run in runs if len(run) > 1]
-    whole = _runs([place for place in sorted(found) if not at[place].open])
-    joined = [[at[place] for place in run] for run in whole if len(run) > 1]
+    share, low, high = (
+        dict(zip(found, axis.down(column, height), strict=True))
+        for column in zip(*found.values(), strict=True)
+    )
+    open_ = {place for place, numbers in found.items() if is_open(*numbers[1:])}
+    across, texts = _middles(len(periods))
+    whole = _runs([place for place in found if place not in open_])
     return Plot(
         label=line.label,
         style=style,
-        marks=tuple(at.values()),
-        lines=tuple(_path([(mark.at, mark.share) for mark in run]) for run in joined),
+        marks=tuple(
+            Mark(
+                *(across[place], share[place], low[place], high[place]),
+                partial=periods[place].partial,
+                alarmed=periods[place].label in alarmed,
+                alone=place in alone,
+                open=place in open_,
+            )
+            for place in found
+        ),
+        lines=tuple(
+            _path(f"{texts[place]} {share[place]:g}" for place in run)
+            for run in whole
+            if len(run) > 1
+        ),
         bands=tuple(
             _path(
-                [(mark.at, mark.high) for mark in run]
-                + [(mark.at, mark.low) for mark in reversed(run)]
+                [
+                    *(f"{texts[place]} {high[place]:g}" for place in run),
+                    *(f"{texts[place]} {low[place]:g}" for place in reversed(run)),
+                ]
             )
             + "Z"
-            for run in drawn
+            for run in runs
+            if len(run) > 1
         ),
     )
+
+
+@lru_cache(maxsize=16)
+def _middles(count: int) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """The middle of each of so many periods, in percent across and, for paths, in thousandths: a
+    page draws many charts of the same periods."""
+    each = 100 / count
+    found = tuple(round((place + 0.5) * each, 3) for place in range(count))
+    return found, tuple(f"{at * 10:.1f}" for at in found)
 
 
 def _runs(places: Sequence[int]) -> list[list[int]]:
@@ -224,8 +236,8 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _path(corners: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join([f"{x * 10:.1f} {y:g}" for x, y in corners])
+def _path(corners: Iterable[str]) -> str:
+    return "M" + "L".join(corners)
 
 
 def _apart(wanted: Sequence[float], height: int) -> list[float]:

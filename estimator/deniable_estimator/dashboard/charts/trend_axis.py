@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from deniable_estimator.answers.units import Unit
 from deniable_estimator.dashboard.charts.ticks import log_levels, round_levels
@@ -35,35 +37,35 @@ class TrendAxis(NamedTuple):
     levels: tuple[tuple[float, float], ...] = ()
     """Gridlines, each with the step of its digits."""
 
-    def down(self, number: float, height: int) -> float:
-        """Where a number lies, in pixels from the top; what is beyond the axis is at its edge."""
-        at = _place(self.unit, number)
-        part = (self.top - min(max(at, self.bottom), self.top)) / (self.top - self.bottom)
-        return round(part * height, 1)
+    def down(self, numbers: Sequence[float], height: int) -> list[float]:
+        """Where numbers lie, in pixels from the top; what is beyond the axis is at its edge."""
+        at = np.array([_place(self.unit, each) for each in numbers] if self.unit.log else numbers)
+        part = (self.top - np.clip(at, self.bottom, self.top)) / (self.top - self.bottom)
+        # Not by numpy, which rounds some numbers in another way.
+        return [round(each, 1) for each in (part * height).tolist()]
 
 
 def lines_of(trend: Trend, values: Sequence[str]) -> list[TrendLine]:
     """These series of a trend, as they are drawn."""
     unit = trend.unit
+    of_periods = [_numbers(period, values) for period in trend.periods]
     return [
-        TrendLine(unit.label(value), tuple(_numbers(period, value) for period in trend.periods))
-        for value in values
+        TrendLine(unit.label(value), tuple(each[place] for each in of_periods))
+        for place, value in enumerate(values)
     ]
 
 
 def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -> TrendAxis | None:
     """The axis that holds all of these lines and their bands; None where nothing is known."""
-    ends = [
-        end
-        for line in lines
-        for numbers in line.numbers
-        if numbers is not None
-        for end in _known(*numbers)
-    ]
-    if not ends:
+    found = [numbers for line in lines for numbers in line.numbers if numbers is not None]
+    ends = np.array(found, np.float64).reshape(-1, 3)
+    # A number without a limit on one side is not drawn, only its band.
+    ends[~np.isfinite(ends[:, 1:]).all(axis=1), 0] = np.nan
+    ends = ends[np.isfinite(ends)]
+    if not ends.size:
         return None
-    lowest, highest = _place(unit, min(ends)), _place(unit, max(ends))
-    span = max(highest - lowest, 1e-3 if unit.log else unit.least_span(max(ends)))
+    lowest, highest = _place(unit, float(ends.min())), _place(unit, float(ends.max()))
+    span = max(highest - lowest, 1e-3 if unit.log else unit.least_span(float(ends.max())))
     if gridlines and not unit.log:
         middle = (lowest + highest) / 2
         low, high = middle - span / 2, middle + span / 2
@@ -84,20 +86,21 @@ def is_open(low: float, high: float) -> bool:
     return not (math.isfinite(low) and math.isfinite(high))
 
 
-def _numbers(period: Period, value: str) -> tuple[float, float, float] | None:
-    series = period.estimate.series if period.estimate else None
-    place = None if series is None else series.place(value)
-    if series is None or place is None:
-        return None
-    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
-    return (share, low, high) if math.isfinite(share) else None
-
-
-def _known(number: float, low: float, high: float) -> Iterator[float]:
-    """The ends that an axis must hold."""
-    if not is_open(low, high):
-        yield number
-    yield from (end for end in (low, high) if math.isfinite(end))
+def _numbers(period: Period, values: Sequence[str]) -> list[tuple[float, float, float] | None]:
+    """Number, low and high of each of these series in one period."""
+    if period.estimate is None:
+        return [None] * len(values)
+    series = period.estimate.series
+    found: list[tuple[float, float, float] | None] = []
+    for value in values:
+        place = series.place(value)
+        numbers = None
+        if place is not None:
+            share = float(series.value[place])
+            if math.isfinite(share):
+                numbers = share, float(series.low[place]), float(series.high[place])
+        found.append(numbers)
+    return found
 
 
 def _place(unit: Unit, number: float) -> float:

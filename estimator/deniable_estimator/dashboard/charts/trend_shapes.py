@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -26,8 +27,7 @@ SHAPES = (
 """What stands at the end of a line of each style, in pixels around it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A number of one period: `at` in percent across, the rest in pixels down."""
 
     at: float

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.dashboard.charts.trend_axis import TrendLine
@@ -11,7 +12,7 @@ from deniable_estimator.dashboard.words import estimate, short, window
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.questions.trend import Period
 
-__all__ = ["Point", "described", "point_of"]
+__all__ = ["Point", "described", "points_of"]
 
 _WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
 _ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {reports}")
@@ -24,8 +25,7 @@ _ALL_UNFINISHED = sentence("{period}, unfinished, {reports}")
 _ALL_PARTIAL = sentence("{period}, partial, {reports}")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One period as it is read: what its tooltip says."""
 
     text: str
@@ -49,31 +49,51 @@ def described(unit: Unit, periods: Sequence[Period], line: TrendLine) -> str:
     return message("From {first} to {last}.", first=first, last=last)
 
 
-def point_of(
+def points_of(
     unit: Unit,
-    place: int,
-    period: Period,
+    periods: Sequence[Period],
     lines: Sequence[tuple[int, TrendLine]],
-    each: float,
-    *,
-    alarmed: bool,
-) -> Point:
-    """What the tooltip of one period says of all lines, each with its style; nothing without
+    alarmed: Collection[str],
+) -> tuple[Point, ...]:
+    """What the tooltip of each period says of all lines, each with its style; nothing without
     lines."""
-    start, width = round(place * each, 3), round(each, 3)
+    marked = frozenset(place for place, each in enumerate(periods) if each.label in alarmed)
+    silent = _silent(len(periods), marked)
+    if not lines:
+        return silent
+    return tuple(
+        _point_of(unit, place, point, period, lines)
+        for place, (point, period) in enumerate(zip(silent, periods, strict=True))
+    )
+
+
+@lru_cache(maxsize=16)
+def _silent(count: int, alarmed: frozenset[int]) -> tuple[Point, ...]:
+    """So many points without words: a page draws many charts of the same periods."""
+    each = 100 / count
+    return tuple(
+        Point("", round(place * each, 3), round(each, 3), place in alarmed)
+        for place in range(count)
+    )
+
+
+def _point_of(
+    unit: Unit, place: int, silent: Point, period: Period, lines: Sequence[tuple[int, TrendLine]]
+) -> Point:
+    """What the tooltip of one period says."""
     told = [
         (style, line.label, line.numbers[place])
         for style, line in lines
         if line.numbers[place] is not None
     ]
     if not told:
-        return Point("", start, width, alarmed)
+        return silent
     if len(lines) == 1:
-        text = _told(unit, period, told[0][1], told[0][2], alarmed=alarmed)
-        return Point(text, start, width, alarmed)
+        text = _told(unit, period, told[0][1], told[0][2], alarmed=silent.alarmed)
+        return silent._replace(text=text)
     template = (
         _ALL_ANOMALOUS
-        if alarmed
+        if silent.alarmed
         else _ALL_UNFINISHED
         if period.unfinished
         else _ALL_PARTIAL
@@ -81,13 +101,8 @@ def point_of(
         else _ALL_WHOLE
     )
     head = message(template, period=window(period.label), reports=_reports(period))
-    return Point(
-        head,
-        start,
-        width,
-        alarmed,
-        tuple((style, _short(unit, label, numbers)) for style, label, numbers in told),
-    )
+    numbers = tuple((style, _short(unit, label, numbers)) for style, label, numbers in told)
+    return silent._replace(text=head, numbers=numbers)
 
 
 def _reports(period: Period) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.analyses.poisoning import FAKES
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.charts.histogram import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.dashboard.charts.number_scale import ScaleChart, scale_chart
 from deniable_estimator.dashboard.kinds.base import Kind

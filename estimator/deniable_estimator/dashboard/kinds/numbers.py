@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import SeriesText, series_text
@@ -35,4 +34,4 @@ def number_lines(answer: Answer, comparison: Comparison | None = None) -> tuple[
 
 def worst_case(unit: NumberUnit, budget: float) -> str:
     """What fakes add at most, in the unit."""
-    return unit.short(budget, budget)
+    return unit.full(budget, budget)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.pair_words import (
     conditional_words,
@@ -165,7 +165,7 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
         sure, distance = bool(known[i, j]), float(beyond[i, j])
         level = math.ceil(abs(distance) / top * _LEVELS) if carries[i, j] else 0
         return HeatCell(
-            CONDITIONALS.short(number if sure else math.nan, spread),
+            CONDITIONALS.full(number if sure else math.nan, spread),
             CONDITIONALS.interval(below, above, spread) if sure and narrow else "",
             "" if math.isnan(distance) else CONDITIONALS.signed(distance, float(error[i, j])),
             int(math.copysign(level, distance)) if level else 0,
@@ -179,7 +179,7 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
         rows=tuple(
             (
                 one.values[i],
-                CONDITIONALS.short(float(one.share[i]), float(one.std_error[i])),
+                CONDITIONALS.full(float(one.share[i]), float(one.std_error[i])),
                 tuple(cell(i, j) for j in columns),
             )
             for i in rows

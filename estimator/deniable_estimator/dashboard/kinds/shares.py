@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deniable import Metric
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.charts import BarChart, bar_chart, folded_chart
@@ -104,5 +104,6 @@ class SharesKind(Kind[Shares]):
         return [*largest, *(value for value in chosen if value not in largest)]
 
     def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
-        """Of many values only those that are shown need be estimated."""
-        return None if metric.values == ("true", "false") else shown
+        """Of many values only those that are shown need be estimated. The shares of a number, which
+        a pair of it gives, are of ranges, and these cannot be asked for by name."""
+        return None if metric.type.name == "number" or metric.values == ("true", "false") else shown

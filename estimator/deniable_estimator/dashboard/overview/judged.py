@@ -9,14 +9,15 @@ from datetime import UTC, datetime, timedelta
 from deniable import Metric, windows
 from deniable.types import Discovery
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest, digest_of_candidates
 from deniable_estimator.judging.changes import judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.judging.rules import FalseAlarms, MetricRules
+from deniable_estimator.questions.asking import LENGTHS
 from deniable_estimator.questions.comparison import has_memory
-from deniable_estimator.questions.reading import LENGTHS, select
+from deniable_estimator.questions.reading import select
 
 __all__ = ["FALSE_ALARMS", "RULES", "WAIT_DAYS", "newest_findings"]
 
@@ -58,7 +59,7 @@ def newest_findings(
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)
     asked = source.store, source.registry, metric.name, reach.first, reach.last, candidates
-    selection = select(*asked)
+    selection = select(*asked).apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:
         return ()

@@ -23,11 +23,12 @@ from datetime import date
 from cachetools import LRUCache
 
 from deniable import Metric, windows
-from deniable_collector.stores.base import ID_RETENTION
+from deniable_collector.stores.commits import ID_RETENTION
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource
+from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 
 __all__ = ["MOST_KEPT", "Asked", "KeptSummaries", "latest_days"]
 
@@ -57,10 +58,12 @@ class Asked:
     days: DayRange
     latest: bool
     """Whether these are the latest days."""
+    behind: float = 0.0
+    """So many seconds ago a window must have ended for the reader to see it."""
 
     @property
-    def key(self) -> tuple[str, str, DayRange]:
-        return self.metric.name, self.metric.scheme.fingerprint, self.days
+    def key(self) -> tuple[str, str, DayRange, float]:
+        return self.metric.name, self.metric.scheme.fingerprint, self.days, self.behind
 
 
 @dataclass(slots=True)
@@ -84,7 +87,7 @@ class _Round:
 def latest_days(source: DataSource, kind: windows.Kind) -> DayRange:
     """The days that the overview shows of metrics with such windows unless others are asked
     for."""
-    return read_range({}, source.clock(), kind)
+    return read_range({}, source.seen_until, kind)
 
 
 class KeptSummaries:
@@ -98,7 +101,7 @@ class KeptSummaries:
     ) -> None:
         self._clock, self._cpu = clock, cpu
         self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str, DayRange], _KeptSummary] = LRUCache(
+        self._kept: LRUCache[tuple[str, str, DayRange, float], _KeptSummary] = LRUCache(
             max(MOST_KEPT, 4 * metrics)
         )
         self._round: _Round | None = None
@@ -144,6 +147,7 @@ class KeptSummaries:
             old, changed = self._outdated(asked, current)
             if mine:
                 break
+        _note_unreadable(source, asked)
         with self._lock:
             return len(changed), self._blank(old)
 
@@ -216,7 +220,9 @@ class KeptSummaries:
                 if place == urgent:
                     running.urgent.set_result(None)
                 if place % _FRESH == 0:
-                    quick = replace(quick, store=Snapshot(source.store))
+                    seen = source.store
+                    anew = seen.renewed() if isinstance(seen, Snapshot) else Snapshot(seen)
+                    quick = replace(quick, store=anew)
                 found = summarize(quick, each.metric, each.days, family, latest=each.latest)
                 self._keep(each, found, current[each.metric.name])
                 running.done = place + 1
@@ -234,6 +240,15 @@ class KeptSummaries:
                 future.set_result(None)
             else:
                 future.set_exception(error)
+
+
+def _note_unreadable(source: DataSource, asked: Sequence[Asked]) -> None:
+    """Let the page name the windows that its summaries lack."""
+    if isinstance(source.store, Snapshot):
+        for each in asked:
+            pair = source.registry.unasked.get(each.metric.name)
+            for metric in (each.metric, *((pair,) if pair else ())):
+                source.store.note_touched(metric.name, each.days.touches)
 
 
 def _versions(source: DataSource, asked: Sequence[Asked]) -> dict[str, object]:

@@ -21,7 +21,7 @@ from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
 from deniable_estimator.dashboard.searching import SearchedValues
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.messages import alternatives, message
 
@@ -152,10 +152,11 @@ def list_metrics(
     """
     metrics = list(source.registry) if reachable is None else list(reachable)
     days = {kind: latest_days(source, kind) for kind in ("day", "week", "month")}
-    latest = {each.name: Asked(each, days[each.window], latest=True) for each in metrics}
+    behind = source.behind
+    latest = {each.name: Asked(each, days[each.window], True, behind) for each in metrics}
     asked = latest
     if view.days is not None:
-        asked = {each.name: Asked(each, view.days, latest=False) for each in metrics}
+        asked = {each.name: Asked(each, view.days, False, behind) for each in metrics}
 
     def values(metric: Metric) -> SearchedValues:
         return _searched(source, metric)
@@ -198,7 +199,7 @@ def _known(
     source: DataSource, kept: KeptSummaries, latest: Mapping[str, Asked]
 ) -> dict[str, OverviewEntry]:
     """What is known of each metric, of the latest days."""
-    now, found = source.clock(), {}
+    now, found = source.seen_until, {}
     for name, each in latest.items():
         summary = kept.known(each)
         found[name] = OverviewEntry(each.metric, summary, reasons_of(each.metric, summary, now))

@@ -13,7 +13,9 @@ from deniable_estimator.dashboard.overview.listing import Listing, list_metrics,
 from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, presets
-from deniable_estimator.dashboard.source import PAGE_PATIENCE, DataSource, current_source
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 from deniable_estimator.dashboard.words import freshness, type_name
 from deniable_estimator.messages import Message, message, sentence
 

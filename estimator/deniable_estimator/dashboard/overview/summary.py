@@ -9,10 +9,9 @@ from typing import Any
 from deniable import Metric, ValueListError, windows
 from deniable.forecast import forecast
 from deniable.types import Discovery
-from deniable_collector.stores.blocks import UNREADABLE
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.units import SHARES, Unit
+from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.calculations import LIGHT
@@ -25,7 +24,7 @@ from deniable_estimator.dashboard.overview.judged import newest_findings
 from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, week_change
 from deniable_estimator.dashboard.privacy import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.judging.findings import MetricFinding
 from deniable_estimator.messages import message
 
@@ -45,7 +44,7 @@ class LeadingSeries:
     text: str
     """The estimate with its unit."""
     between: str
-    """Its interval of 95 %."""
+    """Its interval of 95%."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class CardFinds:
     top: tuple[tuple[str, str], ...]
     """The commonest strings, each with its share."""
     explained: str
-    """Which part of all answers the finds are; empty without any."""
+    """Which part of all reports the finds are; empty without any."""
 
 
 _ON_CARD = 3
@@ -96,25 +95,15 @@ def summarize(
     source: DataSource, metric: Metric, days: DayRange, family: int, *, latest: bool
 ) -> MetricSummary:
     """The summary of a metric. Strings are those that the operator has listed, or of a discovery
-    those that were found. A metric with a window that cannot be read says so, and no more.
+    those that were found. A window that cannot be read is left out; the store names it.
 
     Args:
         family: how many metrics there are: they share the level of alarms and changes.
         latest: whether these are the latest days, in which the newest window is judged.
     """
-    try:
-        if isinstance(metric.type, Discovery):
-            return _summarize_discovery(source, metric, days)
-        return _summarize(source, metric, days, family, latest)
-    except UNREADABLE:
-        return MetricSummary(
-            metric=metric,
-            days=days,
-            n=None,
-            newest=source.newest(metric),
-            notes=(message(words.UNREADABLE),),
-            guess=even_guess(metric, source.registry),
-        )
+    if isinstance(metric.type, Discovery):
+        return _summarize_discovery(source, metric, days)
+    return _summarize(source, metric, days, family, latest)
 
 
 def _summarize(
@@ -216,11 +205,9 @@ def _leading(answer: Answer) -> LeadingSeries | None:
     value, low, high = (float(each[place]) for each in columns)
     text = words.series_text(unit, value, low, high)
     name = series.names[place]
-    return LeadingSeries(name, _label(unit, name), value, low, high, text.estimate, text.between)
-
-
-def _label(unit: Unit, name: str) -> str:
-    return message("yes") if name == "true" else unit.label(name)
+    return LeadingSeries(
+        name, words.series_name(answer, name), value, low, high, text.estimate, text.between
+    )
 
 
 def _spark(source: DataSource, metric: Metric, days: DayRange, answer: Answer) -> Sparkline | None:

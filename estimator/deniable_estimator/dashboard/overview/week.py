@@ -3,7 +3,7 @@
 Weeks begin on Monday, as those of the digest do; a metric whose windows are months is compared by
 months. Over all values and metrics of the overview together, the expected number of false changes
 is at most 1 in 20: a metric's part of .05 is shared by its values (Bonferroni), as in the digest.
-The interval that is shown has 95 %.
+The interval that is shown has 95%.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.questions.comparison import Comparison, compare, has_memory
 
 __all__ = ["LEVEL", "NoChange", "WeekChange", "newest_week", "week_change"]
@@ -46,11 +46,11 @@ class WeekChange:
     difference: float
     low: float
     high: float
-    """Of 95 %."""
+    """Of 95%."""
     changed: bool
     """Beyond noise, corrected for all values and metrics."""
     text: str
-    """In words: "up 2.1 points (95 % CI +0.4 to +3.8)"."""
+    """In words: "up 2.1 points (95% CI +0.4 to +3.8)"."""
     short: str
     """The difference with its sign and unit."""
     ends: tuple[str, str]

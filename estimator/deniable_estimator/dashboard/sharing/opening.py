@@ -22,7 +22,8 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.people import PeopleFile
 from deniable_estimator.dashboard.access.shared import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
-from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.released import shares_releases
+from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.sharing.one_view import one_view
 from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
 from deniable_estimator.messages import message
@@ -37,6 +38,8 @@ _BUSY = frozenset({429, 503})
 _KEPT = ("HTTP_HOST", "HTTP_ACCEPT", "HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODING",
          "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")  # fmt: skip
 """Headers that go on to the view."""
+
+_OF_RELEASES = ("released.release_page", "released.newest")
 
 _Start = Callable[..., Any]
 
@@ -69,10 +72,11 @@ class _Openings:
         link = self._links.find(secret, self._today())
         if link is None or environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return None
-        view = target_of(self._app, link.path)
-        if view is None or view[0] not in VIEWS:
+        shown = shown_path(self._app, link)
+        view = target_of(self._app, shown) if shown else None
+        if shown is None or view is None or view[0] not in VIEWS:
             return None
-        path = f"/{rest}" if slash else link.path
+        path = f"/{rest}" if slash else shown
         if slash and not _belongs(target_of(self._app, path), view):
             return None
         asked = parse_qs(environ.get("QUERY_STRING", "")).get(PARAMETER, []) if not slash else []
@@ -82,14 +86,29 @@ class _Openings:
             for name, value in environ.items()
             if name in _KEPT or not name.startswith(("HTTP_", "RAW_", "REQUEST_URI"))
         }
+        # A release has no range to choose.
+        query = link.query if shown == link.path else ""
         chosen = parse_cookie(environ).get(COOKIE)
         return {
             **kept,
             **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
             "PATH_INFO": path.encode().decode("latin-1"),
-            "QUERY_STRING": "&".join(each for each in (link.query, language) if each),
+            "QUERY_STRING": "&".join(each for each in (query, language) if each),
             OPENED: OpenedLink(link, secret),
         }
+
+
+def shown_path(app: Flask, link: SharedLink) -> str | None:
+    """The path that a link shows: its view's own, or, if links show releases alone, that of the
+    metric's newest release; None if it would show something else."""
+    if not shares_releases(app):
+        return link.path
+    view = target_of(app, link.path)
+    if view is None:
+        return None
+    if view[0] == "pages.metric_page":
+        return f"/released/{view[1]}"
+    return link.path if view[0] in (*_OF_RELEASES, "embedding.embedded") else None
 
 
 def open_links(
@@ -158,7 +177,8 @@ def _show_one_view(response: Response) -> Response:
 def _place_of(opened: OpenedLink) -> Callable[[str], str | None]:
     """Where an address of the page leads for whoever has the link; None for nowhere."""
     app: Flask = current_app
-    view = target_of(app, opened.link.path)
+    shown = shown_path(app, opened.link)
+    view = target_of(app, shown) if shown else None
     assert view is not None
     static = f"{app.static_url_path}/"
     public: str = app.config["DENIABLE_PUBLIC_URL"]
@@ -174,7 +194,7 @@ def _place_of(opened: OpenedLink) -> Callable[[str], str | None]:
             return None
         if parts.path.startswith(static):
             return address
-        if parts.path == opened.link.path and (chosen := parse_qs(parts.query).get(PARAMETER)):
+        if parts.path == shown and (chosen := parse_qs(parts.query).get(PARAMETER)):
             return f"{opened.address}?{urlencode({PARAMETER: chosen[0]})}"
         if _belongs(target_of(app, parts.path), view):
             return f"{opened.address}{parts.path}"

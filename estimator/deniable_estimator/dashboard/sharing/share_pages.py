@@ -13,6 +13,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 from deniable_estimator.dashboard.access import allows, caller
 from deniable_estimator.dashboard.access.requests import asked_for
 from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.released import shares_releases
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,
@@ -176,9 +177,24 @@ def _page(form: _Form, view: SharedView | None, refusal: str | None = None) -> s
         most=current_app.config["DENIABLE_LINK_DAYS"],
         note_length=NOTE_LENGTH,
         of_metric=view is not None and view.endpoint == _PAGE,
+        opens=_opens_instead(view),
         fixed=view is not None and ("from=" in view.query or "to=" in view.query),
         lasting=_links().lasting,
     )
+
+
+def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "nothing"] | None:
+    """What a link to this view opens, if it is not days of a metric: one release, the newest one of
+    a metric, or nothing because links show released numbers alone."""
+    if view is None:
+        return None
+    if view.endpoint == "released.release_page":
+        return "release"
+    if view.endpoint == "released.newest":
+        return "newest"
+    if not shares_releases(current_app):
+        return None
+    return "newest" if view.endpoint in (_PAGE, _CHART) else "nothing"
 
 
 def _links() -> SharedLinks:

@@ -15,6 +15,7 @@ from deniable import DeniableError, Metric
 from deniable.types import Discovery
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
+from deniable_estimator.dashboard.released import release_named
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
@@ -90,6 +91,17 @@ def _check_board(name: str, arguments: Mapping[str, str]) -> None:
         raise ViewError(message("This board cannot be shown: its file has mistakes."))
 
 
+def _check_release(name: str, arguments: Mapping[str, str]) -> None:
+    check_names(arguments, ())
+    if release_named(name) is None:
+        raise ViewError(message("There is no such view. Open the page, and share it from there."))
+
+
+def _check_newest(name: str, arguments: Mapping[str, str]) -> None:
+    check_names(arguments, ())
+    _declared(name)
+
+
 VIEWS: Mapping[str, _ViewKind] = {
     "pages.metric_page": _ViewKind(
         frozenset(
@@ -103,6 +115,8 @@ VIEWS: Mapping[str, _ViewKind] = {
     "comparing.comparison_page": _ViewKind(
         frozenset({"comparing.comparison_file"}), _check_comparison
     ),
+    "released.release_page": _ViewKind(frozenset({"released.release_file"}), _check_release),
+    "released.newest": _ViewKind(frozenset({"released.newest_file"}), _check_newest),
     "embedding.embedded": _ViewKind(frozenset(), _check_metric),
     "boards.board_page": _ViewKind(frozenset(), _check_board),
 }

@@ -1,0 +1,108 @@
+"""`/metrics`, `/metrics/<name>` and `/overview`: what is declared and collected, and what needs
+attention."""
+
+from __future__ import annotations
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from deniable.keeping import FOREVER
+from deniable_estimator.dashboard.access import may_read, require
+from deniable_estimator.dashboard.api.asking import (
+    asked_metric,
+    asked_range,
+)
+from deniable_estimator.dashboard.api.listing import LISTED, LISTED_OF_NUMBERS, listed
+from deniable_estimator.dashboard.api.overview_rows import overview_csv, overview_document
+from deniable_estimator.dashboard.api.parameters import (
+    DeclaredParameters,
+    ListParameters,
+    OverviewParameters,
+    read_parameters,
+)
+from deniable_estimator.dashboard.api.representations import (
+    etag,
+    form_of,
+    represent,
+    to_csv,
+    unchanged,
+)
+from deniable_estimator.dashboard.calculations import (
+    to_json,
+)
+from deniable_estimator.dashboard.decodes import StillDecoding
+from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
+from deniable_estimator.dashboard.overview.page import kept_summaries
+from deniable_estimator.dashboard.source import current_source
+
+__all__ = ["metric", "metrics", "overview"]
+
+
+def metrics() -> ResponseReturnValue:
+    """All metrics that the token reaches, or those that are looked for."""
+    require("read:metrics")
+    asked = read_parameters(ListParameters, request.args)
+    form = form_of(asked.format, "json", "csv")
+    source = current_source()
+    days = asked_range(source, asked.first, asked.last)
+    filters = read_filters(request.args, source.registry)
+    rows = [
+        listed(source, metric, days)
+        for metric in source.registry
+        if may_read(metric) and filters.admit(metric)
+    ]
+    # The list is cheap to make, so its content itself is the version.
+    tag = etag(form, days, rows)
+    if same := unchanged(tag):
+        return same
+    numbers = any(LISTED_OF_NUMBERS[0] in row for row in rows)
+    columns = (*LISTED, *LISTED_OF_NUMBERS) if numbers else LISTED
+    text = to_csv(columns, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
+    return represent(form, text, tag=tag)
+
+
+def overview() -> ResponseReturnValue:
+    """What the overview says of all metrics that the token reaches, and what needs attention."""
+    require("read:estimates")
+    asked = read_parameters(OverviewParameters, request.args)
+    form = form_of(asked.format, "json", "csv")
+    source, kept = current_source(), kept_summaries()
+    wanted = {name: text for name, text in request.args.items() if name != "format"}
+    view = read_overview(wanted, source.registry, source.seen_until)
+    reachable = [metric for metric in source.registry if may_read(metric)]
+    found = list_metrics(source, kept, view, source.patience, reachable=reachable, whole=True)
+    if found.blank:
+        raise StillDecoding(*kept.progress)
+    document = overview_document(found)
+    # The summaries are at hand, so the content itself is the version.
+    tag = etag(form, document)
+    if same := unchanged(tag):
+        return same
+    text = overview_csv(found) if form == "csv" else to_json(document)
+    return represent(form, text, tag=tag)
+
+
+def metric(name: str) -> ResponseReturnValue:
+    """One metric: as it is declared, and what was collected of it."""
+    asked = read_parameters(DeclaredParameters, request.args)
+    source, metric = asked_metric(name, "read:metrics")
+    form = form_of(asked.format, "json")
+    schemes = [
+        {
+            "fingerprint": fingerprint,
+            "mechanism": scheme.mechanism.name,
+            "epsilon": scheme.mechanism.epsilon,
+            "in_force": fingerprint == metric.scheme.fingerprint,
+            "windows": source.store.windows(name, fingerprint),
+            "sums": [
+                each.period for each in source.store.sums.names(name, fingerprint) if each.kept
+            ],
+        }
+        for fingerprint, scheme in source.store.schemes().get(name, {}).items()
+    ]
+    known = listed(source, metric, asked_range(source, "", "", kind=metric.window))
+    values = list(metric.values) or None
+    keep = {each: FOREVER if days is None else days for each, days in metric.keep} or None
+    document = {**known, "values": values, "keep": keep, "schemes": schemes}
+    tag = etag(form, document)
+    return unchanged(tag) or represent(form, to_json(document), tag=tag)

@@ -1,0 +1,78 @@
+"""`/metrics/<name>/finds`: the strings that a discovery found, and the trend of one."""
+
+from __future__ import annotations
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from deniable import Metric
+from deniable.types import Discovery
+from deniable_estimator.dashboard.api.asking import (
+    asked_grouping,
+    asked_metric,
+    asked_range,
+)
+from deniable_estimator.dashboard.api.parameters import (
+    FindsParameters,
+    FindTrendParameters,
+    read_parameters,
+)
+from deniable_estimator.dashboard.api.representations import (
+    etag,
+    form_of,
+    represent,
+    unchanged,
+)
+from deniable_estimator.dashboard.calculations import (
+    finds_text,
+    trend_text,
+)
+from deniable_estimator.dashboard.finds import find_named, finds_at, trend_of_find
+from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.timeline import grouping
+
+__all__ = ["finds", "finds_trend"]
+
+
+def finds(name: str) -> ResponseReturnValue:
+    """The strings that a discovery found."""
+    asked = read_parameters(FindsParameters, request.args)
+    source, metric = _discovery(name)
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    found = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share)
+    tag = etag(form, metric, asked, days, found.version)
+    if same := unchanged(tag):
+        return same
+    return represent(form, finds_text(form, found.answer, days.query), tag=tag)
+
+
+def finds_trend(name: str) -> ResponseReturnValue:
+    """How common one of these strings was in each day, week or month."""
+    asked = read_parameters(FindTrendParameters, request.args)
+    source, metric = _discovery(name)
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    by = asked.by or grouping(metric, days)
+    asked_grouping(metric, by)
+    known = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share).answer
+    found = trend_of_find(source, metric, days, by, known, find_named(known, asked.find))
+    tag = etag(form, metric, asked, days, found.version)
+    if same := unchanged(tag):
+        return same
+    return represent(form, trend_text(form, found.answer, days.query), tag=tag)
+
+
+def _discovery(name: str) -> tuple[DataSource, Metric]:
+    """The discovery of that name."""
+    source, metric = asked_metric(name, "read:estimates")
+    if not isinstance(metric.type, Discovery):
+        raise ApiProblem(
+            409,
+            "no-discovery",
+            "No discovery",
+            f"{name} is a {metric.type.name} metric, which discovers nothing: ask for its "
+            f"estimate, /api/v1/metrics/{name}/estimate.",
+        )
+    return source, metric

@@ -1,0 +1,165 @@
+"""What the reports of a metric say: its estimate, trend and comparison, and which windows look
+dishonest."""
+
+from __future__ import annotations
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from deniable import windows
+from deniable_estimator.dashboard.annotated import annotations_of
+from deniable_estimator.dashboard.api.asking import (
+    MAX_CELLS,
+    MAX_VALUES,
+    asked_below,
+    asked_candidates,
+    asked_limit,
+    asked_metric,
+    asked_range,
+    bound,
+)
+from deniable_estimator.dashboard.api.listing import chosen
+from deniable_estimator.dashboard.api.parameters import (
+    AnomaliesParameters,
+    ComparisonParameters,
+    EstimateParameters,
+    TrendParameters,
+    read_parameters,
+)
+from deniable_estimator.dashboard.api.representations import (
+    etag,
+    form_of,
+    represent,
+    same_as_known,
+    unchanged,
+)
+from deniable_estimator.dashboard.calculations import (
+    compared,
+    comparison_text,
+    estimate_text,
+    to_json,
+    trend_text,
+)
+from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.ranges import earlier_range
+from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.questions.comparison import has_memory
+
+__all__ = ["anomalies", "comparison", "estimate", "trend"]
+
+
+def estimate(name: str) -> ResponseReturnValue:
+    """The share of each value over some days, or what is asked of a number."""
+    asked = read_parameters(EstimateParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    candidates = asked_candidates(source, metric, asked.value)
+    asked_limit(metric, asked.limit)
+    asked_below(metric, asked.below)
+    if asked.limit is None:
+        bound(metric, candidates, asked.value, MAX_VALUES)
+
+    def tag(version: bytes) -> str:
+        known, settings = digest_of_candidates(candidates), (source.fakes, source.alarm_level)
+        return etag(form, metric, asked, days, known, settings, version)
+
+    if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
+        return same
+    found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
+    known = found.answer
+    places = chosen(known, asked.value, asked.limit)
+    final, head = tag(found.version), {**days.query, "size": len(known.series.names)}
+    text = source.written(
+        len(known.series.names) if places is None else len(places),
+        ("estimate", final),
+        *(estimate_text, form, known, head, places, asked.value, asked.below),
+        candidates=candidates,
+    )
+    return represent(form, text, tag=final)
+
+
+def trend(name: str) -> ResponseReturnValue:
+    """The same in each day, week or month."""
+    asked = read_parameters(TrendParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    by = asked.by or grouping(metric, days)
+    candidates = asked_candidates(source, metric, asked.value)
+    periods = len(windows.span(by, days.first, days.last))
+    bound(metric, candidates, asked.value, MAX_CELLS, periods)
+    noted = annotations_of(metric, days.first, days.last)
+
+    def tag(version: bytes) -> str:
+        known = digest_of_candidates(candidates)
+        return etag(form, metric, asked, by, days, known, version, noted)
+
+    if same := same_as_known(lambda: tag(source.trend_version(metric, days, by, candidates))):
+        return same
+    found = source.trend_at(metric, days, by, candidates, level=asked.level)
+
+    final = tag(found.version)
+    text = source.written(
+        periods * len(candidates or metric.values),
+        ("trend", final),
+        *(trend_text, form, found.answer, days.query, asked.value, noted),
+        candidates=candidates,
+    )
+    return represent(form, text, tag=final)
+
+
+def comparison(name: str) -> ResponseReturnValue:
+    """How it has changed between two ranges of days."""
+    asked = read_parameters(ComparisonParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    if has_memory(source.store, metric):
+        raise ApiProblem(
+            409,
+            "periods-not-independent",
+            "Periods not independent",
+            "Devices report this metric with remembered noise, so no interval of a "
+            "difference between two periods can be given.",
+        )
+    later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    earlier = earlier_range(
+        later, metric.window, asked.before_from, asked.before_to, source.seen_until
+    )
+    candidates = asked_candidates(source, metric, asked.value)
+    bound(metric, candidates, asked.value, MAX_VALUES)
+
+    def tag(*versions: bytes) -> str:
+        known, days = digest_of_candidates(candidates), (earlier, later)
+        return etag(form, metric, asked, days, known, versions)
+
+    if same := same_as_known(
+        lambda: tag(*(source.version(metric, d, candidates) for d in (earlier, later)))
+    ):
+        return same
+    old, new = (
+        source.estimate_at(metric, days, candidates, level=asked.level) for days in (earlier, later)
+    )
+    found = compared(old.answer, new.answer, candidates)
+
+    final, head = tag(old.version, new.version), {"before": earlier.query, "after": later.query}
+    text = source.written(
+        len(found.values),
+        ("comparison", final),
+        *(comparison_text, form, found, head, asked.value),
+        candidates=candidates,
+    )
+    return represent(form, text, tag=final)
+
+
+def anomalies(name: str) -> ResponseReturnValue:
+    """Which windows of some days look dishonest; strings are not decoded for it."""
+    asked = read_parameters(AnomaliesParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    found = source.history(metric, days, source.estimate(metric, days))
+    document = {**days.query, **found.to_dict()}
+    tag = etag(form, document)
+    return unchanged(tag) or represent(form, to_json(document), tag=tag)

@@ -1,0 +1,98 @@
+"""What reports reveal of a device, and what published sums do."""
+
+from __future__ import annotations
+
+from flask import request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import NotFound
+
+from deniable import Metric
+from deniable_estimator.dashboard.access import require
+from deniable_estimator.dashboard.api.asking import (
+    asked_metric,
+)
+from deniable_estimator.dashboard.api.parameters import (
+    OutsiderParameters,
+    PrivacyParameters,
+    read_parameters,
+)
+from deniable_estimator.dashboard.api.representations import (
+    etag,
+    form_of,
+    represent,
+    unchanged,
+)
+from deniable_estimator.dashboard.calculations import (
+    outsider_text,
+    to_json,
+)
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.versions import digest
+from deniable_estimator.privacy import guarantee_in, together
+
+__all__ = ["metric_outsider", "metric_privacy", "outsider", "privacy"]
+
+
+def metric_privacy(name: str) -> ResponseReturnValue:
+    """What the reports of one metric can reveal about a device."""
+    asked = read_parameters(PrivacyParameters, request.args)
+    source, metric = asked_metric(name, "read:metrics")
+    form = form_of(asked.format, "json")
+    registry = source.registry
+    in_place = registry.unasked.get(metric.name)
+    about = registry.about(in_place or metric)
+    tag = etag(form, metric, registry.lifetime_epsilon, asked.household, about, in_place)
+    if same := unchanged(tag):
+        return same
+    document = guarantee_in(registry, metric, asked.household).to_dict()
+    return represent(form, to_json(document), tag=tag)
+
+
+def privacy() -> ResponseReturnValue:
+    """What the reports of all metrics together can reveal about a device."""
+    require("read:metrics")
+    asked = read_parameters(PrivacyParameters, request.args)
+    form = form_of(asked.format, "json")
+    registry = current_source().registry
+    for each in registry:
+        require("read:metrics", each)
+    tag = etag(form, list(registry), registry.lifetime_epsilon, asked.household)
+    if same := unchanged(tag):
+        return same
+    return represent(form, to_json(together(registry, asked.household).to_dict()), tag=tag)
+
+
+def metric_outsider(name: str) -> ResponseReturnValue:
+    """What published sums of one metric reveal of a device to a reader who sees nothing else."""
+    asked = read_parameters(OutsiderParameters, request.args)
+    _, metric = asked_metric(name, "read:metrics")
+    return _outsider([metric], metric.name, asked)
+
+
+def outsider() -> ResponseReturnValue:
+    """What published sums of all metrics together reveal of a device."""
+    require("read:metrics")
+    asked = read_parameters(OutsiderParameters, request.args)
+    metrics = list(current_source().registry)
+    for each in metrics:
+        require("read:metrics", each)
+    if not metrics:
+        raise NotFound("The registry declares no metric, so there is nothing to publish.")
+    return _outsider(metrics, None, asked)
+
+
+def _outsider(
+    metrics: list[Metric], name: str | None, asked: OutsiderParameters
+) -> ResponseReturnValue:
+    """The response with what published sums reveal. It takes up to some seconds, so another
+    process finds it."""
+    form = form_of(asked.format, "json")
+    source = current_source()
+    registry = source.registry
+    in_place = [registry.unasked.get(each.name) for each in metrics]
+    tag = etag(form, metrics, in_place, registry.lifetime_epsilon, name, asked)
+    if same := unchanged(tag):
+        return same
+    key = digest("outsider", tag)
+    text = source.calculate(key, outsider_text, registry, name, asked.reports, asked.delta)
+    return represent(form, text, tag=tag)

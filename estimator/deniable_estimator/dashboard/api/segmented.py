@@ -1,0 +1,102 @@
+"""`/metrics/<name>/segments`: the estimate and the trend of each segment."""
+
+from __future__ import annotations
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from deniable import windows
+from deniable_estimator.dashboard.api.asking import (
+    MAX_CELLS,
+    asked_candidates,
+    asked_grouping,
+    asked_metric,
+    asked_range,
+    asked_segments,
+    bound,
+)
+from deniable_estimator.dashboard.api.parameters import (
+    SegmentsParameters,
+    SegmentsTrendParameters,
+    read_parameters,
+)
+from deniable_estimator.dashboard.api.representations import (
+    etag,
+    form_of,
+    represent,
+    same_as_known,
+    unchanged,
+)
+from deniable_estimator.dashboard.calculations import (
+    segment_trends_text,
+    segmented_text,
+)
+from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.segments_over_time import trends_of_segments
+from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.questions.segments import check_names
+
+__all__ = ["segments", "segments_trend"]
+
+
+def segments(name: str) -> ResponseReturnValue:
+    """The same for each segment, with their differences."""
+    asked = read_parameters(SegmentsParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    if not metric.segments:
+        raise ApiProblem(
+            409,
+            "not-segmented",
+            "Not segmented",
+            f"{name} is not counted by segments: its registry would declare them.",
+        )
+    against = asked_segments("against", asked.against) or None
+    candidates = asked_candidates(source, metric, asked.value)
+    if asked.value and metric.values:
+        candidates = asked.value
+    try:
+        check_names(metric, asked.by)
+        bound(metric, candidates, asked.value, MAX_CELLS, len(metric.scheme.combinations))
+
+        def tag(version: bytes) -> str:
+            known = digest_of_candidates(candidates)
+            return etag(form, metric, asked, days, known, version)
+
+        if same := same_as_known(lambda: tag(source.segmented_version(metric, days, candidates))):
+            return same
+        found = source.segmented_at(metric, days, asked.by, against, candidates, level=asked.level)
+    except EstimateError as error:
+        raise ApiProblem(400, "invalid-parameter", "Invalid parameter", f"{error}.") from None
+    final = tag(found.version)
+    text = source.written(
+        len(found.answer.total.series.names) * (len(found.answer.groups) + 2),
+        ("segments", final),
+        *(segmented_text, form, found.answer, days.query, asked.value),
+        candidates=candidates,
+    )
+    return represent(form, text, tag=final)
+
+
+def segments_trend(name: str) -> ResponseReturnValue:
+    """The trend of each segment that has enough reports."""
+    asked = read_parameters(SegmentsTrendParameters, request.args)
+    source, metric = asked_metric(name, "read:estimates")
+    form = form_of(asked.format, "json", "csv")
+    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    check_names(metric, asked.by)
+    by = asked.period or grouping(metric, days)
+    asked_grouping(metric, by)
+    candidates = asked_candidates(source, metric, asked.value)
+    lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
+    bound(metric, candidates, asked.value, MAX_CELLS, lines)
+    found = source.segmented_at(metric, days, asked.by, None, candidates, level=asked.level)
+    trends = trends_of_segments(
+        source, metric, days, found.answer, by, candidates, level=asked.level
+    )
+    text = segment_trends_text(form, trends, days.query, asked.value)
+    tag = etag(form, metric, asked, days, text)
+    return unchanged(tag) or represent(form, text, tag=tag)

@@ -1,0 +1,153 @@
+"""A release as pages show it: its numbers with their intervals drawn, and words of its manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from deniable_estimator.releasing.looking import ListedRelease
+from deniable_estimator.releasing.rows import KeptRelease
+from deniable_estimator.releasing.words import (
+    added_noise,
+    assumed,
+    figure,
+    form_name,
+    holds_against,
+    method_name,
+    of_shares,
+    statement,
+)
+
+__all__ = ["ListedView", "ReleasedView", "line_of", "view_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedRow:
+    """One number as the page has it; what is drawn is in percent of the width."""
+
+    window: str
+    name: str
+    estimate: str
+    low: str
+    high: str
+    start: float
+    width: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedView:
+    """A release as a page shows it."""
+
+    id: str
+    made: date
+    manifest: Mapping[str, Any]
+    rows: tuple[ReleasedRow, ...]
+    more: int
+    leader: str | None
+    statement: str
+    assumed: tuple[str, ...]
+    epsilon: str
+    trend: bool
+    method: str
+    noise: str | None
+    against: str
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedView:
+    """A release as the list shows it."""
+
+    id: str
+    made: date
+    manifest: Mapping[str, Any]
+    epsilon: str
+    method: str
+    form: str
+
+
+def view_of(found: KeptRelease, most: int) -> ReleasedView:
+    """The release with its first rows, or of a trend its newest."""
+    assert found.document is not None
+    whole = json.loads(found.document)
+    manifest, data = whole["manifest"], whole["data"]
+    columns, rows = data["columns"], data["rows"]
+    leader = rows[0][0] if columns == ["leader"] else None
+    trend = columns[0] == "window"
+    shown = [] if leader is not None else rows[:most]
+    # The newest windows of a trend matter most.
+    if trend:
+        shown = rows[-most:] if most else []
+    shares = of_shares(manifest)
+    return ReleasedView(
+        found.id,
+        found.made,
+        manifest,
+        tuple(_rows(shown, trend=trend, shares=shares, unit=manifest["unit"])),
+        0 if leader is not None else len(rows) - len(shown),
+        leader,
+        statement(manifest),
+        tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
+        figure(manifest["epsilon"]),
+        trend,
+        method_name(manifest["method"]),
+        added_noise(manifest["noise"]),
+        holds_against(manifest["method"]),
+        form_name(manifest["form"]),
+    )
+
+
+def line_of(found: ListedRelease) -> ListedView:
+    """The release as a line of the list."""
+    manifest = found.manifest
+    return ListedView(
+        found.id,
+        found.made,
+        manifest,
+        figure(manifest["epsilon"]),
+        method_name(manifest["method"]),
+        form_name(manifest["form"]),
+    )
+
+
+def _rows(
+    rows: list[list[Any]], *, trend: bool, shares: bool, unit: str | None
+) -> list[ReleasedRow]:
+    told = [row[2:] if trend else row for row in rows]
+    ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    span = (high - low) or 1.0
+
+    def text(value: float | None) -> str:
+        return _text(value, shares=shares, unit=unit)
+
+    def at(value: float | None, missing: float) -> float:
+        place: float = missing if value is None else value
+        return float(round(100 * (place - low) / span, 2))
+
+    found = []
+    for row, (name, estimate, _, start, end) in zip(rows, told, strict=True):
+        begin, stop = at(start, low), at(end, high)
+        found.append(
+            ReleasedRow(
+                row[0] if trend else "",
+                name,
+                text(estimate),
+                text(start),
+                text(end),
+                begin,
+                round(stop - begin, 2),
+                at(estimate, low),
+            )
+        )
+    return found
+
+
+def _text(value: float | None, *, shares: bool, unit: str | None) -> str:
+    if value is None:
+        return "?"
+    return f"{value:z.2%}" if shares else f"{value:.4g}{f' {unit}' if unit else ''}"

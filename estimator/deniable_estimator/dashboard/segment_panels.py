@@ -1,0 +1,170 @@
+"""The panels of the page of segments: each series in all segments, and how they differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.segmented import Group, Segmented, shown_series
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
+from deniable_estimator.dashboard.words import series_name
+from deniable_estimator.messages import message
+
+__all__ = ["Panel", "SegmentLine", "panels", "panels_shown"]
+
+_MOST_LINES = 240
+"""The most lines of all panels: with 32 segments, 7 series are shown."""
+
+_MOST_PANELS = 12
+
+_MARGIN = 0.04
+"""So much of a scale of numbers is left free at each end: an arrow there means "no limit"."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLine:
+    """A series of one segment; what is drawn is in percent of the width."""
+
+    name: str
+    n: int
+    number: str
+    between: str
+    """The interval."""
+    at: float | None
+    """Where the estimate is; None where nothing is known, or only one limit."""
+    start: float
+    width: float
+    """Of the interval; 0 where nothing is known."""
+    open_low: bool
+    """The interval has no limit on this side."""
+    open_high: bool
+    difference: ChangeText | None
+    """From the reference; None for the reference itself."""
+    kind: str
+    """segment, rest or total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One series in all segments."""
+
+    name: str
+    differs: bool
+    lines: tuple[SegmentLine, ...]
+
+    @property
+    def endless(self) -> bool:
+        """Whether an interval has no limit on one side."""
+        return any(line.open_low or line.open_high for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _PanelScale:
+    """Where numbers lie across a panel. Ends without a limit lie at its edges."""
+
+    low: float
+    high: float
+    log: bool
+
+    @classmethod
+    def of(cls, numbers: Sequence[float], unit: Unit) -> _PanelScale:
+        """One that shows these numbers."""
+        known = [each for each in numbers if math.isfinite(each)] or [0.0]
+        if unit.log and min(known) > 0:
+            return cls(*_widened(math.log(min(known)), math.log(max(known))), log=True)
+        return cls(*_widened(min(known), max(known)), log=False)
+
+    def at(self, number: float) -> float:
+        if self.log and number < math.inf:
+            number = math.log(number) if number > 0 else -math.inf
+        part = (number - self.low) / (self.high - self.low)
+        return round(100 * min(max(part, 0.0), 1.0), 2)
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    margin = _MARGIN * (high - low) or 1e-9
+    return low - margin, high + margin
+
+
+def panels_shown(found: Segmented) -> list[str]:
+    """The series that there is room for."""
+    lines = len(found.groups) + 2
+    return shown_series(found, max(1, min(_MOST_PANELS, _MOST_LINES // lines)))
+
+
+def panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
+    """A panel for each of these series. Shares have one scale in all panels; the numbers of a
+    metric (its mean, its quantiles) differ in size, so each has its own."""
+    answers: list[tuple[str, Answer, str, Group | None]] = [
+        (each.name, each.answer, "segment", each) for each in found.groups
+    ]
+    if found.rest is not None:
+        answers.append((message("rest"), found.rest, "rest", None))
+    answers.append((message("all"), found.total, "total", None))
+    ends = {name: [end for _, each, *_ in answers for end in _ends(each, name)] for name in names}
+    scale = None
+    if isinstance(found.total, Shares):
+        highest = max((end for each in ends.values() for end in each), default=0.0)
+        scale = _PanelScale(0.0, highest + 1e-9, log=False)
+    drawn = []
+    for name in names:
+        own = scale or _PanelScale.of(ends[name], found.total.unit)
+        lines = tuple(_line(found, name, own, *each) for each in answers)
+        title = series_name(found.total, name)
+        drawn.append(Panel(title, bool(found.differs[found.names.index(name)]), lines))
+    return tuple(drawn)
+
+
+def _ends(answer: Answer, name: str) -> list[float]:
+    series = answer.series
+    place = series.place(name)
+    return [] if place is None else [float(series.low[place]), float(series.high[place])]
+
+
+def _line(
+    found: Segmented,
+    name: str,
+    scale: _PanelScale,
+    label: str,
+    answer: Answer,
+    kind: str,
+    group: Group | None,
+) -> SegmentLine:
+    series, unit = answer.series, answer.unit
+    place = series.place(name)
+    if place is None or not math.isfinite(series.value[place]):
+        return SegmentLine(label, answer.n, "", "", None, 0, 0, False, False, None, kind)
+    value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
+    spread = half_width(value, low, high)
+    least, most = unit.text(low, spread), unit.text(high, spread)
+    open_low, open_high = low == -math.inf, high == math.inf
+    number = unit.text(value, spread)
+    at: float | None = scale.at(value)
+    if open_low or open_high:
+        # Nothing tells where in such an interval the number is: a point would mislead.
+        at = None
+        number = unit.unknown
+        if not open_low:
+            number = message("at least {number}", number=least)
+        elif not open_high:
+            number = message("at most {number}", number=most)
+    start, end = scale.at(low), scale.at(high)
+    comparison = found.comparisons.get(group.key) if group else None
+    changes = {} if comparison is None else change_texts(comparison, [name])
+    return SegmentLine(
+        name=label,
+        n=answer.n,
+        number=number,
+        between=message("{low} to {high}", low=least, high=most),
+        at=at,
+        start=start,
+        width=round(max(end - start, 0.3), 2),
+        open_low=open_low,
+        open_high=open_high,
+        difference=changes.get(name),
+        kind=kind,
+    )
