@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,19 +17,17 @@ import click
 
 from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption
+from deniable_estimator.terminal.no_data import no_data
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
-    first_day,
-    last_day,
     level_option,
     opened,
+    range_options,
     registry_option,
     reported,
     store_option,
-    without_option,
 )
-from deniable_estimator.terminal.stored import no_data
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds
@@ -42,14 +40,12 @@ __all__ = ["discover"]
 
 @click.command()
 @click.argument("metric")
-@first_day
-@last_day
-@without_option
+@range_options
 @click.option(
     "--min-share",
     "minimum_share",
     type=Real(0, 1, max_open=True),
-    help="Show only strings with at least this share, like 0.01 for 1 %; the registry's "
+    help="Show only strings with at least this share, like 0.01 for 1%; the registry's "
     "minimum_share holds too.",
 )
 @click.option(
@@ -97,8 +93,8 @@ __all__ = ["discover"]
 @reported
 def discover(
     metric: str,
-    first: datetime | None,
-    last: datetime | None,
+    first: date | None,
+    last: date | None,
     without: tuple[str, ...],
     minimum_share: float | None,
     prior: Path | None,
@@ -114,7 +110,7 @@ def discover(
 ) -> None:
     """Find the strings that devices report to the discovery metric METRIC, which nobody listed.
 
-    Every window that touches the range counts; without --from and --to, all of them. At most 1 %
+    Every window that touches the range counts; without --from and --to, all of them. At most 1%
     of what is found is expected to be a string that no device has.
     """
     if by and not over_time:
@@ -132,7 +128,7 @@ def discover(
     declared = Registry.load(registry)
     if target:
         check_target(declared, target, candidates, folder)
-    days = (first and first.date(), last and last.date())
+    days = (first, last)
     with opened(store) as tallies, _rows("Decoding") as tell:
         finds = find(
             tallies,

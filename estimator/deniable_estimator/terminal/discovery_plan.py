@@ -64,7 +64,7 @@ def _lines(plan: DiscoveryPlan) -> Iterator[tuple[str, str]]:
         f"{reach.fakes:,} fake devices put a string of theirs on the list half of the time",
     )
     yield (
-        f"{plan.fakes * 100:.3g} % fakes",
+        f"{plan.fakes * 100:.3g}% fakes",
         f"could add up to {100 * plan.fakes_gain:.3g} points to any one string",
     )
     if plan.lifetime is not None:
@@ -80,8 +80,8 @@ def _found(half: float, sure: float) -> str:
         return "never found"
     if sure > 1:
         return f"half of them found from {_share(half)} of the devices on"
-    return f"half of them found from {_share(half)} of the devices on, 95 % from {_share(sure)} on"
+    return f"half of them found from {_share(half)} of the devices on, 95% from {_share(sure)} on"
 
 
 def _share(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"

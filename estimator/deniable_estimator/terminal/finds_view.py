@@ -42,7 +42,7 @@ def _table(finds: Finds) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("string", overflow="fold")
     table.add_column("share\n%", justify="right", no_wrap=True)
-    table.add_column(f"{finds.level * 100:.3g} % interval\n%", justify="right", no_wrap=True)
+    table.add_column(f"{finds.level * 100:.3g}% interval\n%", justify="right", no_wrap=True)
     top = max(*(each.high for each in finds.finds), 1e-12)
     table.add_column(f"\n0{_percent(top):>19}", no_wrap=True)
     table.add_column("followed by", overflow="fold")
@@ -64,7 +64,7 @@ def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
         yield f"and {count - MOST_ROWS:,} more strings: --csv or --json shows all", "dim"
     if count:
         what = "1 string explains" if count == 1 else f"{count:,} strings explain"
-        yield f"{what} {_part(finds.explained)} of all answers.", ""
+        yield f"{what} {_part(finds.explained)} of all reports.", ""
     if any(each.cut for each in finds.finds):
         text = f"{_DOTS} a string that fills the declared length: longer ones are counted in it."
         yield text, "dim"
@@ -79,7 +79,7 @@ def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
         )
     if finds.withheld.low > 0:
         yield (
-            f"{_part(finds.withheld)} of all answers hold no string: it was empty, denied, or had "
+            f"{_part(finds.withheld)} of all reports hold no string: it was empty, denied, or had "
             "a letter outside of the alphabet.",
             "dim",
         )
@@ -92,12 +92,12 @@ def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
 def _surfacing(reach: Reach) -> str:
     """From which share on strings are on the list; above 1, no share is enough."""
     if reach.sure_text > 1:
-        return "This crowd is too small for any string to surface in 95 % of cases."
+        return "This crowd is too small for any string to surface in 95% of cases."
     text = f"With this crowd, strings like ordinary text surface from {_share(reach.sure_text)} on"
     if reach.sure_any > 1:
-        return f"{text} in 95 % of cases. Rarer ones, and strings of any letters, may be missing."
+        return f"{text} in 95% of cases. Rarer ones, and strings of any letters, may be missing."
     return (
-        f"{text} in 95 % of cases, and strings of any letters from {_share(reach.sure_any)} on. "
+        f"{text} in 95% of cases, and strings of any letters from {_share(reach.sure_any)} on. "
         "Rarer ones may be missing."
     )
 
@@ -150,7 +150,7 @@ def _part(part: Explained) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{_percent(share)} %"
+    return f"{_percent(share)}%"
 
 
 def _percent(share: float) -> str:

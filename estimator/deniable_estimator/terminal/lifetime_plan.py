@@ -64,16 +64,12 @@ def _lines(plan: LifetimePlan) -> Iterator[str]:
         f"Lifetime epsilon {plan.lifetime_epsilon:g} over {plan.years:g} years "
         f"({plan.windows:,} {_WINDOWS[plan.window]})"
     )
-    yield (
-        f"{plan.devices:,} devices; {plan.turnover:.0%} of them are replaced in a year".replace(
-            "%", " %"
-        )
-    )
+    yield f"{plan.devices:,} devices; {plan.turnover:.0%} of them are replaced in a year"
     if plan.share is not None:
-        yield f"Intervals: 95 %, of a share of {100 * plan.share:g} % in an average window"
+        yield f"Intervals: 95%, of a share of {100 * plan.share:g}% in an average window"
     else:
         what = "the mean" if plan.question == "mean" else "the share below a limit"
-        yield f"Intervals: 95 %, of {what} in an average window"
+        yield f"Intervals: 95%, of {what} in an average window"
 
 
 def _notes(plan: LifetimePlan) -> Iterator[str]:
@@ -108,8 +104,8 @@ def _row(plan: LifetimePlan, each: LifetimeChoice) -> Iterator[str]:
     yield f"{each.epsilon:g}"
     yield rate_words(each.sample_rate)
     yield f"±{width_words(plan, each.half_width)}"
-    yield f"{100 * each.relative:.0f} %"
-    yield f"{chance(each.one)} %"
-    yield f"{chance(each.life)} %"
-    yield f"{100 * each.left_after_years[-1]:.0f} %"
-    yield f"{100 * each.left_at_last:.0f} %"
+    yield f"{100 * each.relative:.0f}%"
+    yield f"{chance(each.one)}%"
+    yield f"{chance(each.life)}%"
+    yield f"{100 * each.left_after_years[-1]:.0f}%"
+    yield f"{100 * each.left_at_last:.0f}%"

@@ -67,7 +67,7 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
     yield "tally", f"{plan.tally_cells:,} cells"
     out_of = f", out of {plan.devices:,} devices" if plan.sample_rate < 1 else ""
     yield "reports", f"{plan.reports:,.0f} a window{out_of}"
-    yield name, f"±{width(mean.half_width)} (95 % interval), standard error {width(mean.std_error)}"
+    yield name, f"±{width(mean.half_width)} (95% interval), standard error {width(mean.std_error)}"
     if mean.devices is None:
         devices = (
             f"no number of devices: the width of the cells alone leaves ±{width(mean.rounding)}"
@@ -77,9 +77,9 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
     yield f"for ±{width(mean.desired)}", devices
     if plan.share_half_width is not None:
         half = SHARES.text(plan.share_half_width, plan.share_half_width)
-        yield "share below a limit", f"±{half} points (95 % interval), on average over the range"
+        yield "share below a limit", f"±{half} points (95% interval), on average over the range"
     yield (
-        f"{plan.fakes * 100:.3g} % fakes",
+        f"{plan.fakes * 100:.3g}% fakes",
         f"could add up to {width(mean.fakes_gain)} to a {name} in the middle of the range",
     )
     if plan.fakes_share is not None:
@@ -95,7 +95,7 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
 def _quantiles(plan: NumberPlan) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("quantile", vertical="bottom")
-    table.add_column("95 % interval, in\nquantiles of the truth", no_wrap=True)
+    table.add_column("95% interval, in\nquantiles of the truth", no_wrap=True)
     for name in ("devices for\nboth limits", "devices for a\nuseful interval"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in plan.quantiles:

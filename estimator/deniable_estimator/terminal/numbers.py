@@ -115,7 +115,7 @@ def _series(
         for place, each in enumerate(answer.quantiles):
             outside[place] = words.get(each.outside or "")
     table = _table("", truth is not None, answer.level, answer.name or "")
-    table.add_column(f"with {answer.fakes * 100:.3g} % fakes\n{answer.name or ''}", justify="right")
+    table.add_column(f"with {answer.fakes * 100:.3g}% fakes\n{answer.name or ''}", justify="right")
     for place, name in enumerate(series.names):
         value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
         spread = half_width(value, low, high)
@@ -154,7 +154,7 @@ def _shares(answer: Distribution, limits: Sequence[float], truth: Crowd | None) 
 def _table(name: str, simulated: bool, level: float, unit: str) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column(name, vertical="bottom", no_wrap=True)
-    headings = ("estimate", f"{level * 100:.3g} % interval")
+    headings = ("estimate", f"{level * 100:.3g}% interval")
     for each in (*(("truth",) if simulated else ()), *headings):
         table.add_column(f"{each}\n{unit}", justify="right", no_wrap=True)
     return table
@@ -207,7 +207,7 @@ def _budget(answer: Mean | Distribution) -> Text:
     found = answer.found if isinstance(answer, Mean) else answer.mean
     most = answer.unit.full(answer.budget, abs(answer.budget))
     return Text(
-        f"Poisoning budget: {answer.fakes * 100:.3g} % fake devices could add up to {most} to the "
+        f"Poisoning budget: {answer.fakes * 100:.3g}% fake devices could add up to {most} to the "
         f"{'geometric mean' if found.log else 'mean'}.",
         style="dim",
     )

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -13,7 +14,7 @@ import click
 
 from deniable import DeniableError, WindowError, windows
 from deniable_collector.numeric import Real
-from deniable_collector.options import SettingOption
+from deniable_collector.options import SettingOption, registry_option
 
 if TYPE_CHECKING:
     from deniable import Metric
@@ -27,39 +28,29 @@ __all__ = [
     "as_json",
     "candidates_option",
     "fakes_option",
-    "first_day",
-    "last_day",
     "level_option",
     "opened",
     "progress",
+    "range_options",
     "read_candidates",
     "registry_option",
     "reported",
     "store_option",
     "where_option",
-    "without_option",
 ]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _day = click.DateTime(["%Y-%m-%d"])
-registry_option = click.option(
-    "--registry",
-    cls=SettingOption,
-    envvar="DENIABLE_REGISTRY",
-    default="metrics.toml",
-    show_default=True,
-    show_envvar=True,
-    type=click.Path(path_type=Path),
-    help="The file that declares the metrics.",
-)
 store_option = click.option(
     "--store",
     help="The address of the collector's store; DENIABLE_STORE if not given.",
 )
-first_day = click.option("--from", "first", type=_day, help="First day (UTC) of the range.")
-last_day = click.option("--to", "last", type=_day, help="Last day (UTC) of the range.")
+
+
+def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
+    return moment and moment.date()
 
 
 def _labels(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -71,13 +62,27 @@ def _labels(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -
     return texts
 
 
-without_option = click.option(
-    "--without",
-    multiple=True,
-    callback=_labels,
-    metavar="WINDOW",
-    help="Leave out this window, like 2026-11-21; may be given several times.",
+_RANGE = (
+    click.option(
+        "--from", "first", type=_day, callback=_date, help="First day (UTC) of the range."
+    ),
+    click.option("--to", "last", type=_day, callback=_date, help="Last day (UTC) of the range."),
+    click.option(
+        "--without",
+        multiple=True,
+        callback=_labels,
+        metavar="WINDOW",
+        help="Leave out this window, like 2026-11-21; may be given several times.",
+    ),
 )
+
+
+def range_options(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The options --from, --to and --without, which choose a metric's windows: `first` and `last`
+    are days or None, and `without` names windows."""
+    for option in reversed(_RANGE):
+        command = option(command)
+    return command
 
 
 def _segments(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -123,8 +128,8 @@ adjust_option = click.option(
     default="storey",
     show_default=True,
     type=click.Choice(["storey", "bonferroni"]),
-    help="The correction for the number of values: storey for lists (5 % of the finds may be "
-    "false), bonferroni for alerts (5 % of lists may have a false one).",
+    help="The correction for the number of values: storey for lists (5% of the finds may be "
+    "false), bonferroni for alerts (5% of lists may have a false one).",
 )
 fakes_option = click.option(
     "--fakes",
@@ -202,15 +207,27 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
         return read_values(path)
 
 
+_NAMED = 5
+"""The windows that are named of each metric that has unreadable ones."""
+
+
 @contextmanager
 def opened(address: str | None) -> Iterator[Store]:
     """The store at that address, or of the environment, closed afterwards."""
     from deniable_collector.settings import Settings
     from deniable_collector.stores import store_of
+    from deniable_estimator.questions.readable import ReadableStore
 
     settings = Settings.from_env()
-    store = store_of(replace(settings, store=address) if address else settings)
+    store = ReadableStore(store_of(replace(settings, store=address) if address else settings))
     try:
         yield store
     finally:
         store.close()
+        for metric, labels in store.left_out().items():
+            named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
+            click.echo(
+                f"warning: not counted, because it cannot be read: {metric}, {named}. "
+                "`deniable store verify` says why and what to do",
+                err=True,
+            )

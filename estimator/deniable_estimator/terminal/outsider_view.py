@@ -6,10 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.privacy import Bound
 from deniable_estimator.privacy.outsider import Outsider
-from deniable_estimator.privacy.outsider_words import assumed, span_words
-from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.privacy.outsider_words import figure, plain_delta, span_words
 
 __all__ = ["outsider_view"]
 
@@ -29,20 +27,20 @@ def outsider_view(outsider: Outsider) -> RenderableType:
         table.add_row(
             span_words(span) + mark,
             f"{found.windows:,}",
-            _figure(found.epsilon),
-            _figure(found.device),
-            *map(_figure, (found.basic, found.advanced, found.renyi)),
+            figure(found.epsilon),
+            figure(found.device),
+            *map(figure, (found.basic, found.advanced, found.renyi)),
         )
         if found.steady is not None:
             steady = True
-            table.add_row("  fixed value", "", _figure(found.steady))
+            table.add_row("  fixed value", "", figure(found.steady))
     unknown = any(not each.known for each in outsider.spans.values())
     heading = outsider.metric or "all metrics together"
     return Group(
         Text.assemble("What published sums reveal of one device: ", (heading, "bold")),
         Text(
             f"n = {outsider.reports:,} reports or more in each published sum, "
-            f"delta = {outsider.delta:g}",
+            f"delta = {plain_delta(outsider.delta)}",
             style="dim",
         ),
         "",
@@ -52,7 +50,7 @@ def outsider_view(outsider: Outsider) -> RenderableType:
         *((Text(_NO_END),) if "lifetime" not in outsider.spans else ()),
         *((Text(_STEADY),) if steady else ()),
         Text("What is assumed", style="bold"),
-        *(Text(f"- {sentence}") for sentence in assumed(outsider)),
+        *(Text(f"- {sentence}") for sentence in outsider.assumed),
     )
 
 
@@ -67,7 +65,3 @@ _STEADY = (
     "Fixed value: of a device whose value never changes. All its reports tell no more than one "
     "memo."
 )
-
-
-def _figure(bound: Bound) -> str:
-    return rounded_up(bound.epsilon, 4 if bound.epsilon < 0.1 else 3)

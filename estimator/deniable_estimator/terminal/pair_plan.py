@@ -59,39 +59,39 @@ def _lines(plan: PairPlan) -> Iterator[tuple[str, str]]:
     yield "report", f"{plan.report_bytes} bytes"
     out_of = f", out of {plan.devices:,} devices" if plan.sample_rate < 1 else ""
     yield "reports", f"{plan.reports:,.0f} a window{out_of}, of devices that have both values"
-    found = f"{100 * plan.power:.0f} % of the time (test of independence at {100 * LEVEL:g} %)"
+    found = f"{100 * plan.power:.0f}% of the time (test of independence at {100 * LEVEL:g}%)"
     yield f"Cramér's V {plan.effect:g}", f"is found {found}"
     needed = plan.devices_to_detect
     told = "no number of devices" if needed is None else f"{needed:,} devices"
-    yield "", f"{told} find it {100 * POWER:.0f} % of the time"
+    yield "", f"{told} find it {100 * POWER:.0f}% of the time"
     yield "standard error of a cell", f"{_points(plan.cell_std_error)} points"
     one, two = map(_points, plan.margin_std_errors)
     yield "of a value alone", f"{one} points of the first list, {two} of the second"
     one, two = map(_points, plan.conditional_half_widths)
     yield (
         "conditional shares",
-        f"±{one} points of the second list given the first, ±{two} the reverse (95 % interval)",
+        f"±{one} points of the second list given the first, ±{two} the reverse (95% interval)",
     )
     ends = [
-        "of no value" if each is None else f"from {_points(each)} % on" for each in plan.shown_from
+        "of no value" if each is None else f"from {_points(each)}% on" for each in plan.shown_from
     ]
     yield (
         "they are shown",
         f"{ends[0]} of the first list, {ends[1]} of the second: given a value that so many have",
     )
     yield (
-        f"{plan.fakes * 100:.3g} % fakes",
+        f"{plan.fakes * 100:.3g}% fakes",
         f"could add up to {_points(plan.fakes_gain)} points to any one cell and "
         f"{_points(plan.fakes_conditional)} to a conditional share, and bring a Cramér's V of "
         f"{plan.fakes_effect:.2f} to independent lists",
     )
     if plan.fakes_to_move is not None:
         yield (
-            f"{plan.fakes_to_move * 100:.2g} % fakes",
+            f"{plan.fakes_to_move * 100:.2g}% fakes",
             f"add {100 * MOVE:g} points to a conditional share",
         )
     yield (
-        f"{plan.fakes_to_reject * 100:.2g} % fakes",
+        f"{plan.fakes_to_reject * 100:.2g}% fakes",
         "are enough for the test to call independent lists dependent",
     )
     if plan.lifetime is not None:

@@ -67,7 +67,7 @@ def _(
         budget = CONDITIONALS.text(pair.budget, pair.budget)
         parts.append(
             Text(
-                f"Poisoning budget: {pair.fakes * 100:.3g} % fake devices could add up to "
+                f"Poisoning budget: {pair.fakes * 100:.3g}% fake devices could add up to "
                 f"{budget} points to any one cell.",
                 style="dim",
             )
@@ -92,7 +92,7 @@ def _table(
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     for name in pair.names:
         table.add_column(name, overflow="fold", vertical="bottom")
-    interval = f"{pair.level * 100:.3g} %\ninterval"
+    interval = f"{pair.level * 100:.3g}%\ninterval"
     condition = pair.names[0 if given == "first" else 1]
     headings = [*(("truth\n%",) if truth is not None else ()), "share\n%", interval]
     for each in (*headings, f"of its {condition}\n%", interval, "beyond\nchance\npoints"):

@@ -22,7 +22,12 @@ MAX_LIST = 256 << 20
 
 @click.command()
 @click.argument("lists", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="The file to write.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The file to write.",
+)
 @click.option("--source", help="What the lists are, for people: names, versions, addresses.")
 @click.option("--licence", help="The licences of the lists, with the credit that they ask for.")
 @reported
@@ -32,10 +37,16 @@ def prior(
     """Make a prior from LISTS of public strings: which byte follows which.
 
     A list is UTF-8 text with a string on each line, and its frequency after a tab, if it is known.
-    Every list has the same weight. Never use strings that were found in the same reports: they
+    A prior that is in FILE already is replaced; any other file is left alone. Every list has the
+    same weight. Never use strings that were found in the same reports: they
     would confirm themselves. Without LISTS, tells what the shipped prior was made from.
     """
-    from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
+    from deniable_estimator.analyses.discovery.prior import (
+        Prior,
+        counted_pairs,
+        read_prior,
+        shipped_prior,
+    )
 
     if not lists:
         if out or source or licence:
@@ -49,6 +60,13 @@ def prior(
         raise click.UsageError(f"{', '.join(missing)} must be given: a prior is told with both")
     if out.resolve() in {each.resolve() for each in lists}:
         raise click.UsageError(f"--out {out} is one of the lists: name another file")
+    if there := out.exists():
+        try:
+            read_prior(out)
+        except EstimateError:
+            raise EstimateError(
+                f"{out} exists and is no prior: name another file, so that nothing is lost"
+            ) from None
     with progress("Counting"):
         counts = [counted_pairs(_read(path)) for path in lists]
     made = Prior(sum(counts[1:], counts[0]), source, licence)
@@ -56,7 +74,8 @@ def prior(
         out.write_text(made.to_json(), encoding="utf-8")
     except OSError as error:
         raise EstimateError(f"{out} cannot be written: {error.strerror}") from error
-    click.echo(f"{len(lists):,} lists counted into {out}.", err=True)
+    replaced = ", in place of the prior that was there" if there else ""
+    click.echo(f"{len(lists):,} lists counted into {out}{replaced}.", err=True)
 
 
 def _read(path: Path) -> Iterator[tuple[str, float]]:

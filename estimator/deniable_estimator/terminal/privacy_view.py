@@ -60,13 +60,13 @@ def together_view(together: Together) -> RenderableType:
         table.add_row(
             Text(each.metric + ("*" if each.memory else "")),
             *_epsilons(each.report, each.typical_year, each.worst_year, each.lifetime),
-            f"{chance(each.typical_year)} %",
+            f"{chance(each.typical_year)}%",
         )
     table.add_section()
     table.add_row(
         "all together",
         *_epsilons(together.report, together.typical_year, together.worst_year, together.lifetime),
-        f"{chance(together.typical_year)} %",
+        f"{chance(together.typical_year)}%",
         style="bold",
     )
     pictures = _bounds()
@@ -213,7 +213,7 @@ def _bounds() -> Table:
     table.add_column("epsilon", justify="right")
     table.add_column("odds shift by", justify="right")
     table.add_column("50/50 guess right", justify="right")
-    table.add_column(f"{'50 %':<{_WIDTH - 5}}100 %", no_wrap=True)
+    table.add_column(f"{'50%':<{_WIDTH - 5}}100%", no_wrap=True)
     return table
 
 
@@ -221,7 +221,7 @@ def _cells(bound: Bound) -> tuple[str, str, str, Text]:
     return (
         rounded_up(bound.epsilon, 3),
         f"x {factor(bound)}",
-        f"{chance(bound)} %",
+        f"{chance(bound)}%",
         _picture(bound),
     )
 

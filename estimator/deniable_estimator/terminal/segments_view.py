@@ -54,7 +54,7 @@ def _table(found: Segmented, names: list[str], *, pictured: bool = True) -> Tabl
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("series" if unit is not SHARES else "value", overflow="fold")
     table.add_column("segment", overflow="fold")
-    level = f"{found.level * 100:.3g} % interval\n{measure}"
+    level = f"{found.level * 100:.3g}% interval\n{measure}"
     for name in ("reports", f"{what}\n{measure}", level):
         table.add_column(name, justify="right", no_wrap=True)
     if pictured:

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.forecast import LEVEL, POWER
-from deniable_estimator.answers.base import Answer, Basis
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import Unit
 from deniable_estimator.planning.plan import Plan
@@ -38,7 +39,6 @@ MOST_ROWS = 40
 
 _WIDTH = 20
 _NAMED = 5
-_REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 @singledispatch
@@ -80,7 +80,7 @@ def _(estimate: Shares, truth: FloatArray | None = None, limits: Any = ()) -> Re
 
 def _budget(fakes: float, most: float) -> str:
     return (
-        f"Poisoning budget: {fakes * 100:.3g} % fake devices could add up to {_percent(most)} "
+        f"Poisoning budget: {fakes * 100:.3g}% fake devices could add up to {_percent(most)} "
         "points to any one value."
     )
 
@@ -147,13 +147,13 @@ def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) 
     if truth is not None:
         table.add_column("truth\n%", justify="right", no_wrap=True)
     table.add_column("share\n%", justify="right", no_wrap=True)
-    interval = f"{estimate.level * 100:.3g} % interval"
+    interval = f"{estimate.level * 100:.3g}% interval"
     table.add_column(f"{interval}\n%", justify="right", no_wrap=True)
     top = max(float(np.max(estimate.high[shown])), 1e-12)
     scale = f"0{_percent(top):>{_WIDTH - 1}}"
     table.add_column(f"\n{scale}", no_wrap=True)
     total = "sums to" if estimate.complete else "at most"
-    table.add_column(f"normalized\n({total}\n100 %)", justify="right", no_wrap=True)
+    table.add_column(f"normalized\n({total}\n100%)", justify="right", no_wrap=True)
     table.add_column("adjusted\np", justify="right", no_wrap=True)
     detected, moved, impossible = estimate.detected, estimate.moved, estimate.impossible
     for i in shown:
@@ -208,7 +208,7 @@ def plan_view(plan: Plan) -> RenderableType:
     verdict = Text("Usable: a large share stands out from the noise.", style="green")
     if not plan.usable:
         verdict = Text(
-            "No usable signal: noise alone can look like a share of 50 % or more. "
+            "No usable signal: noise alone can look like a share of 50% or more. "
             "Ask more devices, or declare a larger epsilon.",
             style="bold red",
         )
@@ -227,21 +227,21 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "reports", f"{plan.reports:,.0f} a window, out of {plan.devices:,} devices"
     else:
         yield "reports", f"{plan.reports:,.0f} a window"
-    yield "standard error", f"{_percent(plan.std_error)} % at a share of {_percent(plan.share)} %"
+    yield "standard error", f"{_percent(plan.std_error)}% at a share of {_percent(plan.share)}%"
     if plan.detectable_share is None:
-        yield "smallest detectable", "none: not even a share of 100 %"
+        yield "smallest detectable", "none: not even a share of 100%"
     else:
         yield (
             "smallest detectable",
-            f"a share of {_percent(plan.detectable_share)} % (power {POWER:g}, "
+            f"a share of {_percent(plan.detectable_share)}% (power {POWER:g}, "
             f"level {LEVEL:g} over all {plan.size:,} values)",
         )
     yield (
-        f"{plan.fakes * 100:.3g} % fakes",
+        f"{plan.fakes * 100:.3g}% fakes",
         f"could add up to {_percent(plan.fakes_gain)} points to any one value",
     )
-    half, share = f"{_percent(plan.half_width)} %", f"{_percent(plan.share)} %"
-    yield f"for ±{half}", f"{plan.devices_for_half_width:,} devices (95 % interval at {share})"
+    half, share = f"{_percent(plan.half_width)}%", f"{_percent(plan.share)}%"
+    yield f"for ±{half}", f"{plan.devices_for_half_width:,} devices (95% interval at {share})"
     yield f"to detect {share}", f"{plan.devices_to_detect:,} devices"
     if plan.memory is not None:
         memory = plan.memory
@@ -252,8 +252,8 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
         )
         yield (
             "over many windows",
-            f"never below a standard error of {_percent(memory.lasting_std_error)} % at a share "
-            f"of {_percent(plan.share)} %, if the same devices report",
+            f"never below a standard error of {_percent(memory.lasting_std_error)}% at a share "
+            f"of {_percent(plan.share)}%, if the same devices report",
         )
     if plan.lifetime is not None:
         yield (

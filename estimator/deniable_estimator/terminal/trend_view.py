@@ -46,7 +46,7 @@ def trend_view(trend: Trend, value: str) -> RenderableType:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("period", no_wrap=True)
     unit, (what, measure) = trend.unit, trend.unit.heading
-    for name in ("reports", f"{what}\n{measure}", f"{trend.level * 100:g} % interval\n{measure}"):
+    for name in ("reports", f"{what}\n{measure}", f"{trend.level * 100:g}% interval\n{measure}"):
         table.add_column(name, justify="right", no_wrap=True)
     base, top = _axis(shown, unit)
     least = "0" if base == 0 else unit.text(base, top - base)

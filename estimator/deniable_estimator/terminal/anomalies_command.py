@@ -1,0 +1,94 @@
+"""`deniable anomalies`: which windows of a metric look dishonest.
+
+Exit codes: 0 for a result, 1 for an error, 2 for a wrong call, 3 if nothing has been reported
+yet, 4 if there is an alarm.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+import click
+
+from deniable_estimator.terminal.no_data import no_data
+from deniable_estimator.terminal.options import (
+    alarm_option,
+    as_json,
+    candidates_option,
+    opened,
+    progress,
+    range_options,
+    read_candidates,
+    registry_option,
+    reported,
+    store_option,
+)
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = ["ALARM", "anomalies"]
+
+ALARM = 4
+"""The exit code if `deniable anomalies` raises an alarm."""
+
+
+@click.command()
+@click.argument("metric")
+@range_options
+@registry_option
+@store_option
+@candidates_option
+@alarm_option
+@as_json
+@reported
+def anomalies(
+    metric: str,
+    first: date | None,
+    last: date | None,
+    without: tuple[str, ...],
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    alarm_level: float,
+    form: str | None,
+) -> None:
+    """Find windows of METRIC that honest reports cannot explain, or that differ from earlier ones.
+
+    Exits with 4 on an alarm.
+    """
+    from deniable import Registry
+    from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.questions.discoveries import looks_at_rows
+    from deniable_estimator.questions.history import inspect
+    from deniable_estimator.questions.looks import Look
+    from deniable_estimator.questions.reading import unfinished
+    from deniable_estimator.questions.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    days = (first, last)
+    with opened(store) as tallies, progress("Looking at each window"):
+        if find_metric(declared, metric).type.name == "discovery":
+            looks = looks_at_rows(tallies, declared, metric, *days, without)
+            running = unfinished([each.label for each in looks], time.time())
+        else:
+            reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
+            looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
+            running = tuple(each.label for each in reported if each.unfinished)
+        found = inspect(metric, looks, alarm_level, unfinished=running)
+    if form == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif found.windows:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.tables import history_view
+
+        Console().print(history_view(found))
+    if not found.windows:
+        no_data(metric)
+    if found.anomalous:
+        sys.exit(ALARM)

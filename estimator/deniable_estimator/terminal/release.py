@@ -1,0 +1,262 @@
+"""`deniable release`: numbers for the world, with what they reveal, a ledger and a budget.
+
+Exit codes: 0 for a release, 1 for an error, also if the budget does not allow it, 2 for a wrong
+call, 3 if nothing has been reported yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from deniable_collector.numeric import AnyReal
+from deniable_estimator.terminal.no_data import no_data
+from deniable_estimator.terminal.options import (
+    as_csv,
+    as_json,
+    candidates_option,
+    level_option,
+    opened,
+    range_options,
+    read_candidates,
+    registry_option,
+    reported,
+    store_option,
+    where_option,
+)
+from deniable_estimator.terminal.release_files import key, list_releases, verify
+from deniable_estimator.terminal.release_group import (
+    budget_option,
+    kept_ledger,
+    ledger_option,
+    release,
+    total_delta_option,
+)
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = ["make", "release"]
+
+for _command in (key, list_releases, verify):
+    release.add_command(_command)
+
+
+class _Epsilon(click.ParamType[Fraction]):
+    """An epsilon, exact as it is written."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        from deniable_estimator.releasing.request import exact_epsilon
+
+        if isinstance(value, Fraction):
+            return value
+        try:
+            return exact_epsilon(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@release.command()
+@click.argument("metric")
+@range_options
+@where_option
+@candidates_option
+@click.option(
+    "--trend", "form_of", flag_value="trend", help="One table for each window, not one for all."
+)
+@click.option(
+    "--leader",
+    "form_of",
+    flag_value="leader",
+    help="Only the name of the most common value, drawn by the exponential mechanism.",
+)
+@click.option(
+    "--epsilon",
+    type=_Epsilon(),
+    help="Add noise, so that all numbers of the release together satisfy this epsilon, also "
+    "against readers who know all other reports. Without it the sums are released as they are.",
+)
+@click.option(
+    "--noise",
+    "method",
+    type=click.Choice(["laplace", "gaussian"]),
+    default="laplace",
+    show_default=True,
+    help="The noise: laplace has delta = 0, gaussian is smaller where many values are published.",
+)
+@click.option(
+    "--delta",
+    type=AnyReal(),
+    default=1e-8,
+    show_default=True,
+    help="The probability with which a bound may fail, of Gaussian noise and of exact sums; at "
+    "most 0.001.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(["device", "report"]),
+    default="device",
+    show_default=True,
+    help="Whose reports --epsilon is for: all that a device gave to these windows, or one.",
+)
+@click.option(
+    "--above",
+    type=AnyReal(),
+    metavar="SHARE",
+    help="Publish only values whose published number is at least this, like 0.01.",
+)
+@click.option("--plan", "plan_only", is_flag=True, help="Show what it would cost. Release nothing.")
+@click.option(
+    "--sign",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="KEY",
+    help="Sign the manifest with this private key: Ed25519, PEM.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the release to this file instead of printing it: the document, or with --csv the "
+    "table, and the document beside it as FILE.manifest.json.",
+)
+@registry_option
+@store_option
+@ledger_option
+@budget_option
+@total_delta_option
+@level_option
+@as_json
+@as_csv
+@reported
+def make(
+    metric: str,
+    first: date | None,
+    last: date | None,
+    without: tuple[str, ...],
+    where: dict[str, str],
+    candidates: Path | None,
+    form_of: Literal["trend", "leader"] | None,
+    epsilon: Fraction | None,
+    method: Literal["laplace", "gaussian"],
+    delta: float,
+    unit: Literal["device", "report"],
+    above: float | None,
+    plan_only: bool,
+    sign: Path | None,
+    out: Path | None,
+    registry: Path,
+    store: str | None,
+    ledger: Path,
+    budget: float | None,
+    total_delta: float,
+    level: float,
+    form: str | None,
+) -> None:
+    """Release a table, a trend or the leader of METRIC, with a manifest of what it reveals."""
+    from deniable import Registry
+    from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.releasing.making import release as release_it
+    from deniable_estimator.releasing.manifest import private_key
+    from deniable_estimator.releasing.prepared import NoReports
+    from deniable_estimator.releasing.preparing import prepare
+    from deniable_estimator.releasing.request import ReleaseRequest
+
+    if plan_only and (out or sign):
+        raise click.UsageError("--plan writes nothing: leave --out and --sign out")
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    request = ReleaseRequest(
+        metric=metric,
+        first=first,
+        last=last,
+        candidates=asked,
+        without=without,
+        where=where,
+        form=form_of or "table",
+        method=method,
+        epsilon=epsilon,
+        delta=delta,
+        unit=unit,
+        level=level,
+        above=above,
+    )
+    request.check()
+    key = private_key(sign) if sign else None
+    if out is not None and not out.parent.is_dir():
+        raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
+    with _steps() as tell:
+        try:
+            with opened(store) as tallies:
+                prepared = prepare(tallies, declared, request, progress=tell)
+        except NoReports:
+            no_data(metric)
+        with kept_ledger(ledger, total_delta, budget, plan_only=plan_only) as kept:
+            if plan_only:
+                from deniable_estimator.terminal.release_view import print_plan
+
+                earlier = [] if kept is None else kept.charges()
+                print_plan(prepared, earlier, total_delta, budget, form)
+                return
+            assert kept is not None
+            found = release_it(prepared, kept, key, progress=tell)
+    if out is not None:
+        files = {out: found.document}
+        if form == "csv":
+            files = {out: found.csv, out.with_name(f"{out.name}.manifest.json"): found.document}
+        _write(files)
+    elif form == "json":
+        click.echo(found.document, nl=False)
+    elif form == "csv":
+        click.echo(found.csv, nl=False)
+    if out is not None or form is None:
+        from deniable_estimator.terminal.release_view import print_release
+
+        print_release(found, out, table=out is None)
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    """Write all files whole, or leave them as they were; a device or a pipe is written to.
+
+    Readers of a folder that a web server shows must not find a table beside the manifest of another
+    one, so the files take their places only when all of them have been written.
+    """
+    ready: dict[Path, Path] = {}
+    at = next(iter(files))
+    try:
+        for at, text in files.items():
+            if at.exists() and not at.is_file():
+                at.write_text(text, encoding="utf-8", newline="")
+                continue
+            ready[at] = at.with_name(f".{at.name}.new")
+            ready[at].write_text(text, encoding="utf-8", newline="")
+        for at, new in ready.items():
+            new.replace(at)
+    except OSError as error:
+        for new in ready.values():
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+        raise click.ClickException(
+            f"{at} cannot be written: {error.strerror}. The release is kept: the same command "
+            "with another --out writes it, at no charge"
+        ) from None
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """A line on a terminal's standard error that says what is being done."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda what: None
+        return
+    with console.status("Reading") as status:
+        yield status.update

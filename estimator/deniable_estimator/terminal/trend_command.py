@@ -1,0 +1,157 @@
+"""`deniable trend`: a metric over time.
+
+Exit codes: 0 for a result, 1 for an error, 2 for a wrong call, 3 if nothing has been reported
+yet.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from deniable_estimator.terminal.no_data import no_data
+from deniable_estimator.terminal.options import (
+    as_csv,
+    as_json,
+    candidates_option,
+    level_option,
+    opened,
+    progress,
+    range_options,
+    read_candidates,
+    registry_option,
+    reported,
+    store_option,
+    where_option,
+)
+
+if TYPE_CHECKING:
+    from deniable_estimator.questions.segment_trends import SegmentTrends
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+__all__ = ["trend"]
+
+
+@click.command()
+@click.argument("metric")
+@range_options
+@click.option(
+    "--by",
+    type=click.Choice(["day", "week", "month"]),
+    help="The period to add windows up to; by default the metric's own window.",
+)
+@click.option(
+    "--value",
+    help='The value to show, or the series of a number, like "p95"; by default "true", the '
+    "largest in the newest period, the median or the mean.",
+)
+@click.option(
+    "--by-segment",
+    "segments",
+    multiple=True,
+    metavar="SEGMENT",
+    help="One trend for each value of this segment, like platform. Without --by, a segment with "
+    "too few reports in a day is shown by weeks or months.",
+)
+@where_option
+@registry_option
+@store_option
+@candidates_option
+@level_option
+@as_json
+@as_csv
+@reported
+def trend(
+    metric: str,
+    first: date | None,
+    last: date | None,
+    without: tuple[str, ...],
+    by: Literal["day", "week", "month"] | None,
+    value: str | None,
+    segments: tuple[str, ...],
+    where: dict[str, str],
+    registry: Path,
+    store: str | None,
+    candidates: Path | None,
+    level: float,
+    form: str | None,
+) -> None:
+    """Show METRIC over time, and which of its changes are more than noise.
+
+    The table shows one value; --json and --csv have all of them.
+    """
+    from deniable import Registry
+    from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.questions.trend import trend as read_trend
+
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    if segments:
+        from deniable_estimator.questions.segment_trends import trends_by_segment
+
+        with opened(store) as tallies, progress("Estimating"):
+            found = trends_by_segment(
+                tallies,
+                declared,
+                metric,
+                segments,
+                first,
+                last,
+                asked,
+                by=by,
+                where=where,
+                without=without,
+                level=level,
+            )
+        _print_trends(found, form, value)
+        if not found.groups:
+            no_data(metric)
+        return
+    with opened(store) as tallies, progress("Estimating"):
+        answer = read_trend(
+            tallies,
+            declared,
+            metric,
+            first,
+            last,
+            asked,
+            by=by,
+            without=without,
+            level=level,
+            where=where,
+        )
+    if form == "json":
+        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif form == "csv":
+        click.echo(answer.to_csv(), nl=False)
+    elif answer.reported:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.trend_view import leading_value, trend_view
+
+        Console().print(trend_view(answer, value or leading_value(answer)))
+    if not answer.reported:
+        no_data(metric)
+
+
+def _print_trends(found: SegmentTrends, form: str | None, value: str | None) -> None:
+    if form == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif form == "csv":
+        click.echo(found.to_csv(), nl=False)
+    else:
+        from rich.console import Console
+
+        from deniable_estimator.terminal.trend_view import leading_value, trend_view
+
+        console = Console()
+        for each in found.groups:
+            console.print(f"[bold]{each.name}[/bold]", highlight=False)
+            console.print(trend_view(each.trend, value or leading_value(each.trend)))
+        for note in found.notes:
+            console.print(f"Note: {note}.", style="yellow")
