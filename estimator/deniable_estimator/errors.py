@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from deniable import DeniableError
 
-__all__ = ["EstimateError"]
+__all__ = ["EstimateError", "OnlyLongerError"]
 
 
 class EstimateError(DeniableError):
     """The request cannot be estimated; the message says what to request instead."""
+
+
+class OnlyLongerError(EstimateError):
+    """Windows that are asked for were dropped, and only sums of longer periods have them: `windows`
+    and `periods` name them, the oldest first."""
+
+    def __init__(
+        self, message: str, windows: tuple[str, ...] = (), periods: tuple[str, ...] = ()
+    ) -> None:
+        self.windows = windows
+        self.periods = periods
+        super().__init__(message)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -50,6 +50,7 @@ __all__ = [
     "Verdict",
     "discovery_figures",
     "figures",
+    "figures_of_each",
 ]
 
 ALARM_LEVEL = 0.001
@@ -196,21 +197,46 @@ def figures(
         share, noise: of the values that were asked for, shape (d,).
         repeats: how often devices reported from the same memo (`Participation.repeats`).
     """
-    if tally.reports < LEAST_REPORTS:
-        return ()
-    found = [
-        *_shares(analysis, share, noise),
-        *_bitmaps(tally, analysis.ones(), repeats),
-        *row_figures(tally, repeats),
-        *_messages(tally, analysis.commonest()),
-    ]
-    return tuple(
-        Figure(name, tally.scheme, observed, expected, p_value)
-        for name, observed, expected, p_value in found
+    (found,) = figures_of_each(
+        [tally], analysis, share[np.newaxis], noise.shaped((1, -1)), [repeats]
     )
+    return found
 
 
-_Found = Iterator[tuple[str, float, float, float]]
+def figures_of_each(
+    tallies: Sequence[Tally],
+    analysis: OracleAnalysis[Any],
+    share: FloatArray,
+    noise: Noise,
+    repeats: Sequence[float],
+) -> list[tuple[Figure, ...]]:
+    """What `figures` says of each of these tallies of one scheme; `share` has shape (tallies, d),
+    the arrays of `noise` the same or (tallies, 1)."""
+    ones, commonest = analysis.ones(), analysis.commonest()
+    found: list[tuple[Figure, ...]] = []
+    for tally, of_shares, each in zip(
+        tallies, _shares(analysis, share, noise), repeats, strict=True
+    ):
+        if tally.reports < LEAST_REPORTS:
+            found.append(())
+            continue
+        tests = (
+            *of_shares,
+            *_bitmaps(tally, ones, each),
+            *row_figures(tally, each),
+            *_messages(tally, commonest),
+        )
+        found.append(
+            tuple(
+                Figure(name, tally.scheme, observed, expected, p_value)
+                for name, observed, expected, p_value in tests
+            )
+        )
+    return found
+
+
+_Test: TypeAlias = tuple[str, float, float, float]
+_Found: TypeAlias = Iterator[_Test]
 
 
 def discovery_figures(tally: Tally, most: float | None) -> tuple[Figure, ...]:
@@ -225,24 +251,38 @@ def discovery_figures(tally: Tally, most: float | None) -> tuple[Figure, ...]:
     )
 
 
-def _shares(analysis: OracleAnalysis[Any], share: FloatArray, noise: Noise) -> _Found:
-    """The lower tail of the shares."""
-    if not analysis.tests_shares:
+def _shares(
+    analysis: OracleAnalysis[Any], share: FloatArray, noise: Noise
+) -> Iterator[tuple[_Test, ...]]:
+    """The lower tail of the shares of each tally."""
+    if not analysis.tests_shares or not share.size:
+        yield from ((),) * len(share)
         return
-    known = np.isfinite(share) & np.isfinite(noise.a)
-    size = int(known.sum())
     together = analysis.together()
-    if size == 0 or float(np.abs(noise.skewness[known]).max()) > _ROUGH:
-        return
-    scores = low_scores(share + analysis.lift, noise)[known]
-    tail = normal_tails(min(0.0, float(scores.min()))) / 2
-    yield "lowest", float(share[known].min()), 0.0, min(1.0, size * tail)
-    if size < _LIST:
-        return
-    count = int((scores < -1).sum())
-    # Values that move together count as fewer.
-    tail = binomial_tail(int(count / together), math.ceil(size / together), _LOW)
-    yield "low", float(count), _LOW * size, tail
+    known = np.isfinite(share) & np.isfinite(noise.a)
+    # Of rows without reports these are no numbers.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = np.where(known, np.abs(noise.skewness), 0.0).max(axis=1)
+        scores = np.where(known, low_scores(share + analysis.lift, noise), np.inf)
+    columns = (
+        known.sum(axis=1),
+        skewness,
+        scores.min(axis=1),
+        np.where(known, share, np.inf).min(axis=1),
+        (scores < -1).sum(axis=1),
+    )
+    for size, rough, score, lowest, count in zip(*(c.tolist() for c in columns), strict=True):
+        if size == 0 or rough > _ROUGH:
+            yield ()
+            continue
+        tail = normal_tails(min(0.0, score)) / 2
+        first = "lowest", lowest, 0.0, min(1.0, size * tail)
+        if size < _LIST:
+            yield (first,)
+            continue
+        # Values that move together count as fewer.
+        tail = binomial_tail(int(count / together), math.ceil(size / together), _LOW)
+        yield first, ("low", float(count), _LOW * size, tail)
 
 
 def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> _Found:

@@ -7,7 +7,7 @@ has any, add to all that. Nothing else in the estimator asks which mechanism it 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -163,9 +163,17 @@ class OracleAnalysis(Analysis[AnyOracle]):
         `deniable_estimator.analyses.memoized`); None where no device reported twice."""
         if repeats == 1 or reports == 0:
             return None
+        return self.kept_noise_of_each([reports], [repeats])
+
+    def kept_noise_of_each(self, reports: Sequence[int], repeats: Sequence[float]) -> Noise | None:
+        """The same of n tallies with reports, in arrays of shape (n,); None where no device
+        reported twice, in any of them or in all."""
+        if repeats[0] == 1:
+            return None
         memory = self.memory
         p1, q1 = memory.memo_channel() if memory else (Fraction(1), Fraction(0))
-        return Noise.of(p1, q1, reports, 1).weighted(np.full(1, math.sqrt(repeats - 1)))
+        noise = Noise.of(p1, q1, np.asarray(reports, np.int64), len(reports))
+        return noise.weighted(np.sqrt(np.array(repeats) - 1))
 
     def supported(self, targets: int) -> tuple[int, int]:
         """The fewest and the most of so many targets that one report can support.
@@ -206,3 +214,12 @@ class OneRowAnalysis(OracleAnalysis[AnyOracle]):
     def support(self, tally: Tally, items: Items) -> Support:
         (row,) = tally.rows
         return Support(self.places(row.cells)[items], tally.reports)
+
+    def shares_of_each(self, tallies: Sequence[Tally], items: Items) -> tuple[FloatArray, Noise]:
+        """The unbiased share of each item in n tallies with reports, shape (n, d), and the noise
+        of each tally, in arrays of shape (n,)."""
+        p, q = self.mechanism.p, self.mechanism.q
+        counts = np.array([self.support(tally, items).counts for tally in tallies])
+        reports = np.array([tally.reports for tally in tallies])
+        share = debias(counts, reports[:, np.newaxis], p, q)
+        return share, Noise.of(p, q, reports, len(tallies))

@@ -107,4 +107,8 @@ def _named(scheme: Scheme, candidates: Sequence[str]) -> tuple[tuple[str, ...], 
 
 def _array(items: Sequence[Any]) -> Items:
     """Indices as an array, to gather with; strings as they are."""
-    return items if isinstance(items[0], str) else np.array(items, np.int64)
+    if isinstance(items[0], str):
+        return items
+    if isinstance(items, range):
+        return np.arange(items.start, items.stop, items.step)
+    return np.array(items, np.int64)

@@ -41,7 +41,7 @@ class Exposure(NamedTuple):
         cls,
         mechanism: FrequencyOracle[Any],
         share: FloatArray,
-        n: int,
+        n: int | NDArray[np.int64],
         reports: int | NDArray[np.int64],
     ) -> Exposure:
         """For estimates under one scheme, from n reports in all.

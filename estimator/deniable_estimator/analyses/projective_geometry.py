@@ -13,19 +13,22 @@ the support of b among the rest, found the same way. Then ::
 
 R[b, .] is the inverse discrete Fourier transform, of length q, of the slice F[0], F[b],
 F[2b], ... through the transform F of the counts of all (1, a) (the projection-slice theorem
-over a finite field). All of it takes O(K log K) steps for K points.
+over a finite field). The counts being real, F[0], ..., F[(q // 2) b] suffice, and as the first
+coordinate of b that is not 0 is 1, they lie in that half of F whose first coordinate is at most
+q // 2. Transforms of short axes are products with the matrix of the transform, which for these
+lengths, all of them prime, is several times as fast as a fast transform.
 
-Transforms are in float64 and the results are rounded to integers, which are exact: the
-error of a sum is a small multiple of 2**-53 log2(K) times the number of reports, far
-below one half up to MAX_REPORTS.
+Transforms are in float64 and the results are rounded to integers, which are exact: a sum is a
+chain of products with at most five matrices whose entries have modulus 1, so that its error is a
+small multiple of 2**-53 times 64 * 5 times the number of reports at most, far below one half up
+to MAX_REPORTS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +41,8 @@ from deniable_estimator.analyses.planes import Planes, sample_points
 from deniable_estimator.analyses.support import Counts, Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+
+_Number = TypeVar("_Number", np.float64, np.complex128)
 
 __all__ = ["MAX_REPORTS", "ProjectiveGeometryAnalysis", "space_support"]
 
@@ -52,7 +57,15 @@ _TABLE = 1 << 18
 
 
 _KEPT = 1 << 20
-"""Counters of a tally up to which its steps are kept: 20 bytes for each, at most 20 MB."""
+"""Counters of a tally up to which its directions are kept: 8 bytes for each, at most 8 MB."""
+
+_MATRIX = 64
+"""The longest axis that is transformed by a matrix; several shorter ones are taken together."""
+
+_SINGLE = 1 << 16
+"""A product of at most so many multiplications is calculated in one thread by OpenBLAS, the library
+in numpy's wheels. The threads of a larger one take several times the CPU time, most of it for
+waiting."""
 
 
 class ProjectiveGeometryAnalysis(OneRowAnalysis[ProjectiveGeometry]):
@@ -127,70 +140,104 @@ def _support(cells: Counts, order: int, dimension: int) -> Counts:
         return np.zeros(1, np.int64)  # the only point is not orthogonal to itself
     leading = order ** (dimension - 1)
     rest = cells[leading:]
-    spectrum = np.fft.rfftn(cells[:leading].reshape((order,) * (dimension - 1))).ravel()
+    half = order // 2 + 1
+    spectrum = _half_transform(cells[:leading], order, dimension - 1)
+    inverse = _Inverse(order)
     support = np.empty_like(cells)
     support[0] = rest.sum()
     support[leading:] = _support(rest, order, dimension - 1)
-    inverses = np.array([pow(number, -1, order) for number in range(1, order)])
-    for first, multiples, slices in _steps(order, dimension - 1):
-        sums = slices.sums(spectrum)
+    for first, multiples in _steps(order, dimension - 1):
+        sums = inverse.sums(spectrum[multiples[:, :half]])
         lower = support[leading + first : leading + first + len(multiples)]
-        support[multiples[:, 1:]] = sums[:, order - inverses] + lower[:, None]
+        support[multiples[:, 1:]] = sums[:, 1:] + lower[:, None]
         lower += sums[:, 0]
     return support
 
 
-@dataclass(frozen=True, eq=False)
-class _Slices:
-    """Where the slices of some directions are in the transform, both of shape (directions, half).
-
-    The transform is that half in which the last coordinate is at most order // 2. The counts
-    being real, the other half is its mirror image, F[-v] = conj(F[v]), and the mirror image of l b
-    is (order - l) b.
-    """
-
-    order: int
-    places: Counts
-    mirrored: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, multiples: Counts, order: int) -> _Slices:
-        """Those of directions with these multiples."""
-        half = order // 2 + 1
-        places = multiples[:, :half]
-        mirrored = places % order >= half
-        mirror = multiples[:, -np.arange(half) % order]
-        rows, last = np.divmod(np.where(mirrored, mirror, places), order)
-        return cls(order, rows * half + last, mirrored)
-
-    def sums(self, spectrum: NDArray[np.complex128]) -> Counts:
-        """R[b, v] for each direction b, shape (directions, order)."""
-        slices = spectrum[self.places]
-        np.conjugate(slices, out=slices, where=self.mirrored)
-        return np.rint(np.fft.irfft(slices, self.order, axis=1)).astype(np.int64)
+def _half_transform(counts: Counts, order: int, dimension: int) -> NDArray[np.complex128]:
+    """The transform of order**dimension counts, where the first coordinate is at most order // 2;
+    shape ((order // 2 + 1) * order**(dimension - 1),)."""
+    if order > _MATRIX:
+        whole = counts.reshape((order,) * dimension)
+        spectrum: NDArray[np.complex128] = np.fft.rfftn(whole, axes=(*range(1, dimension), 0))
+        return spectrum.ravel()
+    together = next(each for each in range(dimension, 0, -1) if order**each <= _MATRIX)
+    first = dimension % together or together
+    matrix = _matrix(order, first)[: (order // 2 + 1) * order ** (first - 1)]
+    # Two real columns for each complex one.
+    parts = np.ascontiguousarray(matrix.T).view(np.float64)
+    # Each product takes the first axes, and puts their transform behind the others.
+    axes = counts.astype(np.float64).reshape(order**first, -1)
+    spectrum = _product(axes.T, parts).view(np.complex128)
+    matrix = _matrix(order, together)
+    for _ in range((dimension - first) // together):
+        spectrum = _product(spectrum.reshape(order**together, -1).T, matrix)
+    return spectrum.ravel()
 
 
-_Step: TypeAlias = tuple[int, Counts, _Slices]
+@lru_cache(maxsize=16)
+def _matrix(order: int, axes: int) -> NDArray[np.complex128]:
+    """The transform of so many axes, which is symmetric; shape (order**axes, order**axes)."""
+    numbers = np.arange(order)
+    one = np.exp(-2j * np.pi * (np.outer(numbers, numbers) % order) / order)
+    matrix: NDArray[np.complex128] = one
+    for _ in range(axes - 1):
+        matrix = np.kron(matrix, one)
+    return matrix
+
+
+def _product(left: NDArray[_Number], right: NDArray[_Number]) -> NDArray[_Number]:
+    """The product of a long matrix with a small one, in one thread."""
+    rows = max(1, _SINGLE // right.size)
+    whole = len(left) // rows * rows
+    product = np.empty((len(left), right.shape[1]), right.dtype)
+    if whole:
+        pieces = left[:whole].reshape(-1, rows, left.shape[1])
+        np.matmul(pieces, right, out=product[:whole].reshape(-1, rows, right.shape[1]))
+    np.matmul(left[whole:], right, out=product[whole:])
+    return product
+
+
+class _Inverse:
+    """The inverse transform of slices, whose first half is given; for one order."""
+
+    def __init__(self, order: int) -> None:
+        self._order = order
+        # Of 0, b, 2b, ...: <a, b> = 0, then -1, -1/2, -1/3, ...
+        targets = [0, *(-pow(number, -1, order) % order for number in range(1, order))]
+        self._targets = np.array(targets)
+        half = np.arange(order // 2 + 1)
+        # The half that is not given is the mirror image of the other.
+        twice = np.where((half == 0) | (2 * half == order), 1.0, 2.0) / order
+        angles = 2 * np.pi * (np.outer(half, self._targets) % order) / order
+        parts = np.stack((np.cos(angles), -np.sin(angles)), axis=1) * twice[:, None, None]
+        self._matrix = parts.reshape(-1, order)
+
+    def sums(self, slices: NDArray[np.complex128]) -> Counts:
+        """R[b, v] for each direction b, with v = 0, -1, -1/2, ..., shape (directions, order)."""
+        if self._order > _MATRIX:
+            sums = np.fft.irfft(slices, self._order, axis=1)[:, self._targets]
+        else:
+            sums = _product(slices.view(np.float64), self._matrix)
+        return np.rint(sums, out=sums).astype(np.int64)
+
+
+_Step: TypeAlias = tuple[int, Counts]
 
 
 def _steps(order: int, dimension: int) -> Iterable[_Step]:
-    """All directions, some at a time: the index of the first, their multiples and slices.
+    """All directions, some at a time: the index of the first, and their multiples.
 
     Those of small spaces are kept: a trend decodes one tally after the other of the same space.
     """
     if order ** (dimension + 1) <= _KEPT:
         return _kept_steps(order, dimension)
-    return _new_steps(order, dimension)
-
-
-def _new_steps(order: int, dimension: int) -> Iterator[_Step]:
-    for first, multiples in _directions(order, dimension):
-        yield first, multiples, _Slices.of(multiples, order)
+    return _directions(order, dimension)
 
 
 @lru_cache(maxsize=16)
 def _kept_steps(order: int, dimension: int) -> tuple[_Step, ...]:
-    return tuple(_new_steps(order, dimension))
+    return tuple(_directions(order, dimension))
 
 
 def _directions(order: int, dimension: int) -> Iterator[tuple[int, Counts]]:

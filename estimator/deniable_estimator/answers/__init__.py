@@ -14,15 +14,19 @@ from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.distribution import estimate_distribution
-from deniable_estimator.answers.mean import estimate_mean
-from deniable_estimator.answers.pair_making import estimate_pair
+from deniable_estimator.answers.combination import combine as combine_shares
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.distribution_making import combine_histograms, estimate_distribution
+from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
+from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["MAKERS", "TYPES", "Answer", "answer_of", "combine"]
+__all__ = ["COMBINERS", "MAKERS", "TYPES", "Answer", "answer_of", "answers_of_each", "combine"]
 
 Maker: TypeAlias = Callable[..., Answer]
 
@@ -35,6 +39,15 @@ MAKERS: dict[type[Analysis[Any]], Maker] = {
 
 TYPES: dict[str, Maker] = {"pair": estimate_pair}
 """type -> the same, where the values say more than their shares."""
+
+
+COMBINERS: dict[type[Answer], Callable[[Sequence[Any]], Answer]] = {
+    shares.Shares: combine_shares,
+    Mean: combine_means,
+    Distribution: combine_histograms,
+    PairAnswer: combine_pairs,
+}
+"""kind of answer -> what makes one of several, each of another scheme."""
 
 
 def answer_of(
@@ -54,19 +67,7 @@ def answer_of(
         EstimateError: the tally does not belong to the scheme, or cannot be estimated.
         ValueError: `level` is not between 0 and 1.
     """
-    kind = type(analysis_of(scheme.mechanism))
-    make = TYPES.get(scheme.type)
-    if make is None and isinstance(scheme.mechanism, PrefixTree):
-        raise EstimateError(
-            message(
-                "{metric} is a discovery: `deniable discover {metric}` lists the strings that were "
-                "found",
-                metric=tally.metric,
-            )
-        )
-    if make is None:
-        make = next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
-    return make(
+    return _maker(tally.metric, scheme)(
         tally,
         scheme,
         candidates,
@@ -75,6 +76,52 @@ def answer_of(
         participation=participation,
         unit=unit,
     )
+
+
+def answers_of_each(
+    tallies: Sequence[Tally],
+    scheme: Scheme,
+    candidates: Sequence[str] | None,
+    participations: Sequence[Participation],
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "storey",
+    unit: str | None = None,
+) -> Sequence[Answer]:
+    """What `answer_of` says of each of these tallies of one scheme, with the same errors."""
+    if tallies and _maker(tallies[0].metric, scheme) is shares.estimate:
+        return estimate_each(
+            tallies, scheme, candidates, participations, level=level, adjust=adjust
+        )
+    return [
+        answer_of(
+            *(tally, scheme, candidates),
+            level=level,
+            adjust=adjust,
+            participation=participation,
+            unit=unit,
+        )
+        for tally, participation in zip(tallies, participations, strict=True)
+    ]
+
+
+def _maker(metric: str, scheme: Scheme) -> Maker:
+    """What makes an answer of the tallies of a scheme.
+
+    Raises:
+        EstimateError: nothing does.
+    """
+    kind = type(analysis_of(scheme.mechanism))
+    make = TYPES.get(scheme.type)
+    if make is None and isinstance(scheme.mechanism, PrefixTree):
+        raise EstimateError(
+            message(
+                "{metric} is a discovery: `deniable discover {metric}` lists the strings that were "
+                "found",
+                metric=metric,
+            )
+        )
+    return make or next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
 
 
 def combine(answers: Sequence[Answer]) -> Answer:
@@ -89,4 +136,4 @@ def combine(answers: Sequence[Answer]) -> Answer:
     kinds = {(type(each), each.metric, each.level) for each in answers}
     if len(kinds) != 1:
         raise EstimateError(message("only answers of one metric, kind and level can be combined"))
-    return answers[0].combine(answers)
+    return COMBINERS[type(answers[0])](answers)

@@ -1,4 +1,5 @@
-"""What every answer has, of whatever kind: what it rests on, its warnings, and named series.
+"""What every answer has, of whatever kind: named series, their unit, and how they change between
+two periods.
 
 A *series* is a number with a name, an interval and a unit: the share of "firefox", a mean, a
 "p95". Trends, comparisons, the history of a metric, alarms and files read the series of an answer
@@ -9,66 +10,32 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deniable import windows
-from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.analyses.poisoning import FAKES
-from deniable_estimator.answers.change import Comparison, unfinished_note
-from deniable_estimator.answers.units import Unit
+from deniable_estimator.answers.basis import Result, unfinished_note
+from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["BASIS_COLUMNS", "Answer", "Basis", "Series"]
+__all__ = ["NO_CHANGE", "Answer", "Comparison", "Series"]
 
-BASIS_COLUMNS = ("n", "devices", "first", "last")
-"""What each line of an answer's CSV says at its end: what the answer rests on, and its days."""
+NO_CHANGE = message("no change that can be told from noise")
 
-
-@dataclass(frozen=True, eq=False)
-class Basis:
-    """The data that an answer is based on."""
-
-    metric: str
-    schemes: tuple[str, ...]
-    """Fingerprints."""
-    windows: tuple[str, ...]
-    n: int
-    """Number of reports. In one window, each is from another device."""
-    participation: Participation = field(repr=False)
-    """How often the same device may have reported."""
-    epsilon: float
-    """The epsilon of one of these reports at most, exact and rounded up."""
-
-    @property
-    def devices(self) -> float:
-        """The least number of devices that can have reported; the intervals use this number."""
-        return self.participation.devices
-
-    @property
-    def span(self) -> tuple[date, date] | None:
-        """The first and the last day (UTC) of the windows; None if there are none."""
-        if not self.windows:
-            return None
-        first = min(map(windows.start, self.windows))
-        last = max(map(windows.end, self.windows)) - 1
-        return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
-
-    @classmethod
-    def merged(cls, parts: Sequence[Basis]) -> Basis:
-        """That of the answers of several schemes of one metric together."""
-        return Basis(
-            metric=parts[0].metric,
-            schemes=tuple(dict.fromkeys(name for each in parts for name in each.schemes)),
-            windows=tuple(sorted({window for each in parts for window in each.windows})),
-            n=sum(each.n for each in parts),
-            participation=Participation.merged([each.participation for each in parts]),
-            epsilon=max(each.epsilon for each in parts),
-        )
+_COLUMNS = ("before", "after", "difference", "std_error", "low", "high", "changed")
+_BASIS_COLUMNS = tuple(
+    f"{name}_{period}" for period in ("before", "after") for name in ("n", "first", "last")
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,41 +55,17 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Answer(Basis, ABC):
+class Answer(Result, ABC):
     """The answer to the question of one metric.
 
     Attributes:
-        kind: what JSON calls answers of this class.
         headings: what files call the name of a series, and its number.
     """
 
-    kind: ClassVar[str]
     headings: ClassVar[tuple[str, str]] = ("series", "estimate")
-
-    level: float
-    """The level of each interval."""
-    verdict: Verdict
-    """Whether the tallies look like the sums of honest reports."""
-    warnings: tuple[str, ...] = ()
-    unfinished: tuple[str, ...] = ()
-    """The windows among them that had not ended when it was read: see `marked`."""
     fakes: float = FAKES
     """The fraction of all reports that the poisoning budget assumes to be fake; `replace` it to
     change it."""
-    alarm_level: float = ALARM_LEVEL
-    """The probability that an answer with only honest devices is called anomalous."""
-
-    def marked(self, unfinished: Sequence[str]) -> Self:
-        """The same answer, which says that these of its windows have not ended."""
-        if not (unfinished and self.n):
-            return self
-        warnings = (unfinished_note(unfinished), *self.warnings)
-        return replace(self, unfinished=tuple(unfinished), warnings=warnings)
-
-    @property
-    def anomalous(self) -> bool:
-        """Whether honest devices cannot explain the reports."""
-        return bool(self.verdict.alarms(self.alarm_level))
 
     @property
     @abstractmethod
@@ -155,15 +98,6 @@ class Answer(Basis, ABC):
     def budget(self) -> float:
         """The most that so many fake devices add to any one series; NaN without reports."""
 
-    @classmethod
-    @abstractmethod
-    def combine(cls, answers: Sequence[Self]) -> Self:
-        """A single answer from several of the same metric and level, each of another scheme.
-
-        Raises:
-            EstimateError: they cannot be combined.
-        """
-
     @abstractmethod
     def change_from(
         self, before: Self, *, together: bool = True, adjust: Adjustment = "storey"
@@ -192,19 +126,12 @@ class Answer(Basis, ABC):
 
         Keys: `metric`, `kind`, `schemes`, `windows`, `unfinished`, `n`, `devices`, `epsilon`,
         `level`, `warnings`, `poisoning` (`fakes`, and what they add to any one series at most),
-        `anomalies` (as `Verdict.to_dict`), and those of its kind.
+        `anomalies` (as `Verdict.to_dict`), those of its kind, and `unreadable`, the windows that
+        could not be read, if there are any.
         """
         budget = self.budget if math.isfinite(self.budget) else None
         return {
-            "metric": self.metric,
-            "kind": self.kind,
-            "schemes": list(self.schemes),
-            "windows": list(self.windows),
-            "unfinished": list(self.unfinished),
-            "n": self.n,
-            "devices": round(self.devices),
-            "epsilon": self.epsilon,
-            "level": self.level,
+            **self.head(),
             **self.about(),
             "warnings": list(self.warnings),
             "poisoning": {"fakes": self.fakes, "most": budget},
@@ -212,6 +139,116 @@ class Answer(Basis, ABC):
             **self.numbers(),
         }
 
-    def csv_basis(self) -> tuple[Any, ...]:
-        """What stands in `BASIS_COLUMNS`."""
-        return (self.n, round(self.devices), *(self.span or (None, None)))
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The change of d series from `before` to `after`. Arrays have shape (d,), in the unit of the
+    answers."""
+
+    before: Answer
+    after: Answer
+    level: float
+    together: bool
+    """Whether `changed` is corrected for the number of series."""
+    values: tuple[str, ...]
+    """The names of the series."""
+    old: FloatArray
+    new: FloatArray
+    difference: FloatArray
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    """Each interval holds by itself."""
+    changed: NDArray[np.bool_]
+    """Which series have changed by more than noise. Among several `together`, at most 5% of those
+    that are said to have changed have not, at the level .95; alone, the interval does not hold
+    zero."""
+
+    def describe(self, place: int) -> str:
+        """The change of one series in words: "up 2.1 points (95% CI +0.4 to +3.8)"."""
+        difference, low, high = (
+            float(column[place]) for column in (self.difference, self.low, self.high)
+        )
+        if not math.isfinite(difference):
+            return message("the change is unknown: one of the two has no reports")
+        if math.isinf(low) and math.isinf(high):
+            return message("the change is unknown: its interval has no limit")
+        unit, spread = self.after.unit, half_width(difference, low, high)
+        level = self.level * 100
+        ends = {"level": level, "low": self.ends(place)[0], "high": self.ends(place)[1]}
+        if self.changed[place]:
+            way = unit.up if difference > 0 else unit.down
+            return message(way, change=unit.change(abs(difference), spread), **ends)
+        if low > 0 or high < 0:
+            return message(unit.uncertain, no_change=NO_CHANGE, count=len(self.values), **ends)
+        return message(unit.none, no_change=NO_CHANGE, **ends)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to bear in mind about it."""
+        notes = []
+        if unfinished := (*self.before.unfinished, *self.after.unfinished):
+            notes.append(unfinished_note(unfinished))
+        if _weekdays(self.before) != _weekdays(self.after):
+            notes.append(message(self.after.unit.weekdays))
+        return tuple(notes)
+
+    def ends(self, place: int) -> tuple[str, str]:
+        """The ends of one interval in the unit of the answers, with their signs."""
+        low, high = float(self.low[place]), float(self.high[place])
+        unit, spread = self.after.unit, half_width(float(self.difference[place]), low, high)
+        # An end just beside zero must not be rounded to it if the interval does not hold zero.
+        return (
+            unit.signed(low, min(spread, low) if low > 0 else spread),
+            unit.signed(high, min(spread, -high) if high < 0 else spread),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison for JSON; unknown numbers are null."""
+        return {
+            "metric": self.after.metric,
+            "kind": self.after.kind,
+            "level": self.level,
+            "together": self.together,
+            "before": _period(self.before),
+            "after": _period(self.after),
+            "notes": list(self.notes),
+            "values": [dict(zip(self._header, row, strict=True)) for row in self._rows()],
+        }
+
+    def to_csv(self) -> str:
+        """One line for each series, under a header (RFC 4180)."""
+        basis = tuple(
+            each
+            for period in (self.before, self.after)
+            for each in (period.n, *(period.span or (None, None)))
+        )
+        header = (*self._header, *_BASIS_COLUMNS)
+        return csv_text(header, ((*row, *basis) for row in self._rows()))
+
+    @property
+    def _header(self) -> tuple[str, ...]:
+        return (self.after.headings[0], *_COLUMNS)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        columns = (
+            self.old,
+            self.new,
+            self.difference,
+            self.std_error,
+            self.low,
+            self.high,
+            self.changed,
+        )
+        return list(zip(self.values, *map(plain, columns), strict=True))
+
+
+def _weekdays(answer: Answer) -> dict[int, Fraction]:
+    """The part of its windows that each weekday has; nothing where windows are longer."""
+    days = [each for each in answer.windows if windows.kind_of(each) == "day"]
+    found = Counter(date.fromisoformat(each).weekday() for each in days)
+    return {weekday: Fraction(count, len(days)) for weekday, count in found.items()}
+
+
+def _period(answer: Answer) -> dict[str, Any]:
+    return {"n": answer.n, "windows": list(answer.windows)}

@@ -10,7 +10,7 @@ from deniable.forecast import USABLE_SHARE, critical_value
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise
 
-__all__ = ["caveats", "footnotes"]
+__all__ = ["caveats", "caveats_of", "footnotes"]
 
 _FEW = 30
 """Fewer reports than this say nothing about the population."""
@@ -35,14 +35,26 @@ def caveats(
     """
     if n == 0:
         return (message("no reports yet"),)
-    family = len(noise.a)
-    critical = critical_value(1 - level, family)
+    smallest = critical_value(1 - level, len(noise.a)) * float(noise.null_error.min())
+    skewness = float(np.abs(noise.skewness).max())
+    return caveats_of(n, windows, smallest, skewness, devices=devices, complete=complete)
+
+
+def caveats_of(
+    n: int,
+    windows: Sequence[str],
+    smallest: float,
+    skewness: float,
+    *,
+    devices: float,
+    complete: bool,
+) -> tuple[str, ...]:
+    """The same from the share that noise alone can look like, and the skewness of the noise."""
     warnings = []
     if n < _FEW:
         warnings.append(
-            message("only {n} reports: too few to draw conclusions about all devices", n=n)
+            message("too few reports (only {n}) to draw conclusions about all devices", n=n)
         )
-    smallest = critical * float(noise.null_error.min())
     if smallest > USABLE_SHARE:
         warnings.append(
             message(
@@ -51,7 +63,7 @@ def caveats(
                 share=min(smallest, 9.99),
             )
         )
-    if float(np.abs(noise.skewness).max()) > _ROUGH:
+    if skewness > _ROUGH:
         warnings.append(
             message(
                 "so few reports support any value by chance that intervals and p-values are rough"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Basis
+from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares, infer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message

@@ -1,80 +1,52 @@
-"""How a number is distributed: quantiles, the shares outside of its range, its mean, a histogram.
-
-Schemes whose cells have the same edges are averaged (`combine_distributions`). Where the range or
-the cells have changed, edges cannot be compared; then the scheme with the most reports answers, and
-a warning says how many reports it leaves out.
-"""
+"""How a number is distributed: quantiles, the shares outside of its range, its mean, and a
+histogram."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from deniable import Scheme
 from deniable.mechanisms.number_range import NumberRange
 from deniable.number_forecast import QUANTILES
 from deniable.types.number import Number
-from deniable_collector.tally import Tally
-from deniable_estimator.analyses.anomalies import Verdict
-from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
     RangeShare,
-    combine_distributions,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
-from deniable_estimator.analyses.numbers.range_fit import range_findings
-from deniable_estimator.analyses.numbers.sums import sum_weights
 from deniable_estimator.analyses.poisoning import FAKES
-from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Answer, Comparison, Series
+from deniable_estimator.answers.basis import BASIS_COLUMNS
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.mean_in_units import MeanInUnits
 from deniable_estimator.answers.numbers import (
     NUMBER_COLUMNS,
-    basis_of,
-    number_caveats,
     number_change,
     number_footnotes,
     range_dict,
     series_rows,
-    vars_of,
 )
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 from deniable_estimator.statistics.tails import normal_tails
 
-__all__ = ["CellShares", "Distribution", "estimate_distribution", "series_names"]
+__all__ = [
+    "CellShares",
+    "Distribution",
+    "series_names",
+]
 
 _EDGE = ("below", "std_error", "low", "high")
-
-_RANGE = {
-    "low_too_high": sentence(
-        "at least {share:.1%} of the numbers lie below low ({low}): declare a lower one to tell "
-        "them apart"
-    ),
-    "high_too_low": sentence(
-        "at least {share:.1%} of the numbers lie at high ({high}) or above: declare a higher one "
-        "to tell them apart"
-    ),
-    "too_wide": sentence(
-        "at least {share:.0%} of the numbers lie in {cells} neighbouring cells: a narrower range, "
-        'or scale = "log", would tell more'
-    ),
-}
-"""What is said of a range that does not suit the numbers."""
 
 
 class CellShares(NamedTuple):
@@ -220,26 +192,9 @@ class Distribution(Answer):
             high[kept],
         )
 
-    @classmethod
-    def combine(cls, answers: Sequence[Distribution]) -> Distribution:
-        informed = [each for each in answers if each.n]
-        if len(informed) < 2:
-            return informed[0] if informed else answers[0]
-        most = max(informed, key=lambda each: each.n)
-        alike = [each for each in informed if _same_cells(each, most)]
-        if len(alike) > 1:
-            combined = _pooled(alike)
-        else:
-            combined = most
-        left = sum(each.n for each in informed) - combined.n
-        if not left:
-            return combined
-        warning = message(
-            "the range or the cells have changed: {n:,} reports under others are left out; choose "
-            "days before the change to see them",
-            n=left,
-        )
-        return replace(combined, warnings=(*combined.warnings, warning))
+    def has_cells_of(self, other: Distribution) -> bool:
+        """Whether both have the same cells, so that they can be added up and compared."""
+        return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
 
     def change_from(
         self, before: Distribution, *, together: bool = True, adjust: Adjustment = "storey"
@@ -247,7 +202,7 @@ class Distribution(Answer):
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
         names, p_values = self.series.names, {}
-        if _same_cells(before, self):
+        if self.has_cells_of(before):
             for name, quantile in zip(names, self.quantiles, strict=False):
                 shift = quantile_shift(before.found, self.found, quantile.p)
                 p_values[name] = shift.p_value
@@ -309,81 +264,6 @@ def series_names(kind: Number) -> tuple[str, ...]:
     if "distribution" not in kind.ask:
         return (last,)
     return (*(f"p{round(100 * p)}" for p in QUANTILES), last)
-
-
-def estimate_distribution(
-    tally: Tally,
-    scheme: Scheme,
-    candidates: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    participation: Participation | None = None,
-    unit: str | None = None,
-) -> Distribution:
-    """What a tally of one scheme says of a distribution; the arguments are those of
-    `estimate_mean`, with the same errors."""
-    analysis, basis = basis_of(tally, scheme, candidates, level, participation)
-    assert isinstance(analysis, HistogramAnalysis)
-    repeats = basis.participation.repeats
-    answer = Distribution(
-        **vars_of(basis),
-        level=level,
-        verdict=Verdict.of(analysis.figures(tally, repeats)),
-        name=unit,
-        range=analysis.mechanism.range,
-        found=analysis.distribution(tally, level, repeats),
-        mean=MeanInUnits.of(analysis, analysis.mean(tally, repeats)),
-        attack=analysis.curve_attack(FAKES),
-    )
-    return replace(answer, warnings=_caveats(answer))
-
-
-def _caveats(answer: Distribution) -> tuple[str, ...]:
-    warnings = list(number_caveats(answer))
-    if not answer.n:
-        return tuple(warnings)
-    # Where each whole number has a cell of its own, no range would tell more.
-    finest = answer.range.integer and answer.range.span <= answer.found.cells - 2
-    for finding in range_findings(answer.found):
-        if finest and finding.code == "too_wide":
-            continue
-        template = _RANGE[finding.code]
-        warnings.insert(
-            0,
-            message(
-                template,
-                share=finding.share,
-                cells=finding.cells,
-                low=answer.range.low,
-                high=answer.range.high,
-            ),
-        )
-    return tuple(warnings)
-
-
-def _pooled(parts: Sequence[Distribution]) -> Distribution:
-    """The average of distributions with the same cells."""
-    participations = [each.participation for each in parts]
-    weights = np.array(sum_weights([each.found.sums for each in parts]))
-    # The cost of a device that reported under several schemes is bounded for the same weights.
-    extra = float(together(participations, weights[:, None], overlap(participations))[0])
-    first = parts[0]
-    combined = replace(
-        first,
-        **vars_of(Basis.merged(parts)),
-        found=combine_distributions([each.found for each in parts], extra),
-        mean=MeanInUnits.pooled([each.mean for each in parts], participations),
-        attack=Attack(
-            max(each.attack.gain for each in parts), max(each.attack.loss for each in parts)
-        ),
-        verdict=Verdict.of([each for part in parts for each in part.verdict.figures]),
-    )
-    return replace(combined, warnings=_caveats(combined))
-
-
-def _same_cells(one: Distribution, other: Distribution) -> bool:
-    return one.range == other.range and np.array_equal(one.found.edges, other.found.edges)
 
 
 def _share(found: RangeShare, n: int) -> dict[str, Any]:

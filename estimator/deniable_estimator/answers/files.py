@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = ["csv_text", "harmless", "plain"]
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_UNSAFE = re.compile("[;\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What begins a formula. The last four are the wide forms, which some spreadsheets take as well."""
@@ -35,10 +35,12 @@ def plain(column: NDArray[Any]) -> list[Any]:
 
 
 def harmless(text: str) -> str:
-    """A stranger's text for a CSV. Control characters, and those that reorder what follows, are
-    written as \\xNN or \\uNNNN. An apostrophe is put before what a spreadsheet would take for a
-    formula (OWASP, CSV Injection)."""
-    safe = "".join(
-        each.encode("unicode_escape").decode() if _UNSAFE.match(each) else each for each in text
-    )
+    """A stranger's text for a CSV. Control characters, those that reorder what follows, and the
+    semicolon, at which some spreadsheets begin a new cell, are written as \\xNN or \\uNNNN. An
+    apostrophe is put before what a spreadsheet would take for a formula (OWASP, CSV Injection)."""
+    safe = _UNSAFE.sub(_escaped, text)
     return f"'{safe}" if safe.lstrip()[:1] in _FORMULA else safe
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "\\x3b" if found[0] == ";" else found[0].encode("unicode_escape").decode()

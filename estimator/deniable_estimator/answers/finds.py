@@ -1,6 +1,6 @@
 """Which strings occur at all: what a discovery metric found, with shares and what they explain.
 
-Heads are disjoint: a device has one. So the part of all answers that the list explains is the sum
+Heads are disjoint: a device has one. So the part of all reports that the list explains is the sum
 of its shares. Cells of different strings are supported almost independently (two hyperplanes of a
 projective space meet in nearly q**2 of its points), so its variance is the sum of theirs::
 
@@ -12,7 +12,7 @@ is counted in one string at most.
 Strings are in the list because their support was high, so the sum is a little high too. Its lower
 end allows for that: for each string by its standard error times phi(d) / Phi(d), by which a normal
 number exceeds its mean if it is only seen above a threshold d below it; and for as many finds that
-no device has as 97.5 % of lists hold at most, each with the smallest share that was found.
+no device has as 97.5% of lists hold at most, each with the smallest share that was found.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
 from deniable.discovery_forecast import Reach
-from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.analyses.discovery.confirming import LEVEL
-from deniable_estimator.answers.base import BASIS_COLUMNS, Basis
-from deniable_estimator.answers.change import unfinished_note
+from deniable_estimator.answers.basis import BASIS_COLUMNS, Result
 from deniable_estimator.answers.files import csv_text, harmless
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.statistics.tails import binomial_tail
@@ -64,7 +62,7 @@ class Find:
 
 
 class Explained(NamedTuple):
-    """Which part of all answers the finds are, with its interval; 0 without finds."""
+    """Which part of all reports the finds are, with its interval; 0 without finds."""
 
     share: float
     low: float
@@ -72,7 +70,7 @@ class Explained(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Finds(Basis):
+class Finds(Result):
     """The strings that a discovery metric found, the most common one first.
 
     The list is post-processing of reports that already hold their epsilon: to publish it reveals
@@ -81,8 +79,6 @@ class Finds(Basis):
 
     kind: ClassVar[str] = "finds"
 
-    level: float
-    """The level of each interval."""
     finds: tuple[Find, ...]
     explained: Explained
     """By the finds that are shown."""
@@ -99,27 +95,8 @@ class Finds(Basis):
     """From which share on strings surface in such a crowd; None without reports."""
     prior: str
     """What the prior was made from."""
-    verdict: Verdict
-    """Whether the tallies look like the sums of honest reports."""
     shares: Shares | None = field(repr=False)
     """The same finds as shares, for charts and comparisons; None without finds."""
-    warnings: tuple[str, ...] = ()
-    unfinished: tuple[str, ...] = ()
-    """The windows that had not ended when it was read."""
-    alarm_level: float = ALARM_LEVEL
-    """The probability that a tally of honest devices is called anomalous."""
-
-    @property
-    def anomalous(self) -> bool:
-        """Whether honest devices cannot explain the reports."""
-        return bool(self.verdict.alarms(self.alarm_level))
-
-    def marked(self, unfinished: Collection[str]) -> Finds:
-        """The same, which says that these of its windows have not ended."""
-        if not (unfinished and self.n):
-            return self
-        labels = tuple(unfinished)
-        return replace(self, unfinished=labels, warnings=(unfinished_note(labels), *self.warnings))
 
     def followed_in(self, lists: Mapping[str, Collection[str]]) -> Finds:
         """The same, with the metrics that follow each find; `lists` has the strings of each. What
@@ -144,15 +121,7 @@ class Finds(Basis):
         list with an object of `COLUMNS` for each.
         """
         return {
-            "metric": self.metric,
-            "kind": self.kind,
-            "schemes": list(self.schemes),
-            "windows": list(self.windows),
-            "unfinished": list(self.unfinished),
-            "n": self.n,
-            "devices": round(self.devices),
-            "epsilon": self.epsilon,
-            "level": self.level,
+            **self.head(),
             "warnings": list(self.warnings),
             "anomalies": self.verdict.to_dict(self.alarm_level),
             "prior": self.prior,
@@ -170,9 +139,14 @@ class Finds(Basis):
     def to_csv(self) -> str:
         """A line for each find under a header of `COLUMNS` and `BASIS_COLUMNS` (RFC 4180), with
         texts as `harmless` writes them."""
-        basis = (self.n, round(self.devices), *(self.span or (None, None)))
         rows = (
-            (harmless(each.text), each.cut, *_numbers(each), " ".join(each.followed), *basis)
+            (
+                harmless(each.text),
+                each.cut,
+                *_numbers(each),
+                " ".join(each.followed),
+                *self.csv_basis(),
+            )
             for each in self.finds
         )
         return csv_text((*COLUMNS, *BASIS_COLUMNS), rows)

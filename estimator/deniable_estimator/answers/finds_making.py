@@ -17,12 +17,12 @@ from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
 from deniable_estimator.analyses.candidates import check_tally
-from deniable_estimator.analyses.discovery import DecodedRows, Head, PrefixTreeAnalysis
+from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, PrefixTreeAnalysis
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Basis
+from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import footnotes
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
@@ -75,7 +75,7 @@ def find_strings(
     informed = [part for part in parts if part.tally.reports]
     decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
     of = sum(each.mechanism.levels + 1 for _, each in decoded)
-    values: dict[Head, float] = {}
+    values: dict[FoundHead, float] = {}
     before = 0
     for _, each in decoded:
         tell = partial(_onwards, progress, before, of)
@@ -84,7 +84,7 @@ def find_strings(
             values[head] = min(value, values.get(head, 1.0))
         before += each.mechanism.levels + 1
     whole = _shares(decoded, list(values), level)
-    none = _shares(decoded, [Head(b"", False)], level)
+    none = _shares(decoded, [FoundHead(b"", False)], level)
     basis = Basis.merged([_basis_of(part) for part in informed or parts[:1]])
     if whole is None:
         return _answer(
@@ -103,7 +103,7 @@ def find_strings(
     return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, explained)
 
 
-def _apart(heads: Sequence[Head]) -> list[Head]:
+def _apart(heads: Sequence[FoundHead]) -> list[FoundHead]:
     """Those that no other of them counts too: the beginning that a short scheme cuts at counts
     all strings that a longer scheme tells apart."""
     cuts = [each for each in heads if each.cut]
@@ -127,7 +127,7 @@ def _onwards(tell: Callable[[int, int], None], before: int, of: int, done: int, 
     tell(before + done, of)
 
 
-def shares_of(parts: Sequence[Reported], heads: Sequence[Head], level: float) -> Shares | None:
+def shares_of(parts: Sequence[Reported], heads: Sequence[FoundHead], level: float) -> Shares | None:
     """The shares of these strings; None where no scheme with reports counts any of them."""
     informed = [part for part in parts if part.tally.reports]
     decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
@@ -139,13 +139,13 @@ def _mechanism(part: Reported) -> PrefixTree:
     return part.scheme.mechanism
 
 
-def _name(head: Head) -> str:
+def _name(head: FoundHead) -> str:
     """What shares call a string: one that is cut ends in dots, as another one may be as long."""
     return head.text() + ("\N{HORIZONTAL ELLIPSIS}" if head.cut else "")
 
 
 def _shares(
-    decoded: Sequence[tuple[Reported, DecodedRows]], heads: Sequence[Head], level: float
+    decoded: Sequence[tuple[Reported, DecodedRows]], heads: Sequence[FoundHead], level: float
 ) -> Shares | None:
     answers = []
     for part, each in decoded:
@@ -157,7 +157,7 @@ def _shares(
 
 
 def _shares_of_one(
-    part: Reported, decoded: DecodedRows, heads: Sequence[Head], level: float
+    part: Reported, decoded: DecodedRows, heads: Sequence[FoundHead], level: float
 ) -> Shares:
     channel = decoded.mechanism.channel
     support = decoded.support(heads)
@@ -207,7 +207,7 @@ def _basis_of(part: Reported) -> Basis:
     )
 
 
-def _find(shares: Shares, name: str, head: Head, value: float) -> Find:
+def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:
     (at,) = shares.places((name,)).tolist()
     return Find(
         head.text(),

@@ -12,9 +12,11 @@ import numpy as np
 from deniable import Scheme
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses.anomalies import Verdict
-from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.analyses.anomalies import Figure, Verdict
+from deniable_estimator.analyses.numbers.mean import MeanEstimate
+from deniable_estimator.analyses.sliding_window import NumberAnalysis
+from deniable_estimator.answers.base import Answer, Comparison, Series
+from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.mean_in_units import MeanInUnits
 from deniable_estimator.answers.numbers import (
@@ -31,7 +33,7 @@ from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["Mean", "estimate_mean"]
+__all__ = ["Mean", "combine_means", "estimate_mean", "mean_answer"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,23 +69,6 @@ class Mean(Answer):
     @property
     def budget(self) -> float:
         return self.found.most(self.fakes) if self.n else math.nan
-
-    @classmethod
-    def combine(cls, answers: Sequence[Mean]) -> Mean:
-        informed = [each for each in answers if each.n]
-        if len(informed) < 2:
-            return informed[0] if informed else answers[0]
-        found = MeanInUnits.pooled(
-            [each.found for each in informed], [each.participation for each in informed]
-        )
-        basis = Basis.merged(informed)
-        combined = replace(
-            informed[0],
-            **vars_of(basis),
-            found=found,
-            verdict=Verdict.of([each for part in informed for each in part.verdict.figures]),
-        )
-        return replace(combined, warnings=number_caveats(combined))
 
     def change_from(
         self, before: Mean, *, together: bool = True, adjust: Adjustment = "storey"
@@ -124,14 +109,43 @@ def estimate_mean(
         ValueError: `level` is not between 0 and 1.
     """
     analysis, basis = basis_of(tally, scheme, candidates, level, participation)
-    repeats = basis.participation.repeats
-    found = MeanInUnits.of(analysis, analysis.mean(tally, repeats))
+    found = analysis.mean(tally, basis.participation.repeats)
+    return mean_answer(analysis, basis, level, unit, found, analysis.figures(tally))
+
+
+def mean_answer(
+    analysis: NumberAnalysis[Any],
+    basis: Basis,
+    level: float,
+    unit: str | None,
+    found: MeanEstimate,
+    seen: Sequence[Figure],
+) -> Mean:
+    """The answer of a mean that is estimated already; `seen` says how honest the reports look."""
     answer = Mean(
         **vars_of(basis),
         level=level,
-        verdict=Verdict.of(analysis.figures(tally)),
+        verdict=Verdict.of(seen),
         name=unit,
         range=analysis.mechanism.range,
-        found=found,
+        found=MeanInUnits.of(analysis, found),
     )
     return replace(answer, warnings=number_caveats(answer))
+
+
+def combine_means(answers: Sequence[Mean]) -> Mean:
+    """A single mean from those of several schemes of one metric."""
+    informed = [each for each in answers if each.n]
+    if len(informed) < 2:
+        return informed[0] if informed else answers[0]
+    found = MeanInUnits.pooled(
+        [each.found for each in informed], [each.participation for each in informed]
+    )
+    basis = Basis.merged(informed)
+    combined = replace(
+        informed[0],
+        **vars_of(basis),
+        found=found,
+        verdict=Verdict.of([each for part in informed for each in part.verdict.figures]),
+    )
+    return replace(combined, warnings=number_caveats(combined))

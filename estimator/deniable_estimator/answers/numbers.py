@@ -14,8 +14,9 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
-from deniable_estimator.answers.base import Answer, Basis, Series
-from deniable_estimator.answers.change import Comparison, interval_of_difference
+from deniable_estimator.answers.base import Answer, Comparison, Series
+from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.answers.files import plain
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -96,8 +97,12 @@ def number_change(
     together: bool = True,
     p_values: dict[str, float] | None = None,
 ) -> Comparison:
-    """The change of all series that both answers have; those of `p_values` are judged by these
-    tests, the others by whether their interval holds zero."""
+    """The change of all series that both answers have, judged by `p_values` where there are any,
+    and by their intervals otherwise.
+
+    The interval of a difference of quantiles is wider than what its test needs. A change whose
+    interval holds zero never counts as changed: readers would see two statements that disagree.
+    """
     old, new = before.series, after.series
     names = tuple(
         name for name in new.names if name in old.names and (p_values is None or name in p_values)
@@ -119,6 +124,7 @@ def number_change(
     else:
         least = (1 - after.level) / family
         changed = np.array([p_values[name] <= least for name in names], np.bool_)
+    changed &= (low > 0) | (high < 0)
     return Comparison(
         before=before,
         after=after,
@@ -142,7 +148,7 @@ def number_caveats(answer: Answer) -> tuple[str, ...]:
     warnings = []
     if answer.n < _FEW:
         warnings.append(
-            message("only {n} reports: too few to draw conclusions about all devices", n=answer.n)
+            message("too few reports (only {n}) to draw conclusions about all devices", n=answer.n)
         )
     return (*warnings, *number_footnotes(answer))
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from deniable_estimator.answers.base import BASIS_COLUMNS
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import BASIS_COLUMNS
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.numbers import NUMBER_COLUMNS
-
-if TYPE_CHECKING:
-    from deniable_estimator.answers.base import Answer
-    from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_estimate import PairEstimate
 
 __all__ = ["pair_csv", "pair_numbers", "series_csv"]
 
@@ -22,7 +20,7 @@ _GIVEN = ("share", "low", "high", "too_few")
 _APART = ("shrunken", "residual", "residual_std_error", "residual_p", "carries")
 
 
-def pair_numbers(pair: PairAnswer) -> dict[str, Any]:
+def pair_numbers(pair: PairEstimate) -> dict[str, Any]:
     """What is particular to a pair, for JSON; what cannot be said is null.
 
     `margins`: for each metric the `values` with `share`, `std_error`, `low`, `high`.
@@ -86,7 +84,7 @@ def pair_numbers(pair: PairAnswer) -> dict[str, Any]:
     }
 
 
-def pair_csv(pair: PairAnswer) -> str:
+def pair_csv(pair: PairEstimate) -> str:
     """One line for each cell, with the names of the metrics over their values."""
     basis = pair.csv_basis()
     header = (
@@ -104,7 +102,7 @@ def pair_csv(pair: PairAnswer) -> str:
     return csv_text(header, lines)
 
 
-def _rows(pair: PairAnswer) -> Any:
+def _rows(pair: PairEstimate) -> Any:
     """For each cell: its two values, and its numbers under their names, in four parts."""
     joint = zip(*(plain(getattr(pair.joint, name)) for name in _JOINT), strict=True)
     cells = len(pair.joint.values)

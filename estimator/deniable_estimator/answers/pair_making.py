@@ -17,7 +17,7 @@ from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Basis
+from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.numbers import vars_of
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.shares import Shares, estimate, infer
@@ -27,7 +27,7 @@ from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation, overlap
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["estimate_pair", "pooled"]
+__all__ = ["combine_pairs", "estimate_pair", "pooled"]
 
 
 def estimate_pair(
@@ -153,3 +153,22 @@ def _exposure(mechanism: SubsetSelection, share: FloatArray, cells: int) -> Expo
     most, least = (float(each) for each in oracle_analysis(mechanism).pull(cells))
     honest = np.clip(share, 0.0, 1.0)
     return Exposure(most - honest, honest - least)
+
+
+def combine_pairs(answers: Sequence[PairAnswer]) -> PairAnswer:
+    """A single answer from those of several schemes of one pair: of those whose values are the same
+    as most reports have."""
+    informed = [each for each in answers if each.n]
+    if len(informed) < 2:
+        return informed[0] if informed else answers[0]
+    most = max(informed, key=lambda each: each.n)
+    alike = [each for each in informed if each.joint.values == most.joint.values]
+    combined = pooled(alike) if len(alike) > 1 else most
+    if left := sum(each.n for each in informed) - combined.n:
+        warning = message(
+            "the values have changed: {n:,} reports under other lists are left out; choose "
+            "days before the change to see them",
+            n=left,
+        )
+        combined = replace(combined, warnings=(*combined.warnings, warning))
+    return combined

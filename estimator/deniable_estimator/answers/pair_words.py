@@ -103,7 +103,7 @@ def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> 
         _OF,
         given=condition,
         value=value,
-        share=CONDITIONALS.short(share, spread),
+        share=CONDITIONALS.full(share, spread),
         level=pair.level,
         between=CONDITIONALS.interval(low, high, spread),
     )

@@ -1,7 +1,7 @@
 """The answers of one metric for each segment of its crowd: their differences, and which values
 differ at all.
 
-A difference of two segments has the interval of `answers.change`, from two score intervals
+A difference of two segments has the interval of `answers.differences`, from two score intervals
 (Newcombe, Statistics in Medicine 1998, method 10): Wald's is far too short for the few supporting
 reports of a large epsilon. Segments with fewer than `least` reports say nothing by themselves;
 they fold into the rest, with their number.
@@ -9,7 +9,6 @@ they fold into the rest, with their number.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.segments import LEAST_REPORTS
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.segment_tests import number_tests, share_tests
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.homogeneity import benjamini_hochberg, homogeneity
-from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
+from deniable_estimator.statistics.homogeneity import benjamini_hochberg
+from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["REST", "Group", "Segmented", "name_of", "segmented", "shown_series"]
 
@@ -122,8 +120,8 @@ class Segmented:
             return np.full(len(self.names), np.nan)
         shares = [each for each in answers if isinstance(each, Shares)]
         if len(shares) == len(answers):
-            return _share_tests(shares, self.names)
-        return self._number_tests(answers)
+            return share_tests(shares, self.names)
+        return number_tests(answers, self.names, self.comparisons.values())
 
     @cached_property
     def p_adjusted(self) -> FloatArray:
@@ -158,7 +156,7 @@ class Segmented:
             if count == 1:
                 return message("The segments differ by more than noise")
             return message(
-                "{found:,} of {count:,} series differ between segments (about {false:.2g} % of "
+                "{found:,} of {count:,} series differ between segments (about {false:.2g}% of "
                 "such finds are false)",
                 found=found,
                 count=count,
@@ -169,7 +167,7 @@ class Segmented:
     @property
     def notes(self) -> tuple[str, ...]:
         """How to read it."""
-        notes = [message("segments are not private: each report tells its own in clear")]
+        notes = [message("segments are not private: each report states its segment without noise")]
         if self.small:
             count, reports = len(self.small), sum(each.answer.n for each in self.small)
             notes.append(
@@ -277,31 +275,6 @@ class Segmented:
             ]
         return csv_text(header, rows)
 
-    def _number_tests(self, answers: Sequence[Answer]) -> FloatArray:
-        """Means by chi-square; for a quantile, whose error is not that of a normal number, the
-        smallest p-value among the comparisons with the reference, for their number."""
-        found = []
-        for name in self.names:
-            place = [each.series.place(name) for each in answers]
-            rows = [(each.series, at) for each, at in zip(answers, place, strict=True)]
-            value = np.array([series.value[at] for series, at in rows])
-            error = np.array([series.std_error[at] for series, at in rows])
-            if not (np.isfinite(value) & np.isfinite(error) & (error > 0)).all():
-                found.append(math.nan)
-            elif name.endswith("mean"):
-                weight = 1 / error**2
-                middle = weight @ value / weight.sum()
-                x = float((weight * (value - middle) ** 2).sum())
-                found.append(chi_square_tail(x, len(value) - 1))
-            else:
-                tails = [
-                    normal_tails(float(each.difference[at] / each.std_error[at]))
-                    for each in self.comparisons.values()
-                    if name in each.values and each.std_error[at := each.values.index(name)] > 0
-                ]
-                found.append(min(1.0, len(tails) * min(tails)) if tails else math.nan)
-        return np.array(found, np.float64)
-
 
 def segmented(
     by: Sequence[str],
@@ -345,23 +318,6 @@ def segmented(
 
 def _difference(comparison: Comparison) -> dict[str, Any]:
     return {"values": comparison.to_dict()["values"]}
-
-
-def _share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray:
-    """Whether each share is the same in all segments."""
-    places = [each.places(names) for each in answers]
-    noises = [_at(each.noise, place) for each, place in zip(answers, places, strict=True)]
-
-    share = np.array([each.share[at] for each, at in zip(answers, places, strict=True)])
-    return homogeneity(share, noises)
-
-
-def _at(noise: Noise, places: NDArray[np.intp]) -> Noise:
-    """The noise of the values at these places."""
-    if len(noise.a) == 1:
-        return noise
-    kept = None if noise.kept is None else _at(noise.kept, places)
-    return Noise(noise.a[places], noise.b[places], noise.c[places], noise.step[places], kept)
 
 
 def shown_series(found: Segmented, most: int) -> list[str]:

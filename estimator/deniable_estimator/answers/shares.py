@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,15 @@ from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import BASIS_COLUMNS, Answer, Basis, Series
+from deniable_estimator.answers.base import Answer, Comparison, Series
+from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.caveats import caveats, footnotes
-from deniable_estimator.answers.change import Comparison, interval_of_difference
+from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray, Noise, score_interval
-from deniable_estimator.statistics.normalization import normalize
+from deniable_estimator.statistics.normalization import Normalization
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import (
     Adjustment,
@@ -35,7 +36,15 @@ from deniable_estimator.statistics.significance import (
     far_scores,
 )
 
-__all__ = ["COLUMNS", "Shares", "estimate", "infer"]
+__all__ = [
+    "COLUMNS",
+    "Numbers",
+    "Shares",
+    "assembled",
+    "errors_of",
+    "estimate",
+    "infer",
+]
 
 COLUMNS = (
     "share",
@@ -84,7 +93,7 @@ class Shares(Answer):
     p_value: FloatArray
     """One-sided, for the hypothesis that no device has the value."""
     p_adjusted: FloatArray
-    normalized: FloatArray
+    normalization: Normalization = field(repr=False)
     noise: Noise = field(repr=False)
     ghosts: NDArray[np.bool_]
     """Values whose support looks like a hash collision: they are never detected, and their
@@ -96,7 +105,7 @@ class Shares(Answer):
     def unit(self) -> Unit:
         return SHARES
 
-    @property
+    @cached_property
     def series(self) -> Series:
         return Series(self.values, self.share, self.std_error, self.low, self.high)
 
@@ -113,6 +122,11 @@ class Shares(Answer):
     @property
     def footnotes(self) -> tuple[str, ...]:
         return footnotes(self.n, self.windows, devices=self.devices, complete=self.complete)
+
+    @property
+    def normalized(self) -> FloatArray:
+        """The shares, not negative and with a sum of 1 (of candidates, of at most 1)."""
+        return self.normalization.shares
 
     @property
     def gain(self) -> FloatArray:
@@ -220,7 +234,10 @@ class Shares(Answer):
             values = tuple(value for value in values if value in known)
         # Of two values in a complete list, one mirrors the other.
         family = 1 if self.complete and len(values) == 2 else max(1, len(values))
-        was, now = before.places(values), self.places(values)
+        # Where both have the same values, nothing needs to be picked out.
+        was, now = (
+            slice(None) if each.values == values else each.places(values) for each in (before, self)
+        )
         old, new = before.at(was, self.level), self.at(now, self.level)
         low, high = interval_of_difference(old, new)
 
@@ -253,9 +270,11 @@ class Shares(Answer):
         )
 
     def at(
-        self, places: NDArray[np.intp], level: float
+        self, places: NDArray[np.intp] | slice, level: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Share and interval ends of the values at these indices, at another level."""
+        if level == self.level:
+            return self.share[places], self.low[places], self.high[places]
         with np.errstate(invalid="ignore"):
             low, high = score_interval(self.share, self.noise, level)
         return self.share[places], low[places], high[places]
@@ -266,12 +285,6 @@ class Shares(Answer):
             return np.arange(len(values))
         index = {value: place for place, value in enumerate(self.values)}
         return np.array([index[value] for value in values], np.intp)
-
-    @classmethod
-    def combine(cls, answers: Sequence[Shares]) -> Shares:
-        from deniable_estimator.answers.combination import combine
-
-        return combine(answers)
 
     def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
         columns = [getattr(self, name) for name in COLUMNS]
@@ -327,6 +340,27 @@ def estimate(
     return infer(basis, complete, values, found, exposure, seen, level, adjust)
 
 
+class Numbers(NamedTuple):
+    """What follows from shares and their noise; arrays have shape (d,)."""
+
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    p_adjusted: FloatArray
+
+
+def errors_of(
+    share: FloatArray, noise: Noise, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The standard errors of shares, and the ends of their intervals; shape (d,) each."""
+    with np.errstate(invalid="ignore"):
+        low, high = score_interval(share, noise, level)
+        std_error = np.sqrt(noise.at(share))
+    std_error[~np.isfinite(share)] = np.nan
+    return std_error, low, high
+
+
 def infer(
     basis: Basis,
     complete: bool,
@@ -344,21 +378,36 @@ def infer(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level}")
-    share, noise = found.share, found.noise
-    known = np.isfinite(share)
-    with np.errstate(invalid="ignore"):
-        low, high = score_interval(share, noise, level)
-        std_error = np.sqrt(noise.at(share))
-    std_error[~known] = np.nan
     p_value = np.where(found.ghosts, 1.0, found.p_value)
-    warnings = found.warnings + caveats(
+    errors = errors_of(found.share, found.noise, level)
+    numbers = Numbers(*errors, p_value, adjust_p(p_value, adjust))
+    warnings = caveats(
         basis.n,
         basis.windows,
-        noise,
+        found.noise,
         level,
         devices=basis.devices,
         complete=complete,
     )
+    return assembled(
+        *(basis, complete, values, found, exposure, seen, level, adjust, numbers, warnings)
+    )
+
+
+def assembled(
+    basis: Basis,
+    complete: bool,
+    values: tuple[str, ...],
+    found: Finding,
+    exposure: Exposure,
+    seen: Sequence[Figure],
+    level: float,
+    adjust: Adjustment,
+    numbers: Numbers,
+    caveats: tuple[str, ...],
+) -> Shares:
+    """The estimate, of which all numbers are known."""
+    warnings = found.warnings + caveats
     if found.ghosts.any():
         warnings += (
             message(
@@ -367,26 +416,18 @@ def infer(
                 count=int(found.ghosts.sum()),
             ),
         )
-    p_adjusted = adjust_p(p_value, adjust)
-    normalized = np.where(known, 0.0, np.nan)
-    real = known & ~found.ghosts
-    if real.any():
-        detected = p_adjusted[real] <= 1 - level
-        normalized[real] = normalize(share[real], detected, complete=complete)
+    with np.errstate(invalid="ignore"):
+        detected = numbers.p_adjusted <= 1 - level
     return Shares(
         **{each.name: getattr(basis, each.name) for each in fields(Basis)},
         level=level,
         complete=complete,
         adjustment=adjust,
         values=values,
-        share=share,
-        std_error=std_error,
-        low=low,
-        high=high,
-        p_value=p_value,
-        p_adjusted=p_adjusted,
-        normalized=normalized,
-        noise=noise,
+        share=found.share,
+        **numbers._asdict(),
+        normalization=Normalization(found.share, detected, found.ghosts, complete),
+        noise=found.noise,
         ghosts=found.ghosts,
         exposure=exposure,
         verdict=Verdict.of(seen),

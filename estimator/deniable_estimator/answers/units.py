@@ -87,10 +87,6 @@ class Unit(ABC):
         """The number with its unit."""
         return self.text(number, spread)
 
-    def short(self, number: float, spread: float) -> str:
-        """The number with its unit, as pages write it."""
-        return self.full(number, spread)
-
     def change(self, number: float, spread: float) -> str:
         """The size of a change, as `up` and `down` take it."""
         return self.full(number, spread)
@@ -99,9 +95,7 @@ class Unit(ABC):
         """An interval with its unit, as pages write it."""
         if not (math.isfinite(low) or math.isfinite(high)):
             return _NOTHING
-        return message(
-            "{low} to {high}", low=self.short(low, spread), high=self.short(high, spread)
-        )
+        return message("{low} to {high}", low=self.full(low, spread), high=self.full(high, spread))
 
     @abstractmethod
     def tick(self, level: float, step: float) -> str:
@@ -119,11 +113,11 @@ class ShareUnit(Unit):
 
     changes_title = message("Changes in percentage points")
     between = sentence("{value} {share}, between {low} and {high} points.")
-    up = sentence("up {change} points ({level:g} % CI {low} to {high})")
-    down = sentence("down {change} points ({level:g} % CI {low} to {high})")
-    none = sentence("{no_change} ({level:g} % CI {low} to {high} points)")
+    up = sentence("up {change} points ({level:g}% CI {low} to {high})")
+    down = sentence("down {change} points ({level:g}% CI {low} to {high})")
+    none = sentence("{no_change} ({level:g}% CI {low} to {high} points)")
     uncertain = sentence(
-        "{no_change} ({level:g} % CI {low} to {high} points; not significant among {count} values)"
+        "{no_change} ({level:g}% CI {low} to {high} points; not significant among {count} values)"
     )
     weekdays = sentence(
         "the two periods do not hold the same weekdays, which alone can change a share"
@@ -155,9 +149,6 @@ class ShareUnit(Unit):
         return (text.lstrip("-") if float(text) == 0 else text).replace("-", _MINUS)
 
     def full(self, number: float, spread: float) -> str:
-        return f"{self.text(number, spread)} %"
-
-    def short(self, number: float, spread: float) -> str:
         return f"{self.text(number, spread)}%"
 
     def change(self, number: float, spread: float) -> str:
@@ -181,11 +172,11 @@ class NumberUnit(Unit):
 
     changes_title = message("Changes")
     between = sentence("{value} {share}, between {low} and {high}.")
-    up = sentence("up {change} ({level:g} % CI {low} to {high})")
-    down = sentence("down {change} ({level:g} % CI {low} to {high})")
-    none = sentence("{no_change} ({level:g} % CI {low} to {high})")
+    up = sentence("up {change} ({level:g}% CI {low} to {high})")
+    down = sentence("down {change} ({level:g}% CI {low} to {high})")
+    none = sentence("{no_change} ({level:g}% CI {low} to {high})")
     uncertain = sentence(
-        "{no_change} ({level:g} % CI {low} to {high}; not significant among {count} numbers)"
+        "{no_change} ({level:g}% CI {low} to {high}; not significant among {count} numbers)"
     )
     weekdays = sentence(
         "the two periods do not hold the same weekdays, which alone can change a number"
@@ -229,18 +220,22 @@ class NumberUnit(Unit):
 
     def full(self, number: float, spread: float) -> str:
         text = self.text(number, spread)
-        return f"{text} {self.name}" if self.name and math.isfinite(number) else text
+        return self._with_unit(text) if math.isfinite(number) else text
+
+    def _with_unit(self, text: str) -> str:
+        """A percent sign follows its number, other units take a space."""
+        return f"{text}{'' if self.name == '%' else ' '}{self.name}" if self.name else text
 
     def interval(self, low: float, high: float, spread: float) -> str:
         """With the unit once, where both ends are numbers."""
         if not (math.isfinite(low) and math.isfinite(high)):
             return super().interval(low, high, spread)
-        return message("{low} to {high}", low=self.text(low, spread), high=self.short(high, spread))
+        return message("{low} to {high}", low=self.text(low, spread), high=self.full(high, spread))
 
     def exact(self, number: float) -> str:
         """A number that somebody wrote, with its unit."""
         text = f"{number:,.15g}".replace("-", _MINUS)
-        return f"{text} {self.name}" if self.name else text
+        return self._with_unit(text)
 
     def tick(self, level: float, step: float) -> str:
         """Long numbers are written as powers of ten."""
@@ -250,7 +245,7 @@ class NumberUnit(Unit):
         else:
             text = f"{level:,.{_decimals(step)}f}"
         text = (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
-        return f"{text} {self.name}" if self.name else text
+        return self._with_unit(text)
 
     def least_span(self, highest: float) -> float:
         return max(1e-6 * abs(highest), 1e-12)
@@ -263,9 +258,6 @@ class ConditionalUnit(ShareUnit):
 
     def text(self, number: float, spread: float) -> str:
         return _TOO_FEW if math.isnan(number) else super().text(number, spread)
-
-    def short(self, number: float, spread: float) -> str:
-        return _TOO_FEW if math.isnan(number) else super().short(number, spread)
 
     def full(self, number: float, spread: float) -> str:
         return _TOO_FEW if math.isnan(number) else super().full(number, spread)

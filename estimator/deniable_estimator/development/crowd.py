@@ -25,7 +25,8 @@ from deniable.types.number import Number
 from deniable.types.pair import Pair
 from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.intake import Intake
-from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.development.gate import at_once
@@ -141,19 +142,19 @@ class SimulatedCrowd:
 def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
     """The made-up shares of a metric's values, in words."""
     if metric.type.name == "boolean":
-        return message("{percent} % say yes", percent=f"{100 * _YES:g}")
+        return message("{percent}% say yes", percent=f"{100 * _YES:g}")
     kind = metric.type
     if isinstance(kind, Number):
         middle, low, high = _middle(kind)
         if kind.range.scale == "log":
             return message(
-                "around {middle:.3g}, on a logarithmic scale; 95 % from {low:.3g} to {high:.3g}",
+                "around {middle:.3g}, on a logarithmic scale; 95% from {low:.3g} to {high:.3g}",
                 middle=middle,
                 low=low,
                 high=high,
             )
         return message(
-            "around {middle:.3g}, and 95 % from {low:.3g} to {high:.3g}",
+            "around {middle:.3g}, and 95% from {low:.3g} to {high:.3g}",
             middle=middle,
             low=low,
             high=high,
@@ -206,7 +207,7 @@ def _part_shares(size: int) -> NDArray[np.float64]:
 
 
 def _middle(kind: Number) -> tuple[float, float, float]:
-    """The median of the made-up numbers, and between which 95 % are."""
+    """The median of the made-up numbers, and between which 95% are."""
     low, high = float(kind.range.low), float(kind.range.high)
     if kind.range.scale == "log":
         ratio = high / low

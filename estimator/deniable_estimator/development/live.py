@@ -22,7 +22,8 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource, current_source
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.development.advice import advice_on
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.running_finds import RunningFinds
@@ -305,7 +306,7 @@ def _lines(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:
         lines.append(
             (
                 unit.label(series.names[place]),
-                unit.short(float(series.value[place]), spread),
+                unit.full(float(series.value[place]), spread),
                 unit.interval(low, high, spread),
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deniable import Registry, RegistryError
@@ -21,7 +21,7 @@ class RegistryFile:
     """`registry` is the last one without mistakes; before there was one, it is empty."""
 
     path: Path
-    registry: Registry = _EMPTY
+    registry: Registry = field(default_factory=lambda: _EMPTY)
     mistakes: Sequence[Problem] = ()
     """What is wrong with the file as it is now; it is in force only if there is nothing."""
     warnings: Sequence[Problem] = ()

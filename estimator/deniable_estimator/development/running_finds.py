@@ -13,7 +13,7 @@ from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.finds import finds_at, name_of_find
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 
 __all__ = ["EVERY", "Running", "RunningFinds"]
 
@@ -39,7 +39,7 @@ class Running:
         for each in finds[:most]:
             spread = (each.high - each.low) / 2
             interval = SHARES.interval(each.low, each.high, spread)
-            lines.append((name_of_find(each), SHARES.short(each.share, spread), interval))
+            lines.append((name_of_find(each), SHARES.full(each.share, spread), interval))
         return lines, max(0, len(finds) - most)
 
 

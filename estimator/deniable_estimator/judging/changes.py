@@ -4,7 +4,7 @@ A day is compared with the same weekdays of up to four weeks before, so that a w
 a week or a month with up to four before it. Two or seven days are taken together in the same way
 (`SPANS`). Only whole weeks count: where a weekday has no reports, that week is left out.
 
-A change must also hold, at 95 %, beside the earlier spans without any one of them. Otherwise one
+A change must also hold, at 95%, beside the earlier spans without any one of them. Otherwise one
 odd day would be told again, as a change back, in each week in which others are compared with it.
 
 Windows of a metric with memory are not independent, so its changes cannot be told from noise; it
@@ -21,13 +21,12 @@ from typing import TypeAlias
 
 from deniable import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.judging.levels import SPANS, JudgementLevel
 from deniable_estimator.judging.rules import MetricRules
 from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.history import look
+from deniable_estimator.questions.looks import look
 from deniable_estimator.questions.reading import Question
 
 __all__ = ["Ask", "Judgement", "WatchedChange", "judge", "newest_settled"]

@@ -16,7 +16,7 @@ from deniable_estimator.answers.units import SHARES
 from deniable_estimator.judging.changes import Judgement, WatchedChange, first_day, last_day
 from deniable_estimator.judging.rules import MetricRules
 from deniable_estimator.messages import joined, message, sentence
-from deniable_estimator.questions.reading import LENGTHS
+from deniable_estimator.questions.asking import LENGTHS
 
 __all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "page_of", "standing"]
 
@@ -31,7 +31,7 @@ _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
 _STALE = sentence("no reports since {window}, which ended on {day}")
 _FEW = sentence(
-    "{window} has {n:,} reports, too few to see a share of {share:.2%}: that takes {needed:,}"
+    "{window} has {n:,} reports, too few to see a share of {share:.3g}%: that takes {needed:,}"
 )
 
 
@@ -185,7 +185,9 @@ def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> M
         metric=metric.name,
         kind="few",
         detail=f"{rules.share:g}",
-        text=message(_FEW, window=judged.window, n=judged.n, share=rules.share, needed=needed),
+        text=message(
+            _FEW, window=judged.window, n=judged.n, share=100 * rules.share, needed=needed
+        ),
         since=judged.window,
         until=end,
         first=first_day(judged.window),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any
 
 from deniable.discovery_forecast import Reach, reports_to_find
@@ -78,10 +77,7 @@ def plan_discovery(
     """
     made = PrefixTree.design(_SALT, check_epsilon(epsilon), max_length // TOKEN_BYTES)
     reports = devices * sample_rate
-    lifetime = None
-    if lifetime_epsilon is not None:
-        allowed = Fraction(lifetime_epsilon) // Fraction(made.epsilon)
-        lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
+    lifetime = Lifetime.of(lifetime_epsilon, made.epsilon, sample_rate)
     parameters = {key: value for key, value in made.parameters().items() if key != "salt"}
     return DiscoveryPlan(
         max_length=max_length,

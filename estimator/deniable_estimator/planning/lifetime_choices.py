@@ -37,7 +37,7 @@ class LifetimeChoice:
     """Of an average window of these years."""
     window_variance: float
     half_width: float
-    """Of the 95 % interval in such a window: of the share (1 is all devices) or of the mean, in its
+    """Of the 95% interval in such a window: of the share (1 is all devices) or of the mean, in its
     unit or, on a logarithmic scale, as a part of it."""
     information: float
     """Over all windows: the reports of one place in the crowd, divided by the variance of one."""
@@ -52,7 +52,7 @@ class LifetimeChoice:
     life: Bound
     """After all reports of a device."""
     staying_half_width: float
-    """For a trait that stays, with all reports of as many devices: the 95 % interval's."""
+    """For a trait that stays, with all reports of as many devices: the 95% interval's."""
     like_one_epsilon: float | None
     """For a trait that stays: the epsilon with which one report has as little noise as all of these
     together; None if above what one report may have."""
@@ -71,7 +71,7 @@ class Remembered:
     fresh: Bound
     """What each report adds at most, times of change included, whatever was reported before."""
     half_width: float
-    """Of the 95 % interval in a window."""
+    """Of the 95% interval in a window."""
     staying_half_width: float
     """Over any number of windows."""
 

@@ -33,7 +33,7 @@ __all__ = ["LifetimeCrowd"]
 _SALT = "plan"
 
 _Z = 1.959963984540054
-"""Of a 95 % interval."""
+"""Of a 95% interval."""
 
 _STEPS = 100
 """Steps of epsilon from one whole number to the next, in searches."""
@@ -120,7 +120,7 @@ class LifetimeCrowd:
         )
 
     def width(self, variance: float) -> float:
-        """Half of the 95 % interval that a variance leaves."""
+        """Half of the 95% interval that a variance leaves."""
         width = _Z * math.sqrt(variance)
         if self.question != "mean":
             return width

@@ -10,14 +10,21 @@ from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.privacy.words import factor, rounded_up
 
-__all__ = ["best_words", "rate_words", "verdicts", "width_words"]
+__all__ = ["best_words", "rate_words", "verdicts", "width_words", "within_words"]
 
 
 def width_words(plan: LifetimePlan, width: float) -> str:
     """A half width in points, in the unit, or as a part of a geometric mean."""
     if plan.question == "mean" and not plan.log:
-        return NumberUnit(plan.unit).short(width, width)
-    return SHARES.short(width, width)
+        return NumberUnit(plan.unit).full(width, width)
+    if plan.question == "mean":
+        return SHARES.full(width, width)
+    return message("{width} points", width=SHARES.text(width, width))
+
+
+def within_words(plan: LifetimePlan, width: float) -> str:
+    """The same as the ends of an interval around an estimate."""
+    return message("±{width}", width=width_words(plan, width))
 
 
 def rate_words(rate: float) -> str:
@@ -35,11 +42,11 @@ def best_words(plan: LifetimePlan) -> str:
 
 
 def verdicts(plan: LifetimePlan) -> Iterator[tuple[str, str, str]]:
-    """What to take for what: a name, its 95 % interval, and a sentence."""
+    """What to take for what: a name, its 95% interval, and a sentence."""
     best, once, memory = plan.best, plan.once, plan.memory
     yield (
         message("Values that change"),
-        _about(plan, best.half_width),
+        within_words(plan, best.half_width),
         message(
             "in each window: {division}. All of them change the odds between two values by a "
             "factor of {life} at most, one of them by {one}",
@@ -50,7 +57,7 @@ def verdicts(plan: LifetimePlan) -> Iterator[tuple[str, str, str]]:
     )
     yield (
         message("A trait that stays"),
-        _about(plan, once.staying_half_width),
+        within_words(plan, once.staying_half_width),
         message(
             "when all devices have reported once, with epsilon {epsilon:g} and the same lifetime "
             "epsilon: the odds of a whole life change by {life} at most",
@@ -61,7 +68,7 @@ def verdicts(plan: LifetimePlan) -> Iterator[tuple[str, str, str]]:
     if best.reports > 1 and best.like_one_epsilon is not None:
         yield (
             message("The same trait, reported more often"),
-            _about(plan, best.staying_half_width),
+            within_words(plan, best.staying_half_width),
             message(
                 "{division}: together they have as little noise as one report with epsilon "
                 "{one:g}, but cost {lifetime:g}",
@@ -73,7 +80,7 @@ def verdicts(plan: LifetimePlan) -> Iterator[tuple[str, str, str]]:
     if memory is not None:
         yield (
             message("The same trait, memoized"),
-            _about(plan, memory.half_width),
+            within_words(plan, memory.half_width),
             message(
                 "in every window, and at best ±{lasting} over many. All reports of one value "
                 "reveal at most epsilon {memo}. This does not bound what they reveal about when "
@@ -86,7 +93,7 @@ def verdicts(plan: LifetimePlan) -> Iterator[tuple[str, str, str]]:
     if plan.stated is not None:
         yield (
             message("Your plan"),
-            _about(plan, plan.stated.half_width),
+            within_words(plan, plan.stated.half_width),
             _compared(plan, plan.stated),
         )
     yield message("How long it lasts"), *_lasting(plan)
@@ -107,10 +114,6 @@ def _lasting(plan: LifetimePlan) -> tuple[str, str]:
         years=plan.years,
         last=100 * best.left_at_last,
     )
-
-
-def _about(plan: LifetimePlan, width: float) -> str:
-    return f"±{width_words(plan, width)}"
 
 
 def _division(choice: LifetimeChoice) -> str:

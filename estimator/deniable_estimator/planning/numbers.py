@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any
 
 from deniable import SchemeError
@@ -55,11 +54,11 @@ _GOOD_FACTOR = 0.05
 @dataclass(frozen=True)
 class MeanPlan:
     """What will be seen of the mean; on a logarithmic scale of the geometric mean, and then
-    widths are parts of it: 0.05 is 5 %."""
+    widths are parts of it: 0.05 is 5%."""
 
     std_error: float
     half_width: float
-    """Of the 95 % interval."""
+    """Of the 95% interval."""
     rounding: float
     """The part of it that the cells of a distribution leave open, with any number of devices."""
     desired: float
@@ -76,7 +75,7 @@ class QuantilePlan:
 
     p: float
     low: float | None
-    """Down to which quantile of the truth its 95 % interval will reach, about; None if it will have
+    """Down to which quantile of the truth its 95% interval will reach, about; None if it will have
     no lower limit."""
     high: float | None
     """The same upwards."""
@@ -148,7 +147,7 @@ def plan_number(
 
     Args:
         half_width: the desired one of the mean, in the unit, or on a logarithmic scale as a part of
-            the mean. If not given, a hundredth of the range, or 5 %.
+            the mean. If not given, a hundredth of the range, or 5%.
 
     Raises:
         SchemeError: there is no such range or mechanism.
@@ -166,10 +165,7 @@ def plan_number(
     else:
         variances, noise, fakes_share, rounding = None, mean_variance(chosen), None, 0.0
     quantiles = _quantiles(variances, reports, sample_rate) if variances else ()
-    lifetime = None
-    if lifetime_epsilon is not None:
-        allowed = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
-        lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
+    lifetime = Lifetime.of(lifetime_epsilon, chosen.epsilon, sample_rate)
     return NumberPlan(
         low=low,
         high=high,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
@@ -83,7 +82,7 @@ class PairPlan:
     effect: float
     """The Cramer's V that the power is for."""
     power: float
-    """The probability that the test of independence at 5 % finds it."""
+    """The probability that the test of independence at 5% finds it."""
     least_effect: float | None
     """The smallest one that is found with power 0.8; None if there is none."""
     devices_to_detect: int | None
@@ -92,7 +91,7 @@ class PairPlan:
     margin_std_errors: tuple[float, float]
     """Of a value of the first list, and of the second."""
     conditional_half_widths: tuple[float, float]
-    """Of the 95 % interval of a share of the second list among the devices with a value of the
+    """Of the 95% interval of a share of the second list among the devices with a value of the
     first, and the reverse; 1/2 if the interval says nothing."""
     shown_from: tuple[float | None, float | None]
     """The smallest share of a value of the first list, and of the second, whose conditional shares
@@ -144,10 +143,7 @@ def plan_pair(
     _check_effect(rows, columns, effect)
     reports = devices * sample_rate
     covariance = Covariance.of(mechanism, max(1, round(reports)))
-    lifetime = None
-    if lifetime_epsilon is not None:
-        allowed = Fraction(lifetime_epsilon) // Fraction(mechanism.epsilon)
-        lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
+    lifetime = Lifetime.of(lifetime_epsilon, mechanism.epsilon, sample_rate)
     needed = _reports_to_detect(mechanism, rows, columns, effect)
     fake = Fake.of(mechanism)
     even = np.full((rows, columns), 1 / (rows * columns))
@@ -251,7 +247,7 @@ def _shown_from(cells: int, covariance: Covariance) -> float | None:
 
 
 def conditional_half_width(share: float, cells: int, covariance: Covariance) -> float | None:
-    """Half of the 95 % interval of a conditional share, among the devices with a value that has
+    """Half of the 95% interval of a conditional share, among the devices with a value that has
     this share, of one of `cells` equally frequent values; None if too few devices have it."""
     table = np.repeat([[share], [1 - share]], cells, axis=1) / cells
     found = conditionals(table, covariance, 0.95)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from deniable import SchemeError
 from deniable.forecast import (
@@ -46,6 +46,14 @@ class Lifetime:
     """How many reports one device can send before its budget is spent."""
     windows: float
     """How many windows that lasts on average, at the sample rate."""
+
+    @classmethod
+    def of(cls, lifetime_epsilon: float | None, epsilon: float, sample_rate: float) -> Self | None:
+        """That of a device whose reports have this epsilon; None if nothing limits it."""
+        if lifetime_epsilon is None:
+            return None
+        reports = Fraction(lifetime_epsilon) // Fraction(epsilon)
+        return cls(lifetime_epsilon, reports, reports / sample_rate)
 
 
 @dataclass(frozen=True)
@@ -151,9 +159,8 @@ def plan(
             chosen.fresh_epsilon,
             lasting_error(chosen, share, devices),
         )
-    elif lifetime_epsilon is not None:
-        allowed = Fraction(lifetime_epsilon) // Fraction(chosen.epsilon)
-        lifetime = Lifetime(lifetime_epsilon, allowed, allowed / sample_rate)
+    else:
+        lifetime = Lifetime.of(lifetime_epsilon, chosen.epsilon, sample_rate)
     return Plan(
         size=size,
         declared_epsilon=epsilon,

@@ -20,8 +20,7 @@ from __future__ import annotations
 from deniable import Metric
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.change import Comparison
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.significance import Adjustment
@@ -40,8 +39,8 @@ def compare(
 
     The noise of their reports must be drawn independently: one metric without memory
     (`has_memory`) over different windows. With `together`, what counts as changed is corrected
-    for the number of series: by Storey's test, of those that are said to have changed 5 % have not
-    (at the level .95); by Bonferroni's, which suits alerts, 5 % of all comparisons name any that
+    for the number of series: by Storey's test, of those that are said to have changed 5% have not
+    (at the level .95); by Bonferroni's, which suits alerts, 5% of all comparisons name any that
     has not.
 
     Raises:

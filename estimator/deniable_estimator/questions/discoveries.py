@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -12,15 +12,16 @@ from deniable import Metric, Registry, windows
 from deniable.types import Discovery
 from deniable.types.deny import denied
 from deniable_collector.stores.base import Store
-from deniable_estimator.analyses.discovery import Head
+from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.history import Look, look
-from deniable_estimator.questions.reading import Question, find_metric, select, unfinished
+from deniable_estimator.questions.asking import find_metric
+from deniable_estimator.questions.looks import Look, look
+from deniable_estimator.questions.reading import Question, select, unfinished
 from deniable_estimator.questions.trend import Progress, Trend, trend
 
 __all__ = ["closed_lists", "discover", "finds_of", "looks_at_rows", "trend_of_finds"]
@@ -105,7 +106,7 @@ def looks_at_rows(
     without: Collection[str] = (),
 ) -> list[Look]:
     """Whether each window's reports look honest, the oldest first: nothing is decoded for it."""
-    chosen = select(store, registry, metric, first, last, None, without)
+    chosen = select(store, registry, metric, first, last, None, without).apart()
     found = (look(label, chosen.within([label]).read()) for label in chosen.labels)
     return [each for each in found if each is not None]
 
@@ -130,7 +131,7 @@ def trend_of_finds(
     Raises:
         as `deniable_estimator.questions.trend.trend`.
     """
-    heads = [Head(each.head, each.cut) for each in finds.finds]
+    heads = [FoundHead(each.head, each.cut) for each in finds.finds]
     return trend(
         store,
         registry,
@@ -141,7 +142,7 @@ def trend_of_finds(
         now=now,
         level=finds.level,
         without=without,
-        point=_FindsOfDays(store, registry, finds.metric, heads, finds.level, without),
+        points=_FindsOfDays(store, registry, finds.metric, heads, finds.level, without),
         progress=progress,
     )
 
@@ -153,13 +154,14 @@ class _FindsOfDays:
     store: Store
     registry: Registry
     metric: str
-    heads: Sequence[Head]
+    heads: Sequence[FoundHead]
     level: float
     without: Collection[str]
 
-    def __call__(self, first: date, last: date) -> Answer | None:
-        chosen = select(self.store, self.registry, self.metric, first, last, None, self.without)
-        return shares_of(_reported(chosen.read()), self.heads, self.level)
+    def __call__(self, ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
+        for first, last in ranges:
+            chosen = select(self.store, self.registry, self.metric, first, last, None, self.without)
+            yield shares_of(_reported(chosen.read()), self.heads, self.level)
 
 
 def _reported(question: Question) -> list[Reported]:

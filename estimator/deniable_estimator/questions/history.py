@@ -25,29 +25,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import FrequencyOracle, PrefixTree
-from deniable_estimator.analyses import analysis_of, oracle_analysis
-from deniable_estimator.analyses.anomalies import (
-    ALARM_LEVEL,
-    LEAST_REPORTS,
-    Figure,
-    Verdict,
-    discovery_figures,
-    figures,
-)
-from deniable_estimator.analyses.candidates import asked_values
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.units import SHARES
-from deniable_estimator.questions.reading import Question
-from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL, LEAST_REPORTS, Figure, Verdict
+from deniable_estimator.questions.looks import Look
+from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import student_tails
 
-__all__ = ["LEAST_HISTORY", "LONGEST_HISTORY", "History", "Look", "Window", "inspect", "look"]
+__all__ = ["LEAST_HISTORY", "LONGEST_HISTORY", "History", "Window", "inspect"]
 
 LEAST_HISTORY = 7
 """How many earlier windows are needed for a comparison: a week of days."""
@@ -57,74 +45,6 @@ LONGEST_HISTORY = 28
 
 _HALF = 0.5
 """The part of the usual reports that a window must have for its shares to be compared."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Look:
-    """What is looked at in one window; arrays have shape (d,)."""
-
-    label: str
-    n: int
-    """Reports."""
-    scheme: str
-    """The fingerprint of its scheme; of several, the first."""
-    values: tuple[str, ...]
-    """Empty where shares are not looked at, as of strings that nobody has named."""
-    share: FloatArray
-    variance: FloatArray
-    """NaN where nothing is known, as of a quantile whose interval has no limit on a side."""
-    figures: tuple[Figure, ...]
-    """Those of its own tally."""
-    moved: str = "jump"
-    """The figure of the value that moved furthest; "shift" of numbers that are no shares."""
-
-    @classmethod
-    def of(cls, label: str, estimate: Answer) -> Self:
-        """That of an answer over one window."""
-        series = estimate.series
-        return cls(
-            label,
-            estimate.n,
-            estimate.schemes[0],
-            series.names,
-            series.value,
-            series.std_error**2,
-            estimate.verdict.figures,
-            "jump" if estimate.unit is SHARES else "shift",
-        )
-
-
-def look(label: str, question: Question) -> Look | None:
-    """The same without all else that an estimate says: a quarter of the time; None without
-    reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked at,
-    and the rows of a discovery.
-    """
-    if question.margin is not None:
-        return Look.of(label, question.estimate()) if question.n else None
-    parts = [part for part in question.parts if part.tally.reports]
-    if not parts:
-        return None
-    found: list[Figure] = []
-    if any(isinstance(part.scheme.mechanism, PrefixTree) for part in parts):
-        for part in parts:
-            found += discovery_figures(part.tally, analysis_of(part.scheme.mechanism).commonest())
-        none = np.zeros(0)
-        scheme = parts[0].tally.scheme
-        return Look(label, question.n, scheme, (), none, none, tuple(found))
-    closed = all(not part.scheme.needs_candidates for part in parts)
-    shares = all(isinstance(part.scheme.mechanism, FrequencyOracle) for part in parts)
-    if (closed and len(parts) > 1) or not shares:
-        return Look.of(label, question.estimate())
-    values: tuple[str, ...] = ()
-    share, noise = np.zeros(0), Noise.none(0)
-    for part in parts:
-        tally, analysis = part.tally, oracle_analysis(part.scheme.mechanism)
-        if closed:
-            values, items = asked_values(tally, part.scheme)
-            _, share, noise = analysis.shares(tally, items)
-        found += figures(tally, analysis, share, noise)
-    scheme = parts[0].tally.scheme
-    return Look(label, question.n, scheme, values, share, noise.at(share), tuple(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,47 +6,42 @@ estimated from the tallies of that pair, in all windows in which it has no repor
 
 from __future__ import annotations
 
-import difflib
 import time
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from datetime import date
 from typing import Any
 
-from deniable import Metric, MetricError, Registry, Scheme, windows
+from deniable import Metric, Registry, Scheme, windows
 from deniable.mechanisms import Mechanism, Memoizing, PrefixTree
 from deniable_collector.stores.base import Store
+from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.errors import EstimateError
-from deniable_estimator.messages import message
+from deniable_estimator.questions.asking import (
+    check_days,
+    check_where,
+    find_metric,
+    only_longer,
+    windows_within,
+)
 from deniable_estimator.questions.slices import places_of, sliced
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
 __all__ = [
-    "LENGTHS",
+    "Chosen",
     "Part",
     "Question",
     "Selection",
-    "check_days",
-    "find_metric",
     "read",
     "select",
     "unfinished",
 ]
 
-LENGTHS: dict[windows.Kind, timedelta] = {
-    "day": timedelta(1),
-    "week": timedelta(7),
-    "month": timedelta(31),
-}
-"""How long a window of each kind lasts at most."""
-
-_DAY = 86_400.0
+_COUNTERS = 1 << 20
+"""Counters that are read at once, of 8 bytes each."""
 
 
 def read(
@@ -123,6 +118,13 @@ class Question:
         own = sum(part.tally.reports for part in self.parts)
         return own + (self.margin.question.n if self.margin else 0)
 
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The windows that were asked for and could not be read, in their order."""
+        found = {label for part in self.parts for label in part.tally.unreadable}
+        found.update(self.margin.question.unreadable if self.margin else ())
+        return tuple(sorted(found, key=windows.start))
+
     def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Answer:
         """The estimate.
 
@@ -130,6 +132,9 @@ class Question:
             EstimateError: a candidate cannot be estimated.
         """
         answers = [] if self.margin is None else [self.margin.estimate(level, adjust)]
+        # Without any report the answer is of the kind that the pair gives, so that such a period
+        # can be compared with others.
+        parts = [part for part in self.parts if part.tally.reports or not answers]
         return combine(
             [
                 answer_of(
@@ -141,10 +146,10 @@ class Question:
                     participation=part.participation,
                     unit=self.unit,
                 )
-                for part in self.parts
+                for part in parts
             ]
             + answers
-        )
+        ).lacking(self.unreadable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +167,7 @@ class Margin:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chosen:
+class Chosen:
     """The windows of one scheme, and what to estimate from their sum."""
 
     scheme: Scheme
@@ -173,6 +178,8 @@ class _Chosen:
     """What a device can spend on the reports of this scheme: see `Participation`."""
     places: tuple[int, ...] = (0,)
     """The combinations of segments whose rows count."""
+    dropped: frozenset[str] = frozenset()
+    """The windows that were dropped: their reports are only in sums of longer periods."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +188,7 @@ class Selection:
 
     store: Store
     metric: Metric
-    chosen: tuple[_Chosen, ...]
+    chosen: tuple[Chosen, ...]
     pair: Selection | None = None
     """The tallies of the pair that gives its shares, if it is not reported by itself."""
     candidates: Sequence[str] | None = None
@@ -205,6 +212,14 @@ class Selection:
         pair = self.pair and self.pair.within(labels)
         return replace(self, chosen=tuple(chosen), pair=pair)
 
+    def apart(self) -> Selection:
+        """The same of the windows that can be read one by one: without those that were dropped."""
+        chosen = (
+            replace(each, windows=tuple(it for it in each.windows if it not in each.dropped))
+            for each in self.chosen
+        )
+        return replace(self, chosen=tuple(chosen), pair=self.pair and self.pair.apart())
+
     def version(self) -> tuple[object, ...]:
         """Plain values that differ when what would be read differs, at one round trip for each
         scheme with windows; candidates are not among them."""
@@ -226,16 +241,35 @@ class Selection:
             ),
         )
 
-    def foresee(self) -> None:
-        """Ask the store for the version of every window at once: a snapshot of it keeps them."""
-        for each in self.chosen:
-            if each.windows:
-                self.store.each_version(self.metric.name, each.scheme.fingerprint, each.windows)
+    def each_version(self) -> dict[str, tuple[object, ...]]:
+        """For each of its windows, plain values that differ when what would be read of it alone
+        differs, with one call of the store for each scheme; the oldest window first."""
+        name, rate = self.metric.name, self.metric.sample_rate
+        # As one text, because of many windows each would be turned into text again.
+        about = repr(
+            (name, rate, [(e.scheme.fingerprint, e.budget, e.places) for e in self.chosen])
+        )
+        found = [
+            self.store.each_version(name, each.scheme.fingerprint, each.windows)
+            for each in self.chosen
+        ]
+        of_pair = self.pair.each_version() if self.pair else {}
+        return {
+            label: (about, label, of_pair.get(label), *(each.get(label) for each in found))
+            for label in self.labels
+        }
+
+    @property
+    def at_once(self) -> int:
+        """How many of its windows may be read at once, so that their tallies take 8 MB at most."""
+        sizes = [sum(row.width + 1 for row in each.scheme.rows) for each in self.chosen]
+        return max(1, _COUNTERS // max(1, sum(sizes)))
 
     def read(self) -> Question:
         """All data of the estimate.
 
         Raises:
+            EstimateError: single windows of a longer period are asked for, which were dropped.
             StoreUnavailable: the store cannot answer now.
         """
         margin = None
@@ -243,26 +277,82 @@ class Selection:
             margin = Margin(self.pair.read(), self.metric.name, self.candidates)
         return Question(tuple(map(self._read, self.chosen)), self.metric.type.unit, margin)
 
-    def _read(self, each: _Chosen) -> Part:
+    def read_each(self, labels: Sequence[str]) -> list[Question]:
+        """What `within` each of these windows alone `read` returns, with one call of the store for
+        each scheme. All tallies are in memory at once.
+
+        Raises:
+            EstimateError, StoreUnavailable: as `read` does.
+        """
+        if self.pair is not None:
+            return [self.within({label}).read() for label in labels]
+        columns = []
+        for each in self.chosen:
+            tallies = self.tallies(each, set(each.windows).intersection(labels))
+            none = self.nothing(each)
+            columns.append([
+                self.part(each, tallies[label]) if label in tallies else none for label in labels
+            ])  # fmt: skip
+        return [Question(parts, self.metric.type.unit) for parts in zip(*columns, strict=True)]
+
+    def tallies(self, each: Chosen, labels: Collection[str]) -> dict[str, Tally]:
+        """The tally of each of these windows of one scheme, for `part`.
+
+        Raises:
+            EstimateError, StoreUnavailable: as `read` does.
+        """
+        if not labels:
+            return {}
+        try:
+            found = self.store.each_tally(self.metric.name, each.scheme.fingerprint, labels)
+        except NotKept as error:
+            raise only_longer(self.metric.name, error) from None
+        return {label: sliced(tally, each.scheme, each.places) for label, tally in found.items()}
+
+    def nothing(self, each: Chosen) -> Part:
+        """A part without any window."""
         name, fingerprint = self.metric.name, each.scheme.fingerprint
-        if not each.published:
-            tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
-            return Part(tally, each.scheme, each.candidates, Participation({}))
-        whole = self.store.tally(name, fingerprint, each.windows)
-        tally = sliced(whole, each.scheme, each.places)
-        reports = dict.fromkeys(each.windows, tally.reports)
-        if len(reports) > 1 and not self.where:
-            reports = self.store.reports(name, fingerprint, each.windows)
-        elif len(reports) > 1:
-            rows = len(each.scheme.mechanism.rows)
-            counts = self.store.row_reports(name, fingerprint, each.windows)
-            reports = {
-                label: int(found.reshape(-1, rows)[list(each.places)].sum())
-                for label, found in counts.items()
-            }
+        tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
+        participation = self.participation(each, {}) if each.published else Participation({})
+        return Part(tally, each.scheme, each.candidates, participation)
+
+    def part(self, each: Chosen, tally: Tally, reports: Mapping[str, int] | None = None) -> Part:
+        """That of a tally of these reports by window, which one of a single window tells itself."""
+        if reports is None:
+            reports = dict.fromkeys(tally.windows, tally.reports)
         return Part(tally, each.scheme, each.candidates, self.participation(each, reports))
 
-    def participation(self, each: _Chosen, reports: Mapping[str, int]) -> Participation:
+    def _read(self, each: Chosen) -> Part:
+        if not each.published:
+            return self.nothing(each)
+        whole = self.tally(each, each.windows)
+        tally = sliced(whole, each.scheme, each.places)
+        # Those that cannot be read are not in it.
+        labels = tally.windows
+        if len(labels) <= 1:
+            return self.part(each, tally)
+        return self.part(each, tally, self.reports(each, labels))
+
+    def reports(self, each: Chosen, labels: Sequence[str]) -> dict[str, int]:
+        """The reports of each of these windows of one scheme."""
+        asked = self.metric.name, each.scheme.fingerprint, labels
+        if not self.where:
+            return self.store.reports(*asked)
+        counts = self.store.segment_reports(*asked)
+        return {label: int(found[list(each.places)].sum()) for label, found in counts.items()}
+
+    def tally(self, each: Chosen, labels: Sequence[str]) -> Tally:
+        """The sum of some windows of one scheme.
+
+        Raises:
+            EstimateError, StoreUnavailable: as `read` does.
+        """
+        try:
+            return self.store.tally(self.metric.name, each.scheme.fingerprint, labels)
+        except NotKept as error:
+            raise only_longer(self.metric.name, error) from None
+
+    def participation(self, each: Chosen, reports: Mapping[str, int]) -> Participation:
         """How often the devices of these reports, by window, may have reported under a scheme."""
         cost = _cost(each.scheme.mechanism)
         return Participation(reports, self.metric.sample_rate, each.budget, cost)
@@ -282,28 +372,28 @@ def select(
     """The selection of tallies for `read`, with the same errors."""
     declared = find_metric(registry, metric)
     where = where or {}
-    _check_where(declared, where)
+    check_where(declared, where)
     check_days(first, last)
     current = declared.scheme.fingerprint
     published = store.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
     chosen = []
     for fingerprint, scheme in schemes.items():
-        labels = store.windows(metric, fingerprint) if fingerprint in published else []
+        labels = store.all_windows(metric, fingerprint) if fingerprint in published else []
+        gone = store.dropped(metric, fingerprint) if fingerprint in published else []
         asked = candidates
         if fingerprint != current:
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
-            within = tuple(
-                label
-                for label in _near(labels, declared, first, last)
-                if label not in without and _within(label, declared, first, last)
-            )
+            kept = [label for label in labels if label not in without] if without else labels
+            within = windows_within(kept, declared, first, last)
             places = places_of(scheme, where)
             if not places and fingerprint != current:
                 continue  # its reports do not tell this segment
             budget = _budget(registry, declared, scheme)
-            chosen.append(_Chosen(scheme, fingerprint in published, within, asked, budget, places))
+            apart = frozenset(gone).intersection(within)
+            there = fingerprint in published
+            chosen.append(Chosen(scheme, there, within, asked, budget, places, apart))
     found = Selection(store, declared, tuple(chosen), where=where)
     pair = registry.unasked.get(metric)
     if pair is None:
@@ -312,64 +402,6 @@ def select(
     left_out = {*without, *found.labels}
     rest = select(store, registry, pair.name, first, last, without=left_out)
     return replace(found, pair=rest, candidates=candidates)
-
-
-def _check_where(metric: Metric, where: Mapping[str, str]) -> None:
-    """Refuse what is no value of a segment of the metric.
-
-    Raises:
-        EstimateError: it is none.
-    """
-    declared = {each.name: each.values for each in metric.segments}
-    for name, value in where.items():
-        if name not in declared:
-            raise EstimateError(
-                message(
-                    "{metric} is not counted by a segment {segment}: {known}",
-                    metric=metric.name,
-                    segment=name,
-                    known=", ".join(declared) or message("it has none"),
-                )
-            )
-        if value not in declared[name]:
-            raise EstimateError(
-                message(
-                    "{segment} has no value {value}: choose one of {known}",
-                    segment=name,
-                    value=value,
-                    known=", ".join(declared[name]),
-                )
-            )
-
-
-def check_days(first: date | None, last: date | None) -> None:
-    """Refuse a range of days that ends before it begins.
-
-    Raises:
-        EstimateError: it does.
-    """
-    if first is not None and last is not None and last < first:
-        raise EstimateError(
-            message(
-                "the range ends ({last}) before it begins ({first}): swap them",
-                last=last,
-                first=first,
-            )
-        )
-
-
-def find_metric(registry: Registry, name: str) -> Metric:
-    """The metric of that name.
-
-    Raises:
-        MetricError: there is none; the message names those that are spelt like it.
-    """
-    if name in registry.metrics:
-        return registry[name]
-    near = difflib.get_close_matches(name, registry.metrics, cutoff=0.5)
-    known = ", ".join(near or sorted(registry.metrics))
-    advice = f"did you mean {known}?" if near else f"it declares {known}"
-    raise MetricError(name, f"is not declared in {registry.source}; {advice}")
 
 
 def _budget(registry: Registry, metric: Metric, scheme: Scheme) -> float | None:
@@ -395,30 +427,3 @@ def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[st
         return candidates
     known = set(scheme.values)
     return [each for each in candidates if each in known]
-
-
-def _near(
-    labels: Sequence[str], metric: Metric, first: date | None, last: date | None
-) -> Sequence[str]:
-    """Those of the labels, which are in the order of their starts, that begin where windows of the
-    metric's kind do which touch the range: a trend asks for many short ranges of a long list."""
-    begin, end = 0, len(labels)
-    if first is not None:
-        earliest = _midnight(first) - LENGTHS[metric.window].total_seconds()
-        begin = bisect_left(labels, earliest, key=windows.start)
-    if last is not None:
-        end = bisect_left(labels, _midnight(last) + _DAY, key=windows.start)
-    return labels[begin:end]
-
-
-def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
-    """Whether a window is of the metric's kind and touches the range."""
-    if windows.kind_of(label) != metric.window:
-        return False
-    begins = first is None or windows.end(label) > _midnight(first)
-    return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
-
-
-@lru_cache(maxsize=1024)
-def _midnight(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

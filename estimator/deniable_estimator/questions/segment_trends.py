@@ -52,7 +52,7 @@ class SegmentTrends:
     @property
     def notes(self) -> tuple[str, ...]:
         """How to read it."""
-        notes = [message("segments are not private: each report tells its own in clear")]
+        notes = [message("segments are not private: each report states its segment without noise")]
         if len({each.trend.by for each in self.groups}) > 1:
             notes.append(
                 message("segments with fewer reports are shown by longer periods than the others")

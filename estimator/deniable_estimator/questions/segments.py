@@ -67,7 +67,7 @@ def check_names(metric: Metric, by: Sequence[str]) -> None:
 
 
 def enough_reports(scheme: Scheme) -> int:
-    """With how many reports a segment says something: a share of 5 % is detected, or the p95 of a
+    """With how many reports a segment says something: a share of 5% is detected, or the p95 of a
     number has an upper limit."""
     mechanism = scheme.mechanism
     if isinstance(mechanism, FrequencyOracle):
@@ -104,22 +104,20 @@ def split(
             for key in groups:
                 found.setdefault(key, [])
             continue
-        rows = len(scheme.mechanism.rows)
-        counts = {
-            label: reports.reshape(-1, rows).sum(axis=1)
-            for label, reports in store.row_reports(name, fingerprint, each.windows).items()
-        }
+        counts = store.segment_reports(name, fingerprint, each.windows)
         if not groups:
             unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
             continue
-        whole = {each.windows: store.tally(name, fingerprint, each.windows)}
+        whole = {each.windows: selection.tally(each, each.windows)}
         for key, places in groups.items():
             chosen = each.windows
             if recent:
-                own = {label: int(reports[places].sum()) for label, reports in counts.items()}
+                # Of dropped windows the newest cannot be had alone.
+                apart = [label for label in counts if label not in each.dropped]
+                own = {label: int(counts[label][places].sum()) for label in apart or counts}
                 chosen = _newest(selection.metric, scheme, own)
                 if chosen not in whole:
-                    whole[chosen] = store.tally(name, fingerprint, chosen)
+                    whole[chosen] = selection.tally(each, chosen)
             reports = {label: int(counts[label][places].sum()) for label in chosen}
             participation = selection.participation(each, reports)
             tally = sliced(whole[chosen], scheme, places)

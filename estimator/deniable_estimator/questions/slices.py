@@ -7,6 +7,7 @@ combinations is the tally that the same reports would have made without segments
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,4 +39,4 @@ def sliced(tally: Tally, scheme: Scheme, places: Sequence[int]) -> Tally:
         for each in found:
             cells += each.cells
         rows.append(TallyRow(sum(each.reports for each in found), cells))
-    return Tally(tally.metric, tally.scheme, tally.windows, tuple(rows))
+    return replace(tally, rows=tuple(rows))

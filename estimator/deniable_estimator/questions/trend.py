@@ -11,7 +11,7 @@ at all. Neither is one that is unfinished: it holds reports of a window that has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -20,16 +20,20 @@ from typing import Any, TypeAlias
 from deniable import Metric, Registry, windows
 from deniable_collector.stores.base import Store
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
-from deniable_estimator.errors import EstimateError
+from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
+from deniable_estimator.questions.asking import check_days, find_metric
 from deniable_estimator.questions.comparison import Comparison, compare, has_memory
-from deniable_estimator.questions.reading import check_days, find_metric, read, unfinished
+from deniable_estimator.questions.periods import read_ranges
+from deniable_estimator.questions.reading import unfinished
 
-__all__ = ["GROUPS", "MOST_PERIODS", "Period", "Point", "Progress", "Trend", "trend"]
+__all__ = ["GROUPS", "MOST_PERIODS", "Period", "Points", "Progress", "Trend", "trend"]
 
-Point: TypeAlias = Callable[[date, date], Answer | None]
+Points: TypeAlias = Callable[[Sequence[tuple[date, date]]], Iterator[Answer | None]]
+"""The answers for ranges of days, in their order."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -62,6 +66,8 @@ class Period:
     months, the whole one before that has reports."""
     unfinished: bool = False
     """Whether it has reports of a window that has not ended."""
+    unreadable: tuple[str, ...] = ()
+    """The windows in it that could not be read."""
     change: Comparison | None = None
     """Not corrected for their number. None for a metric with memory, for a partial period and
     where there are no reports to compare with."""
@@ -122,6 +128,8 @@ class Trend:
                     "devices that report first need not be like the others"
                 )
             )
+        if unreadable := [label for period in self.periods for label in period.unreadable]:
+            notes.append(unreadable_note(unreadable))
         if any(period.partial and not period.unfinished for period in self.reported):
             notes.append(
                 message("a partial period holds only some of its days, and is compared with none")
@@ -202,7 +210,7 @@ def trend(
     now: float | None = None,
     level: float = 0.95,
     without: Collection[str] = (),
-    point: Point | None = None,
+    points: Points | None = None,
     progress: Progress | None = None,
     where: Mapping[str, str] | None = None,
 ) -> Trend:
@@ -210,9 +218,9 @@ def trend(
 
     Without a first or last day the range begins or ends with the windows that are stored.
     `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
-    not given. The windows `without` are left out. `point` answers for the days first to last, if
-    not `read` itself, and leaves them out too; `progress` is told how many periods are done, of
-    how many. `where` keeps the reports of one segment alone.
+    not given. The windows `without` are left out. `points` answers for ranges of
+    days, if not `read_ranges` itself, and leaves them out too; `progress` is told how many periods
+    are done, of how many. `where` keeps the reports of one segment alone.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -256,8 +264,11 @@ def trend(
     now = time.time() if now is None else now
     # The first days are compared with those of the week before.
     earlier = [] if memory or by != "day" else _week_before(first)
-    point = point or partial(
-        read,
+    gone = {label for each in sources for label in _dropped(store, each)} if earlier else set()
+    # Those that were dropped are missing in the same way as those without reports.
+    earlier = [label for label in earlier if label not in gone]
+    points = points or partial(
+        read_ranges,
         *(store, registry, metric),
         candidates=candidates,
         level=level,
@@ -271,24 +282,49 @@ def trend(
     running = {windows.window_at(by, windows.start(each)) for each in unfinished(stored, now)}
     periods: list[Period] = []
     done = 0
+    spans = {}
     for label in earlier + labels:
         begins, ends = _first_day(label), _last_day(label)
         if grouped:
             begins, ends = max(begins, first), min(ends, last)
+        spans[label] = begins, ends
+    answers = points([span for label, span in spans.items() if label in filled])
+    for label, (begins, ends) in spans.items():
         estimate = None
         if label in filled:
             if progress:
                 progress(done, len(filled))
-            estimate = point(begins, ends)
+            try:
+                estimate = next(answers)
+            except OnlyLongerError as error:
+                # Whole periods cannot be finer than the sums that have them.
+                if not grouped or (begins, ends) == (_first_day(label), _last_day(label)):
+                    raise _group_longer(metric, error) from None
+                raise
             done += 1
         cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
         reported = estimate if estimate and estimate.n else None
         partial_ = cut or windows.end(label) > now
         open_ = label in running and reported is not None
-        periods.append(Period(label, begins, ends, partial_, reported, unfinished=open_))
+        unreadable = estimate.unreadable if estimate else ()
+        periods.append(
+            Period(
+                *(label, begins, ends, partial_, reported), unfinished=open_, unreadable=unreadable
+            )
+        )
     if not memory:
         periods = _compared(periods, by)
     return Trend(metric, by, level, memory, tuple(periods[len(earlier) :]), grouped)
+
+
+def _group_longer(metric: str, error: OnlyLongerError) -> OnlyLongerError:
+    told = message(
+        "windows of {metric} from {first} on were dropped, and only sums of longer periods are "
+        "kept: group by a longer period, or begin later",
+        first=error.windows[0],
+        metric=metric,
+    )
+    return OnlyLongerError(told, error.windows, error.periods)
 
 
 def _week_before(first: date) -> list[str]:
@@ -328,9 +364,14 @@ def _stored(store: Store, metric: Metric) -> list[str]:
     return [
         label
         for scheme in store.schemes().get(metric.name, {})
-        for label in store.windows(metric.name, scheme)
+        for label in store.all_windows(metric.name, scheme)
         if windows.kind_of(label) == metric.window
     ]
+
+
+def _dropped(store: Store, metric: Metric) -> list[str]:
+    schemes = store.schemes().get(metric.name, {})
+    return [label for scheme in schemes for label in store.dropped(metric.name, scheme)]
 
 
 def _rows(period: Period) -> list[tuple[Any, ...]]:

@@ -35,7 +35,7 @@ def _estimates(decoded: Decoded) -> list[RenderableType]:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("string", overflow="fold")
     table.add_column("share %", justify="right")
-    table.add_column(f"{found.level * 100:.3g} % interval", justify="right")
+    table.add_column(f"{found.level * 100:.3g}% interval", justify="right")
     top = max(float(np.nan_to_num(found.high[order]).max()), 1e-12)
     table.add_column(f"0{_percent(top):>{_PICTURE - 1}}", no_wrap=True)
     table.add_column("p", justify="right")
@@ -62,8 +62,8 @@ def _estimates(decoded: Decoded) -> list[RenderableType]:
         parts.append(Text("Dim: not distinguishable from a string that nobody has.", style="dim"))
     parts.append(
         Text(
-            f"The detected candidates explain {_percent(found.explained_share)} % of the devices. "
-            f"The other {_percent(rest)} % ({_percent(low)} .. {_percent(high)}) have strings "
+            f"The detected candidates explain {_percent(found.explained_share)}% of the devices. "
+            f"The other {_percent(rest)}% ({_percent(low)} .. {_percent(high)}) have strings "
             "that are not in the map, or too rare to be distinguished from noise."
         )
     )

@@ -98,6 +98,11 @@ class Noise:
         )
         return Noise(a, b, c, step, None if self.kept is None else self.kept.taken(places))
 
+    def shaped(self, shape: tuple[int, int]) -> Noise:
+        """The same in arrays of this shape, as `numpy.reshape` takes it."""
+        a, b, c, step = (each.reshape(shape) for each in (self.a, self.b, self.c, self.step))
+        return Noise(a, b, c, step, None if self.kept is None else self.kept.shaped(shape))
+
     @property
     def null_error(self) -> FloatArray:
         """The standard error of a share that is truly 0."""

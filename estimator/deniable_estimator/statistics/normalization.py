@@ -22,12 +22,46 @@ addition to the unbiased ones, and never used in a test or interval.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["nearest", "normalize"]
+__all__ = ["Normalization", "nearest", "normalize"]
+
+
+@dataclass(frozen=True, eq=False)
+class Normalization:
+    """Normalized shares that are calculated when they are asked for: a trend asks for none.
+
+    Arrays have shape (d,).
+    """
+
+    share: FloatArray
+    """NaN where nothing is known."""
+    detected: NDArray[np.bool_]
+    ghosts: NDArray[np.bool_]
+    """Values that get 0."""
+    complete: bool
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The normalized shares, shape (d,); NaN where nothing is known."""
+        known = np.isfinite(self.share)
+        normalized = np.where(known, 0.0, np.nan)
+        real = known & ~self.ghosts
+        if real.any():
+            detected = self.detected[real]
+            normalized[real] = normalize(self.share[real], detected, complete=self.complete)
+        return normalized
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What goes to another process takes them along: of a million values they take a while.
+        return {**self.__dict__, "shares": self.shares}
 
 
 def normalize(share: FloatArray, detected: NDArray[np.bool_], *, complete: bool) -> FloatArray:

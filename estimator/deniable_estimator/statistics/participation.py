@@ -70,9 +70,7 @@ class Participation:
     @property
     def most(self) -> int | None:
         """The most reports that the ledger allows a device."""
-        if self.budget is None:
-            return None
-        return max(1, math.floor(Fraction(self.budget) / Fraction(self.cost)))
+        return None if self.budget is None else _most(self.budget, self.cost)
 
     @cached_property
     def repeats(self) -> float:
@@ -142,6 +140,11 @@ def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatA
         bounds.append((each * whole.budget / costs).max(axis=0))
     more: FloatArray = np.maximum(np.min(bounds, axis=0) - own, 0.0)
     return more
+
+
+@lru_cache(maxsize=1024)
+def _most(budget: float, cost: float) -> int:
+    return max(1, math.floor(Fraction(budget) / Fraction(cost)))
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ Far in the tail, which matters for long lists, the normal distribution gives p-v
 hundred times too small. If few reports support a value by chance
 (`deniable.forecast.FEW_SUPPORTERS`), the p-value is the binomial tail itself. Otherwise it is
 the tail of the gamma distribution with the same mean, variance and skewness, by the cube root of
-Wilson and Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity: within 2 %
+Wilson and Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity: within 2%
 of the binomial tail at .05, and at most 1.6 times too large at one in a million.
 """
 
@@ -25,6 +25,7 @@ __all__ = [
     "CAUTION",
     "Adjustment",
     "adjust_p",
+    "adjust_rows",
     "changes_beyond_noise",
     "far_scores",
     "low_scores",
@@ -181,11 +182,19 @@ def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
     if adjustment == "bonferroni":
         adjusted[tested] = np.minimum(p[tested] * family, 1.0)
         return adjusted
-    null = min(float(family), 2.0 * (1 + np.count_nonzero(p[tested] >= _HALF)))
-    falling = np.argsort(-p[tested])
-    ranked = p[tested][falling]
-    ranked = np.where(ranked >= _HALF, 1.0, ranked * (CAUTION * null / np.arange(family, 0, -1)))
-    stepped = np.empty(family)
-    stepped[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
-    adjusted[tested] = stepped
+    adjusted[tested] = adjust_rows(p[np.newaxis, tested])[0]
+    return adjusted
+
+
+def adjust_rows(p: FloatArray) -> FloatArray:
+    """What `adjust_p` makes of each row of shape (n, d), by Storey's test; all are finite."""
+    family = p.shape[1]
+    null = np.minimum(float(family), 2.0 * (1 + np.count_nonzero(p >= _HALF, axis=1)))
+    falling = np.argsort(-p, axis=1)
+    ranked = np.take_along_axis(p, falling, axis=1)
+    part = CAUTION * null[:, np.newaxis] / np.arange(family, 0, -1)
+    ranked = np.where(ranked >= _HALF, 1.0, ranked * part)
+    adjusted = np.empty(p.shape)
+    stepped = np.minimum(np.minimum.accumulate(ranked, axis=1), 1.0)
+    np.put_along_axis(adjusted, falling, stepped, axis=1)
     return adjusted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,6 +29,7 @@ def normal_tails(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
+@lru_cache(maxsize=4096)
 def binomial_tail(count: int, trials: int, p: float) -> float:
     """The chance of `count` successes or more out of `trials`, for 0 < p < 1."""
     if count <= 0:

@@ -3,7 +3,7 @@
 The last complete weeks are compared with as many before them. A metric with windows of a month
 takes part if a month ended in these weeks, and is compared by months. Over all metrics and values
 of a digest together, the expected number of false changes is at most 1 in 20: a metric's part of
-.05 is shared by its values (Bonferroni). Intervals that are shown have 95 % each.
+.05 is shared by its values (Bonferroni). Intervals that are shown have 95% each.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from deniable.types import Discovery
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.change import NO_CHANGE, Comparison
+from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.judging.changes import (
     Judgement,
@@ -47,7 +46,7 @@ _TOLD = 0.95
 _NAMED = 3
 """So many values of a metric are named; the others are counted."""
 
-_VALUE = sentence("{series} {value} (95 % CI {interval})")
+_VALUE = sentence("{series} {value} (95% CI {interval})")
 _SAME = sentence("{told}; {no_change}")
 _MEMORY = sentence("{told}; devices report from memos, so changes have no interval")
 _NEW = sentence("{told}; nothing before to compare with")
@@ -115,7 +114,7 @@ def weekly_digest(
     for metric in metrics:
         selection = select(
             *(store, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
-        )
+        ).apart()
         period = _months(weekly) if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         if period is not None:
@@ -242,6 +241,6 @@ def _leading(answer: Answer) -> str:
     return message(
         _VALUE,
         series=unit.label(series.names[place]),
-        value=unit.short(value, spread),
+        value=unit.full(value, spread),
         interval=unit.interval(low, high, spread),
     )

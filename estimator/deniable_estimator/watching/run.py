@@ -16,8 +16,9 @@ from deniable_estimator.judging.changes import judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.messages import message, translated
+from deniable_estimator.questions.asking import LENGTHS
 from deniable_estimator.questions.comparison import has_memory
-from deniable_estimator.questions.reading import LENGTHS, Question, Selection, select
+from deniable_estimator.questions.reading import Question, Selection, select
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
 from deniable_estimator.watching.digest import weekly_digest
 from deniable_estimator.watching.digest_view import as_text, digest_title
@@ -97,7 +98,7 @@ class Watcher:
         selection = select(
             *(self.store, self.registry, metric.name),
             candidates=candidates_of(metric, self.candidates_folder),
-        )
+        ).apart()
         newest = newest_settled(selection.labels, now, 0)
         found = list(standing(metric, newest, rules, now))
         kinds = {"expires", "stale"}

@@ -24,11 +24,11 @@ from deniable_estimator.analyses.discovery.tree import candidates
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.analyses.support import Counts, Items, Support
 
-__all__ = ["DecodedRows", "Head", "PrefixTreeAnalysis"]
+__all__ = ["DecodedRows", "FoundHead", "PrefixTreeAnalysis"]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class FoundHead:
     """A string as the rows count it."""
 
     data: bytes
@@ -68,7 +68,7 @@ class DecodedRows:
         prior: Prior,
         level: float,
         progress: Callable[[int, int], None] = lambda done, of: None,
-    ) -> list[tuple[Head, float]]:
+    ) -> list[tuple[FoundHead, float]]:
         """The strings that occur, with their p-values, the smallest first.
 
         Args:
@@ -80,18 +80,18 @@ class DecodedRows:
         progress(of - 1, of)
         found = confirmed(pool, self.row, self.reports, self.mechanism, level)
         progress(of, of)
-        return [(Head(each.head, each.cut), value) for each, _, value in found]
+        return [(FoundHead(each.head, each.cut), value) for each, _, value in found]
 
-    def supported(self, head: Head) -> Supported:
+    def supported(self, head: FoundHead) -> Supported:
         """The reports that speak of a string, in the rows that do not choose it."""
         return support_of(head.data, head.level, self.row, self.reports, self.mechanism)
 
-    def tells(self, head: Head) -> bool:
+    def tells(self, head: FoundHead) -> bool:
         """Whether a scheme of this length counts exactly this: another length cuts elsewhere."""
         full = len(head.data) == 2 * self.mechanism.levels
         return full if head.cut else len(head.data) < 2 * self.mechanism.levels
 
-    def support(self, heads: Sequence[Head]) -> Support:
+    def support(self, heads: Sequence[FoundHead]) -> Support:
         """The support of strings that it tells, shape (d,)."""
         seen = [self.supported(each) for each in heads]
         return Support(

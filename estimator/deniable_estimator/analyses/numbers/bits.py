@@ -44,8 +44,8 @@ class BitPart(SchemeSums):
 
     shares: FloatArray
     """The share of each cell from its row alone, shape (k,); unbiased."""
-    noise: float
-    """V, with (repeats - 1) V1."""
+    noise: FloatArray
+    """V, with (repeats - 1) V1 and what a release has added, of each row; shape (R,)."""
     planned: float
     """n times the variance of the noise in the share of a cell."""
     row_reports: FloatArray
@@ -130,7 +130,11 @@ def estimate_bits(
     part = BitPart(
         1.0,
         cell_shares(mechanism, rows),
-        _noise(float(mechanism.flipped)) + (repeats - 1) * _noise(float(mechanism.memo_flipped)),
+        _noise(float(mechanism.flipped))
+        + (repeats - 1) * _noise(float(mechanism.memo_flipped))
+        + np.array([row.noise for row in rows])
+        / (1 - 2 * float(mechanism.flipped)) ** 2
+        / np.maximum(counts, 1),
         float(mechanism.share_variance),
         counts,
         repeats,

@@ -136,8 +136,11 @@ def window_mean(window: SlidingWindow, row: TallyRow, repeats: float = 1.0) -> M
     mean, square = float(score @ rate), float(score**2 @ rate)
     levels, squares = level_noise(window)
     least = float((squares - levels**2).min())
-    each = max(square - mean**2, least)
+    # What a release has added to each column; then the square may even be negative.
+    added = row.noise * float(score @ score) / n
+    each = max(square - mean**2, least) + added
     error = math.sqrt(max(0.0, float(score**4 @ rate) - square**2) / n)
+    error = math.hypot(error, math.sqrt(row.noise * float((score**4).sum())) / n)
     spread = max(0.0, square - mean**2 - least) + _CAUTION * error
     kept = min(spread, _most_spread(mean, math.sqrt(each / n)))
     return MeanEstimate(mean, each / n, n, (repeats - 1) / n, kept)

@@ -52,10 +52,6 @@ class HistogramVariances:
 
     cdf: float
     """The share below an edge, on average over the edges."""
-    cdf_worst: float
-    """At the edge where it is largest."""
-    range_share: float
-    """The share between two edges, on average over all pairs, `low` and `high` included."""
     clamped: float
     """The larger one of the shares below `low` and from `high` on."""
     mean: float
@@ -79,12 +75,6 @@ def tree_variances(mechanism: HierarchicalHistogram) -> HistogramVariances:
     part = 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
     edges = table.planned_edges()
     inner = edges[1:-1] / part
-    # Over all pairs of edges: twice the mean variance, less twice that of their mean. The mean over
-    # the inner edges and both ends of the range weighs cell x by how many edges lie above it.
-    above = np.arange(table.cells - 1, -1, -1)[None] / (table.cells - 1)
-    common = float(table.planned(above)[0])
-    count = table.cells - 1
-    pairs = 2 * (float(edges[1:-1].mean()) - common) * count / (count - 1)
     points, _ = cell_points(mechanism)
     mean = float(table.planned(points[None])[0]) / part
     if mechanism.mean is not None:
@@ -93,8 +83,6 @@ def tree_variances(mechanism: HierarchicalHistogram) -> HistogramVariances:
         mean = weight**2 * mean + (1 - weight) ** 2 * window
     return HistogramVariances(
         float(inner.mean()),
-        float(inner.max()),
-        pairs / part,
         float(max(inner[0], inner[-1])),
         mean,
     )
@@ -102,17 +90,11 @@ def tree_variances(mechanism: HierarchicalHistogram) -> HistogramVariances:
 
 def bits_variances(mechanism: DBitFlip) -> HistogramVariances:
     """Those of dBitFlip. With W, its average w and the planned variance V of one cell's share, V
-    times the sum of (W - w)**2; 1 for m of the k cells makes m (k - m) / k."""
-    each, k = float(mechanism.share_variance), mechanism.cells
-    edges = mechanism.edge_variances()
-    # So many pairs of the k - 1 edges have m cells between them.
-    cells = np.arange(1, k - 1)
-    pairs = float(np.average(cells * (k - cells) / k, weights=k - 1 - cells))
+    times the sum of (W - w)**2."""
+    each, edges = float(mechanism.share_variance), mechanism.edge_variances()
     points, _ = cell_points(mechanism)
     return HistogramVariances(
         sum(edges) / len(edges),
-        max(edges),
-        each * pairs,
         max(edges[0], edges[-1]),
         each * float(np.square(points - points.mean()).sum()),
     )

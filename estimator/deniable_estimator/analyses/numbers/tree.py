@@ -30,6 +30,9 @@ class TreePart(SchemeSums):
     rates: tuple[FloatArray, ...]
     """Counters divided by the reports of their row, shape (K,) each."""
     row_reports: FloatArray
+    spreads: tuple[FloatArray, ...]
+    """The variance of each counter, divided by the reports of its row: the rates, and what noise a
+    release has added. Unlike the rates, they have no part that two counters share."""
 
     @property
     def cells(self) -> int:
@@ -50,7 +53,9 @@ class TreePart(SchemeSums):
         for row, rate, reports in self.rows():
             mean = found[row] @ rate
             value += mean
-            covariance += ((found[row] * rate) @ found[row].T - np.outer(mean, mean)) / reports
+            covariance += (
+                (found[row] * self.spreads[row]) @ found[row].T - np.outer(mean, mean)
+            ) / reports
         return value, covariance
 
     def between(self, start: float, end: float) -> tuple[float, float]:
@@ -59,11 +64,12 @@ class TreePart(SchemeSums):
             each = self.scores.below(row, end) - self.scores.below(row, start)
             mean = float(each @ rate)
             value += mean
-            variance += max(0.0, float((each * each) @ rate) - mean**2) / reports
+            spread = float((each * each) @ self.spreads[row])
+            variance += max(0.0, spread - mean**2) / reports
         return value, variance
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
-        return _edges(self.scores, self.rates, self.row_reports)
+        return _edges(self.scores, self.rates, self.spreads, self.row_reports)
 
     def planned_edges(self) -> FloatArray:
         return self.scores.planned_edges()
@@ -94,27 +100,33 @@ def estimate_tree(
     table = scores(mechanism, live)
     rates = tuple(row.cells / max(1, row.reports) for row in rows)
     counts = np.array([row.reports for row in rows], np.float64)
+    spreads = tuple(
+        rate + row.noise / max(1, row.reports) for rate, row in zip(rates, rows, strict=True)
+    )
     shared = (repeats - 1) / reports if reports else 0.0
-    return CellSums.of([TreePart(1.0, table, rates, counts)], reports, shared)
+    return CellSums.of([TreePart(1.0, table, rates, counts, spreads)], reports, shared)
 
 
 def _edges(
-    table: Scores, rates: tuple[FloatArray, ...], reports: FloatArray
+    table: Scores,
+    rates: tuple[FloatArray, ...],
+    spreads: tuple[FloatArray, ...],
+    reports: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """`SchemeSums.edges`."""
     cells = table.cells
     below, variance = np.zeros(cells + 1), np.zeros(cells + 1)
-    for row, (edges, rate) in enumerate(zip(table.edges, rates, strict=True)):
+    for row, (edges, rate, spread) in enumerate(zip(table.edges, rates, spreads, strict=True)):
         if not table.live[row]:
             continue
         mean = edges @ rate
-        square = np.einsum("ek,ek,k->e", edges, edges, rate)
+        square = np.einsum("ek,ek,k->e", edges, edges, spread)
         each = cells // ARITY ** (row + 1)
         if each == 1:
             below += mean
             variance += (square - mean**2) / reports[row]
             continue
-        both = np.einsum("ek,ek,k->e", edges[:-1], edges[1:], rate)
+        both = np.einsum("ek,ek,k->e", edges[:-1], edges[1:], spread)
         part = np.arange(each) / each
         own, cross, after = (1 - part) ** 2, 2 * part * (1 - part), part**2
         squares = np.outer(square[:-1], own) + np.outer(both, cross) + np.outer(square[1:], after)

@@ -8,8 +8,8 @@ of QA diag(A) QA' and QB diag(B) QB' (eigenvalues l and m)::
     M_ij = own + own_share l_i m_j,   h = what the contrasts do to a table of ones
     T = sum Y**2/M - c (sum h Y/M)**2 / (1 + c sum h**2/M),   c = all      (Sherman and Morrison)
 
-T has a chi-square distribution with (k1-1)(k2-1) degrees of freedom. Simulated, its size at 5 % is
-3 to 6 % from 2 x 2 to 30 x 30 (`benchmarks/pairs.py`).
+T has a chi-square distribution with (k1-1)(k2-1) degrees of freedom. Simulated, its size at 5% is
+3 to 6% from 2 x 2 to 30 x 30 (`benchmarks/pairs.py`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ phi**2, so the interval holds all y >= 0 with ::
     grad_ij = 2 F_ij/(A_i B_j) - sum_j' F_ij'**2/(A_i**2 B_j') - sum_i' F_i'j**2/(A_i' B_j**2)
     V = sqrt(phi**2 / (min(k1, k2) - 1))
 
-(With the variance at the estimate, intervals of a middling effect cover 87 % in place of 95 %.)
+(With the variance at the estimate, intervals of a middling effect cover 87% in place of 95%.)
 
 A 2 x 2 table has one contrast, R = F_00 F_11 - F_01 F_10, and phi with its sign is normal where
 phi**2 is not. There the interval is that of |phi|, from phi +- z sd(phi) ::

@@ -1,0 +1,140 @@
+"""What every result rests on, whether it is an answer or a list of finds: reports, windows, the
+level of its intervals, whether the reports look honest, and its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from typing import Any, ClassVar, Self
+
+from deniable import windows
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
+from deniable_estimator.messages import Message, listed, message
+from deniable_estimator.statistics.participation import Participation
+
+__all__ = ["BASIS_COLUMNS", "Basis", "Result", "unfinished_note", "unreadable_note"]
+
+BASIS_COLUMNS = ("n", "devices", "first", "last")
+"""What each line of an answer's CSV says at its end: what the answer rests on, and its days."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The data that an answer is based on."""
+
+    metric: str
+    schemes: tuple[str, ...]
+    """Fingerprints."""
+    windows: tuple[str, ...]
+    n: int
+    """Number of reports. In one window, each is from another device."""
+    participation: Participation = field(repr=False)
+    """How often the same device may have reported."""
+    epsilon: float
+    """The epsilon of one of these reports at most, exact and rounded up."""
+
+    @property
+    def devices(self) -> float:
+        """The least number of devices that can have reported; the intervals use this number."""
+        return self.participation.devices
+
+    @property
+    def span(self) -> tuple[date, date] | None:
+        """The first and the last day (UTC) of the windows; None if there are none."""
+        if not self.windows:
+            return None
+        first = min(map(windows.start, self.windows))
+        last = max(map(windows.end, self.windows)) - 1
+        return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
+
+    @classmethod
+    def merged(cls, parts: Sequence[Basis]) -> Basis:
+        """That of the answers of several schemes of one metric together."""
+        return Basis(
+            metric=parts[0].metric,
+            schemes=tuple(dict.fromkeys(name for each in parts for name in each.schemes)),
+            windows=tuple(sorted({window for each in parts for window in each.windows})),
+            n=sum(each.n for each in parts),
+            participation=Participation.merged([each.participation for each in parts]),
+            epsilon=max(each.epsilon for each in parts),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Basis):
+    """What was calculated from it.
+
+    Attributes:
+        kind: what JSON calls results of this class.
+    """
+
+    kind: ClassVar[str]
+
+    level: float
+    """The level of each interval."""
+    verdict: Verdict
+    """Whether the tallies look like the sums of honest reports."""
+    warnings: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    """The windows among them that had not ended when it was read: see `marked`."""
+    unreadable: tuple[str, ...] = ()
+    """The windows that were asked for and could not be read: see `lacking`."""
+    alarm_level: float = ALARM_LEVEL
+    """The probability that a result with only honest devices is called anomalous."""
+
+    def marked(self, unfinished: Collection[str]) -> Self:
+        """The same result, which says that these of its windows have not ended."""
+        if not (unfinished and self.n):
+            return self
+        labels = tuple(unfinished)
+        return replace(self, unfinished=labels, warnings=(unfinished_note(labels), *self.warnings))
+
+    def lacking(self, unreadable: Sequence[str]) -> Self:
+        """The same result, which says that these windows cannot be read and are not in it."""
+        if not unreadable:
+            return self
+        warnings = (unreadable_note(unreadable), *self.warnings)
+        return replace(self, unreadable=tuple(unreadable), warnings=warnings)
+
+    @property
+    def anomalous(self) -> bool:
+        """Whether honest devices cannot explain the reports."""
+        return bool(self.verdict.alarms(self.alarm_level))
+
+    def head(self) -> dict[str, Any]:
+        """What JSON says first of every result."""
+        return {
+            "metric": self.metric,
+            "kind": self.kind,
+            "schemes": list(self.schemes),
+            "windows": list(self.windows),
+            "unfinished": list(self.unfinished),
+            **({"unreadable": list(self.unreadable)} if self.unreadable else {}),
+            "n": self.n,
+            "devices": round(self.devices),
+            "epsilon": self.epsilon,
+            "level": self.level,
+        }
+
+    def csv_basis(self) -> tuple[Any, ...]:
+        """What stands in `BASIS_COLUMNS`."""
+        return (self.n, round(self.devices), *(self.span or (None, None)))
+
+
+def unfinished_note(labels: Sequence[str]) -> str:
+    """The warning that these windows have not ended."""
+    return message(
+        "unfinished: {windows}; more reports will come, and the devices that report first need "
+        "not be like the others",
+        windows=listed(labels),
+    )
+
+
+def unreadable_note(labels: Sequence[str]) -> Message:
+    """The warning that these windows cannot be read."""
+    return message(
+        "not counted, because they cannot be read: {windows}; `deniable store verify` says why and "
+        "what to do",
+        windows=listed(labels),
+    )

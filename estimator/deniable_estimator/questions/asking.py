@@ -1,0 +1,154 @@
+"""What may be asked of a store: which metric, which segments, which days, and so which windows."""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from deniable import Metric, MetricError, Registry, windows
+from deniable_collector.stores.errors import NotKept
+from deniable_collector.stores.summed.calendars import bounds
+from deniable_estimator.errors import EstimateError, OnlyLongerError
+from deniable_estimator.messages import message
+
+__all__ = [
+    "LENGTHS",
+    "check_days",
+    "check_where",
+    "find_metric",
+    "only_longer",
+    "windows_within",
+]
+
+LENGTHS: dict[windows.Kind, timedelta] = {
+    "day": timedelta(1),
+    "week": timedelta(7),
+    "month": timedelta(31),
+}
+"""How long a window of each kind lasts at most."""
+
+_DAY = 86_400.0
+
+_MOST_NAMED = 6
+"""Periods that an error names."""
+
+
+def find_metric(registry: Registry, name: str) -> Metric:
+    """The metric of that name.
+
+    Raises:
+        MetricError: there is none; the message names those that are spelt like it.
+    """
+    if name in registry.metrics:
+        return registry[name]
+    near = difflib.get_close_matches(name, registry.metrics, cutoff=0.5)
+    known = ", ".join(near or sorted(registry.metrics))
+    advice = f"did you mean {known}?" if near else f"it declares {known}"
+    raise MetricError(name, f"is not declared in {registry.source}; {advice}")
+
+
+def check_days(first: date | None, last: date | None) -> None:
+    """Refuse a range of days that ends before it begins.
+
+    Raises:
+        EstimateError: it does.
+    """
+    if first is not None and last is not None and last < first:
+        raise EstimateError(
+            message(
+                "the range ends ({last}) before it begins ({first}): swap them",
+                last=last,
+                first=first,
+            )
+        )
+
+
+def check_where(metric: Metric, where: Mapping[str, str]) -> None:
+    """Refuse what is no value of a segment of the metric.
+
+    Raises:
+        EstimateError: it is none.
+    """
+    declared = {each.name: each.values for each in metric.segments}
+    for name, value in where.items():
+        if name not in declared:
+            raise EstimateError(
+                message(
+                    "{metric} is not counted by a segment {segment}: {known}",
+                    metric=metric.name,
+                    segment=name,
+                    known=", ".join(declared) or message("it has none"),
+                )
+            )
+        if value not in declared[name]:
+            raise EstimateError(
+                message(
+                    "{segment} has no value {value}: choose one of {known}",
+                    segment=name,
+                    value=value,
+                    known=", ".join(declared[name]),
+                )
+            )
+
+
+def windows_within(
+    labels: Sequence[str], metric: Metric, first: date | None, last: date | None
+) -> tuple[str, ...]:
+    """Those of the labels, which are in the order of their starts, that are of the metric's kind
+    and touch the range."""
+    # Only where they must be: a trend asks for many short ranges of a long list.
+    begin, end = 0, len(labels)
+    if first is not None:
+        earliest = _midnight(first) - LENGTHS[metric.window].total_seconds()
+        begin = bisect_left(labels, earliest, key=windows.start)
+    if last is not None:
+        end = bisect_left(labels, _midnight(last) + _DAY, key=windows.start)
+    return tuple(label for label in labels[begin:end] if _within(label, metric, first, last))
+
+
+def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
+    """Whether a window is of the metric's kind and touches the range."""
+    if windows.kind_of(label) != metric.window:
+        return False
+    begins = first is None or windows.end(label) > _midnight(first)
+    return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
+
+
+@lru_cache(maxsize=1024)
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
+def only_longer(metric: str, error: NotKept) -> OnlyLongerError:
+    """That single windows are gone, with the periods that can be asked for."""
+    first, last = error.windows[0], error.windows[-1]
+    if not error.periods:
+        told = message(
+            "the windows {first} to {last} of {metric} were dropped: ask for a longer period",
+            first=first,
+            last=last,
+            metric=metric,
+        )
+        return OnlyLongerError(told, error.windows)
+    begin = datetime.fromtimestamp(bounds(error.periods[0])[0], UTC).date()
+    end = datetime.fromtimestamp(bounds(error.periods[-1])[1] - 1, UTC).date()
+    told = message(
+        "of {metric}, the windows {first} to {last} were dropped, and only sums of longer "
+        "periods are kept: {periods}. Ask for whole ones, like {begin} to {end}",
+        metric=metric,
+        first=first,
+        last=last,
+        periods=_listed(error.periods),
+        begin=begin,
+        end=end,
+    )
+    return OnlyLongerError(told, error.windows, error.periods)
+
+
+def _listed(periods: Sequence[str]) -> str:
+    if len(periods) <= _MOST_NAMED:
+        return ", ".join(periods)
+    return ", ".join((*periods[: _MOST_NAMED - 2], "...", periods[-1]))
