@@ -109,16 +109,18 @@ def _pages() -> dict[str, str]:
     """The name of each golden file, and the address that the dashboard gives it at."""
     asked = {
         "overview.html": "/",
-        "overview in Chinese.html": "/?lang=zh",
+        "overview in Chinese.html": "/?lang=zh-Hans",
         "overview of a tag.html": "/?tag=web",
         "plan.html": "/plan",
-        "plan in Chinese.html": "/plan?lang=zh&size=40&memoize=on",
+        "plan in Chinese.html": "/plan?lang=zh-Hans&size=40&memoize=on",
         "plan of a long list.html": "/plan?size=90&epsilon=2&devices=1000000&sample_rate=1",
         "plan with a mistake.html": "/plan?size=1",
         "plan of a pair.html": "/plan/pair?devices=50000",
-        "plan of a segment in Chinese.html": "/plan?lang=zh&segment_share=0.05",
+        "plan of a segment in Chinese.html": "/plan?lang=zh-Hans&segment_share=0.05",
         "plan of a lifetime.html": "/plan/lifetime?turnover=30&devices=50000",
-        "plan of a lifetime in Chinese.html": "/plan/lifetime?lang=zh&question=mean&window=week",
+        "plan of a lifetime in Chinese.html": (
+            "/plan/lifetime?lang=zh-Hans&question=mean&window=week"
+        ),
         "API metrics.json": "/api/v1/metrics",
         "API metrics.csv": "/api/v1/metrics?format=csv",
         "API privacy.json": "/api/v1/privacy",
@@ -150,7 +152,7 @@ def _pages() -> dict[str, str]:
     for name in _EACH_TYPE:
         page, source = f"/metric/{name}", f"/api/v1/metrics/{name}"
         strings = name in STRINGS
-        asked[f"page {name} in Chinese.html"] = f"{page}?lang=zh"
+        asked[f"page {name} in Chinese.html"] = f"{page}?lang=zh-Hans"
         asked[f"picture {name}.svg"] = f"{page}.svg"
         asked[f"picture of the trend of {name}.svg"] = f"{page}/trend.svg"
         asked[f"file {name}.json"] = f"{page}.json"
@@ -163,7 +165,7 @@ def _pages() -> dict[str, str]:
             asked[f"API trend {name}.json"] = f"{source}/trend?{_DAYS}"
         asked[f"API trend {name}.csv"] = f"{source}/trend?{_DAYS}&format=csv"
         asked[f"API comparison {name}.json"] = f"{source}/comparison?{_DAYS}&{_BEFORE}"
-        asked[f"compare {name} in Chinese.html"] = f"{page}/compare?{_DAYS}&{_BEFORE}&lang=zh"
+        asked[f"compare {name} in Chinese.html"] = f"{page}/compare?{_DAYS}&{_BEFORE}&lang=zh-Hans"
     return asked
 
 

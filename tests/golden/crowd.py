@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deniable import Registry, Scheme
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
 HERE = Path(__file__).parent
 CELLS = HERE / "crowd.npz"

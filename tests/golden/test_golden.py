@@ -162,7 +162,10 @@ def take(request: pytest.FixtureRequest) -> bool:
 def fetch(client: FlaskClient, path: str) -> TestResponse:
     """The response, once it is no longer being calculated."""
     headers = {"Accept": "*/*"} if path.startswith("/api") else {}
-    while (response := client.get(path, headers=headers)).status_code in (202, 503):
+    unfinished = "is being calculated. Load the page again", "正在计算只看总和"
+    while (response := client.get(path, headers=headers)).status_code in (202, 503) or any(
+        each in response.text for each in unfinished
+    ):
         time.sleep(0.05)
     return response
 
