@@ -547,7 +547,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import deniable
-from deniable import state
+from deniable import state_file
 from deniable.recording import Record
 from deniable.state import State
 from deniable.testing import MemoryClient
@@ -567,12 +567,12 @@ for turn in range(1, 1000):
             left -= 1
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-        connect = state._connect
+        connect = state_file._connect
         def watched(database):
             connection = connect(database)
             connection.set_trace_callback(count)
             return connection
-        state._connect = watched
+        state_file._connect = watched
         client = deniable.Client(registry, None, folder, clock=lambda: 1.8e9, background=False)
         client.record("tool", "build")
         os._exit(0 if client._write_step(False) else 1)

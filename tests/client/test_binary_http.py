@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import WireError
+from deniable.oblivious import binary_http
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 
 KNOWN_REQUEST = bytes.fromhex(
@@ -77,6 +78,70 @@ def test_the_request_of_rfc_9292():
     assert EXAMPLE.header(b"cookie") == b""
 
 
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [
+        ("c2197c5eff14e88c", 151_288_809_941_952_652),  # these four are RFC 9000's, A.1
+        ("9d7f3e7d", 494_878_333),
+        ("7bbd", 15_293),
+        ("25", 37),
+        ("3f", 63),
+        ("4040", 64),
+        ("7fff", 16_383),
+        ("80004000", 16_384),
+        ("bfffffff", (1 << 30) - 1),
+        ("c000000040000000", 1 << 30),
+        ("ffffffffffffffff", (1 << 62) - 1),
+    ],
+)
+def test_numbers_of_rfc_9000(written, number):
+    """Numbers are read and written in the fewest bytes, up to 62 bits, as RFC 9000 says."""
+    assert binary_http._MessageReader(bytes.fromhex(written)).number() == number
+    assert binary_http._number(number).hex() == written
+
+
+def test_a_number_of_63_bits():
+    """What no message can hold is not written."""
+    with pytest.raises(ValueError, match="62 bits"):
+        binary_http._number(1 << 62)
+
+
+def test_a_number_in_more_bytes_than_it_needs():
+    """A number may take more bytes than it needs, as RFC 9000 allows."""
+    assert binary_http._MessageReader(bytes.fromhex("4025")).number() == 37
+    assert binary_http._MessageReader(bytes.fromhex("c000000000000025")).number() == 37
+
+
+def test_headers_that_come_twice():
+    """Several values of one name are joined by commas, in their order."""
+    twice = EXAMPLE._replace(fields=((b"a", b"1"), (b"b", b"2"), (b"a", b"3")))
+    found = InnerRequest.decode(twice.encode())
+    assert (found.header(b"a"), found.header(b"b")) == (b"1,3", b"2")
+
+
+def test_the_most_header_lines():
+    """A message has 64 header lines at most, in either form."""
+    line = b"\1a\1b"
+    for count in (64, 65):
+        known = EXAMPLE._replace(fields=((b"a", b"b"),) * count).encode()
+        unknown = OPEN_REQUEST[: OPEN_REQUEST.index(b"\nuser-agent")] + line * count + bytes(3)
+        for message in (known, unknown):
+            if count == 64:
+                assert len(InnerRequest.decode(message).fields) == 64
+            else:
+                with pytest.raises(WireError, match="64 header lines"):
+                    InnerRequest.decode(message)
+
+
+@pytest.mark.parametrize("status", [200, 599])
+@pytest.mark.parametrize("before", [(), (100,), (199, 100)])
+def test_statuses(status, before):
+    """Informational responses, from 100 to 199, may precede a final one, from 200 to 599."""
+    informational = b"".join(binary_http._number(each) + b"\0" for each in before)
+    message = b"\1" + informational + InnerResponse(status, (), b"text").encode()[1:]
+    assert InnerResponse.decode(message) == InnerResponse(status, (), b"text")
+
+
 @pytest.mark.parametrize(("message", "spare"), [(KNOWN_REQUEST, 2), (OPEN_REQUEST, 12)])
 def test_what_may_be_cut_off(message, spare):
     """Empty parts at the end may be cut off, as the RFC says, and no more than those."""
@@ -140,6 +205,6 @@ def test_what_is_no_request(message):
 
 def test_a_status_that_is_none():
     """A response has a final status."""
-    for message in (b"\x01\x40\x64", b"\x01\x07", b"\x01\x42\x58"):
+    for message in (b"\x01\x40\x64", b"\x01\x07", b"\x01\x42\x58", b"\x01\x40\x63\0\x40\xc8"):
         with pytest.raises(WireError):
             InnerResponse.decode(message)

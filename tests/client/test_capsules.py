@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhpke import AEADId, CipherSuite, KDFId, KEMId
@@ -15,8 +16,6 @@ from pyhpke.kem_key import KEMKey, KEMKeyPair
 
 from deniable import WireError
 from deniable.oblivious.capsules import (
-    AEADS,
-    KEMS,
     KeyConfiguration,
     NoKey,
     PrivateKey,
@@ -27,7 +26,13 @@ from deniable.oblivious.capsules import (
     write_configurations,
 )
 from deniable.oblivious.signed_keys import check_identity, identity_of, sign, verified
-from deniable.oblivious.sizes import SMALLEST_REQUEST, padded_size, sealed_size
+from deniable.oblivious.sizes import (
+    SMALLEST_REQUEST,
+    SMALLEST_RESPONSE,
+    padded_size,
+    sealed_size,
+)
+from deniable.oblivious.suites import AEADS, KEMS, suite_of
 from deniable.wire import SealedReport, encode_batch
 
 SECRET = bytes.fromhex("3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a")
@@ -81,6 +86,35 @@ def test_the_first_vector_of_rfc_9180():
     )
     back = suite.create_recipient_context(enc, receiver.private_key, info)
     assert back.open(sealed, bytes.fromhex("436f756e742d30")) == text
+
+
+@pytest.mark.parametrize("kem", KEMS)
+def test_keys_of_one_suite_are_told_apart(kem):
+    """Each private key opens what is sealed for it and nothing else, also when their turns come
+    alternately: no public half is taken for another's."""
+    first, second = (new_private_key(1, kem) for _ in range(2))
+    for _ in range(2):
+        for key, other in ((first, second), (second, first)):
+            sealed = seal_request(key.configuration, b"a batch")
+            assert open_request({1: key}, sealed.capsule).message == b"a batch"
+            with pytest.raises(NoKey):
+                open_request({1: other}, sealed.capsule)
+
+
+def test_the_numbers_of_algorithms():
+    """The algorithms have the numbers and sizes of RFC 9180, 7.1 and 7.3: other implementations
+    know them by these."""
+    assert KEMS == {"p256": 0x0010, "x25519": 0x0020}
+    assert AEADS == {0x0001: 16, 0x0002: 32, 0x0003: 32}
+
+
+def test_no_sender_is_authenticated():
+    """Asked for HPKE's authenticated mode, the exchange refuses instead of leaving the sender's key
+    out."""
+    suite, key = suite_of(KEMS["p256"], 1), new_private_key(1, "p256")
+    enc, _ = suite.create_sender_context(suite.kem.deserialize_public_key(key.configuration.public))
+    with pytest.raises(ValueError, match="sender"):
+        suite.create_recipient_context(enc, key.loaded, pks=key.loaded)
 
 
 @pytest.mark.parametrize(("kem", "aead"), [*itertools.product(KEMS, AEADS)])
@@ -206,3 +240,47 @@ def test_sizes_hold_what_they_must():
     for body in (b"", b"{}", b"x" * 5000, json.dumps({"reports": [1]}).encode(), b"[" * 9000):
         assert sealed_size(body, 80) >= len(body) + 80
     assert [padded_size(size, 1024) for size in (1, 1024, 1025, 4096)] == [1024, 1024, 2048, 4096]
+
+
+@pytest.mark.parametrize("columns", [3, [3], [3, 4, 5], "AAAA"])
+def test_room_for_the_longest_batch(columns):
+    """A batch gets the next size exactly if the longest one of its metrics, whose row and columns
+    have ten digits, would need it. The smallest sizes are those of the documentation."""
+    assert SMALLEST_REQUEST == SMALLEST_RESPONSE == 1024
+    most = 10**10 - 1
+    longest = columns
+    if not isinstance(columns, str):
+        longest = most if isinstance(columns, int) else [most] * len(columns)
+    size = len(batch([SealedReport("browser", "f" * 16, "2026-11-21", most, longest)]))
+    for row in (0, 7):
+        body = batch([SealedReport("browser", "f" * 16, "2026-11-21", row, columns)])
+        assert sealed_size(body, 1024 - size) == 1024
+        assert sealed_size(body, 1025 - size) == 2048
+
+
+def test_chacha_responses():
+    """With ChaCha20-Poly1305 the response is sealed by it, as another implementation opens it."""
+    key = new_private_key(7, "x25519")
+    object.__setattr__(key.configuration, "aeads", (3,))
+    capsule = seal_request(key.configuration, b"a batch").capsule
+    opened = open_request({7: key}, capsule)
+    response, enc = opened.seal_response(b"thanks"), capsule[7:39]
+    suite = CipherSuite.new(
+        KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305
+    )
+    info = b"message/bhttp request\0" + capsule[:7]
+    secret = suite.create_recipient_context(enc, key.loaded, info).export(
+        b"message/bhttp response", 32
+    )
+    prk = suite.kdf.extract(enc + response[:32], secret)
+    opener = ChaCha20Poly1305(suite.kdf.expand(prk, b"key", 32))
+    nonce = suite.kdf.expand(prk, b"nonce", 12)
+    assert opener.decrypt(nonce, response[32:], None) == b"thanks"
+
+
+def test_a_signature_has_86_letters():
+    """r and s have 32 bytes each, so other implementations read them."""
+    private = ec.derive_private_key(7, ec.SECP256R1())
+    for number in range(20):
+        signature = sign(private, bytes([number]))
+        assert len(signature) == 86

@@ -29,7 +29,7 @@ def test_small_domains_are_optimal(size: int, epsilon: float) -> None:
 @pytest.mark.parametrize("size", [3000, 10**5, 10**6, 1 << 20])
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0])
 def test_large_domains_lose_little(size: int, epsilon: float) -> None:
-    """Beyond, the total variance is within 2.5 % of the optimum, with reports of 4 bytes."""
+    """Beyond, the total variance is within 2.5% of the optimum, with reports of 4 bytes."""
     choice = explain(size, epsilon)
     if isinstance(choice.mechanism, ProjectiveGeometry):
         assert 1 <= choice.loss < 1.025
@@ -106,7 +106,7 @@ SHORT = (
 def test_what_is_taken_with_memory_is_explained(
     size: int, epsilon: float, lifetime: float, name: str, reason: str
 ) -> None:
-    """Subset selection, if its report is short and it loses at most 5 %, or no more than hashing;
+    """Subset selection, if its report is short and it loses at most 5%, or no more than hashing;
     the reason has the loss and the bytes, and `best_memoized_for` builds the same."""
     choice = explain_memoized(size, "city", epsilon, lifetime)
     assert (choice.mechanism.name, choice.reason) == (name, reason)

@@ -141,8 +141,8 @@ def test_lint_warns_of_what_cannot_work(run: Callable[..., Any], tmp_path: Path)
 def test_lint_warns_of_crowds_that_see_no_large_share(
     run: Callable[..., Any], tmp_path: Path, devices: int, severity: str | None
 ) -> None:
-    """A crowd that cannot see a share of 5 % is a warning, one that cannot see 1 % a note. At
-    epsilon 2 a boolean's crowd of 400, 1,000 and 20,000 sees 6.3 %, 4 % and 0.9 %."""
+    """A crowd that cannot see a share of 5% is a warning, one that cannot see 1% a note. At
+    epsilon 2 a boolean's crowd of 400, 1,000 and 20,000 sees 6.3%, 4% and 0.9%."""
     path = tmp_path / "metrics.toml"
     path.write_text(
         "schema = 1\napp = 'example'\n"
@@ -356,7 +356,7 @@ def test_lint_shows_numbers(run: Callable[..., Any], tmp_path: Path) -> None:
     assert "warning: metrics.startup: with 100 devices" in run(lint, path).stderr
     path.write_text(NUMBERS.replace("epsilon = 6.0", "epsilon = 5.0"))
     assert (
-        "starts: the variance of a sliding window is within 2 %"
+        "starts: the variance of a sliding window is within 2%"
         in run(lint, path, "--explain").stdout
     )
 
@@ -538,6 +538,22 @@ def test_sent_switches_off_an_app_that_has_not_reported(
     assert client.flush()
     assert client.status == "no_consent"
     assert [path.name for path in (tmp_path / "state").iterdir()] == ["switched-off"]
+
+
+def test_sent_says_where_no_app_has_kept_anything(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An owner who mistypes a name learns it, because the app with the right name goes on; what
+    can be no name changes nothing."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    done = run(sent, "--app", "edtior", "--switch-off")
+    assert "No app has kept anything in" in done.output
+    assert "edtior" in done.output
+    for name in ("../elsewhere", "Editor", ""):
+        done = run(sent, "--app", name, "--switch-off")
+        assert done.exit_code == 1
+        assert "no app can be named" in done.output
+    assert [path.name for path in (tmp_path / "deniable").iterdir()] == ["edtior"]
 
 
 def test_sent_needs_no_home(state_dir: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from deniable import Registry, compiled
+from deniable import Registry, RegistryError, compiled
 from deniable.compile_command import compile_registry
 
 from . import compiled_cases
@@ -144,3 +144,29 @@ def test_a_folder_that_cannot_be_written_is_named(
     result = run(toml, "-o", "nowhere/metrics.json")
     assert result.exit_code == 1
     assert "nowhere/metrics.json cannot be written" in result.stderr
+
+
+def test_what_a_collector_needs_is_left_out_unless_asked(tmp_path: Path):
+    """`keep` is for collectors: without --keep a registry compiles to the same bytes as without
+    it, and with --keep a reader finds it; the scheme is the same in all cases."""
+    text = (
+        'schema = 1\napp = "editor"\n[metrics.dark]\ntype = "boolean"\ndescription = "d"\n'
+        'owner = "o"\nexpires = 2099-01-01\nepsilon = 1.0\nlifetime_epsilon = 7.0\n'
+    )
+    plain, kept = tmp_path / "plain.toml", tmp_path / "kept.toml"
+    plain.write_text(text, encoding="utf-8")
+    kept.write_text(f'{text}keep = {{ day = "90 days", month = "forever" }}\n', encoding="utf-8")
+    outputs = [
+        CliRunner().invoke(compile_registry, [str(path), *more]).stdout
+        for path, more in ((plain, ()), (kept, ()), (kept, ("--keep",)))
+    ]
+    assert outputs[0] == outputs[1] != outputs[2]
+    (tmp_path / "metrics.json").write_text(outputs[2], encoding="utf-8")
+    read = Registry.load(tmp_path / "metrics.json")["dark"]
+    assert read.keep == (("day", 90), ("month", None))
+    assert read.scheme.fingerprint == Registry.load(plain)["dark"].scheme.fingerprint
+    document = json.loads(outputs[2])
+    for wrong in ({}, {"day": 7}, {"week": "soon"}, {"day": 90, "month": 60}, 5):
+        document["metrics"]["dark"]["keep"] = wrong
+        with pytest.raises(RegistryError, match="keep"):
+            compiled.from_document(document)

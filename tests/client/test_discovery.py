@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from deniable import Client, MetricError, Registry, RegistryError, SchemeError, compiled
+from deniable import Client, MetricError, RegistryError, SchemeError, compiled
 from deniable.exact import exp_below
 from deniable.mechanisms import PrefixTree, ProjectiveGeometry, prefix_code
 from deniable.mechanisms.prefix_code import ALPHABETS, MAX_TEXT, WINDOW, base, head, place, plain
@@ -24,28 +25,14 @@ from deniable.scheme import Scheme
 from deniable.types import Discovery
 from deniable.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
 
-from . import discovery_cases
+from . import discoveries, discovery_cases
 
 MakeClient = Callable[..., Client]
 HALF = 1 << 52
 VECTORS = json.loads(discovery_cases.FILE.read_text(encoding="utf-8"))
 TEXTS = st.text(max_size=60)
 
-BASE = """
-schema = 1
-app = "editor"
-[metrics.search]
-type = "discovery"
-description = "What people search for."
-owner = "growth@acme.example"
-expires = 2030-06-30
-epsilon = 2.0
-lifetime_epsilon = 60.0
-"""
-
-
-def declared(*lines: str) -> Registry:
-    return Registry.parse("\n".join((BASE, *lines)))
+declared = partial(discoveries.declared, lifetime=60.0)
 
 
 def refusals(*lines: str) -> str:
@@ -119,11 +106,13 @@ def test_long_runs_of_marks_take_no_time() -> None:
 
 @pytest.mark.parametrize("text", VECTORS["invalid"])
 def test_half_a_character_is_refused(text: str, make_client: MakeClient) -> None:
-    """A lone surrogate is an error of the app, and the message does not hold the text."""
+    """A lone surrogate is an error of the app. Neither its message nor any error behind it, which
+    tools that report errors show too, holds the text."""
     client = make_client(registry=declared())
     with pytest.raises(MetricError, match="lone surrogate") as caught:
         client.record("search", text)
     assert text not in str(caught.value)
+    assert caught.value.__context__ is caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("value", [1, True, 2.5, None, b"word"])
@@ -348,7 +337,7 @@ def test_filters_are_no_part_of_the_scheme() -> None:
 def test_the_ledger_charges_each_report_once(make_client: MakeClient, clock: Any) -> None:
     """Several records in a window cost one report of the exact epsilon, and the lifetime ends
     them."""
-    registry = Registry.parse(BASE.replace("lifetime_epsilon = 60.0", "lifetime_epsilon = 4.5"))
+    registry = discoveries.declared(lifetime=4.5)
     client = make_client(registry=registry)
     for _ in range(4):
         client.record("search", "weather")

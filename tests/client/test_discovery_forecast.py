@@ -18,26 +18,12 @@ from deniable.starting.add_command import add
 from deniable.starting.init_command import init
 from deniable.starting.sight import sight
 
-BASE = """
-schema = 1
-app = "editor"
-[metrics.search]
-type = "discovery"
-description = "What people search for."
-owner = "growth@acme.example"
-expires = 2030-06-30
-epsilon = 2.0
-lifetime_epsilon = 6.0
-"""
-
-
-def declared(*lines: str) -> Registry:
-    return Registry.parse("\n".join((BASE, *lines)))
+from .discoveries import declaration, declared
 
 
 def test_known_values_of_the_reach() -> None:
-    """A million reports at epsilon 2 and 16 bytes have a standard error of .2567 % in a row; half
-    of the strings surface from .90 % on, and 4,280 fakes are needed to within one percent."""
+    """A million reports at epsilon 2 and 16 bytes have a standard error of .2567% in a row; half
+    of the strings surface from .90% on, and 4,280 fakes are needed to within one percent."""
     made = PrefixTree.design("demo", 2.0, 8)
     reach = Reach.in_window(made, 1_000_000)
     assert math.isclose(reach.half_text, 3.5 * 2.567e-3, rel_tol=1e-3)
@@ -49,7 +35,7 @@ def test_known_values_of_the_reach() -> None:
 
 @pytest.mark.parametrize("levels", [1, 8, 16])
 def test_the_reports_that_find_a_share_are_the_fewest(levels: int) -> None:
-    """With so many reports half of the strings of 1 % surface, and with one less not."""
+    """With so many reports half of the strings of 1% surface, and with one less not."""
     made = PrefixTree.design("demo", 2.0, levels)
     needed = reports_to_find(made, 0.01)
     assert Reach.in_window(made, needed).half_text <= 0.01 < Reach.in_window(made, needed - 1)[1]
@@ -77,12 +63,12 @@ def test_lint_says_what_will_surface() -> None:
     ("devices", "told", "severity"),
     [
         (400_000, "hardly a string surfaces in a day that less than 1.4%", "note"),
-        (10_000, "that less than 9.0% of the devices have: one of 1 % takes 806,960", "warning"),
+        (10_000, "that less than 9.0% of the devices have: one of 1% takes 806,960", "warning"),
         (100, "no string surfaces with 100 devices", "warning"),
     ],
 )
 def test_small_crowds_are_warned(devices: int, told: str, severity: str) -> None:
-    """A crowd that finds no string of 1 % gets a note, and one that finds none of 5 % a warning."""
+    """A crowd that finds no string of 1% gets a note, and one that finds none of 5% a warning."""
     registry = declared(f"devices = {devices}")
     metric = registry["search"]
     assert told in str(discovery_forecast(metric))
@@ -118,7 +104,7 @@ def test_sight_tells_who_is_seen() -> None:
 def test_a_discovery_can_be_added(tmp_path: Path) -> None:
     """`deniable add` and `init` write a discovery, with fresh noise, an alphabet and a length."""
     path = tmp_path / "metrics.toml"
-    path.write_text(BASE, encoding="utf-8")
+    path.write_text(declaration(), encoding="utf-8")
     asked = ["host", "--registry", str(path), "--type", "discovery", "--yes"]
     asked += ["--alphabet", "host", "--max-length", "12", "--devices", "3000000"]
     done = CliRunner().invoke(add, asked)

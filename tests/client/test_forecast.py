@@ -33,13 +33,13 @@ def test_critical_value_is_the_normal_quantile() -> None:
 
 
 def test_a_large_crowd_needs_no_warning() -> None:
-    """From about 600,000 devices on, 100 values at epsilon 1 show a 1 % share."""
+    """From about 600,000 devices on, 100 values at epsilon 1 show a 1% share."""
     assert forecast(expecting(700_000)) is None
     assert forecast(expecting(None)) is None
 
 
 def test_a_crowd_that_sees_too_little() -> None:
-    """The warning names the smallest visible share and how many devices 1 % would take."""
+    """The warning names the smallest visible share and how many devices 1% would take."""
     message = forecast(expecting(100_000))
     assert message is not None
     assert "no share below 2.5%" in message
@@ -49,7 +49,7 @@ def test_a_crowd_that_sees_too_little() -> None:
 
 
 def test_sampling_costs_devices() -> None:
-    """At a sample rate of 1 % the same crowd reports like one of a hundredth of its size."""
+    """At a sample rate of 1% the same crowd reports like one of a hundredth of its size."""
     assert forecast(expecting(700_000, 0.01)) is not None
     assert forecast(expecting(70_000_000, 0.01)) is None
 

@@ -288,7 +288,7 @@ def test_cells_are_a_power_of_four(cells: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
 def test_a_level_has_nearly_the_least_variance(epsilon: float) -> None:
-    """At most 1 % above the least of all spaces and of randomized response."""
+    """At most 1% above the least of all spaces and of randomized response."""
 
     def variance(level: Level) -> float:
         oracle, nodes = level.oracle, level.nodes

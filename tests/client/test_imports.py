@@ -32,9 +32,31 @@ lifetime_epsilon = 8.0
 NETWORK = {"email", "hmac", "http", "logging", "socket", "ssl", "urllib.request"}
 TOOLS = {"argparse", "asyncio", "click", "mmh3", "rich", "deniable.cli", "deniable.development"}
 PARTS = {"dataclasses", "hashlib", "inspect", "json", "pathlib", "sqlite3", "tomllib"}
+HEAVY = {
+    "_hashlib",
+    "ast",
+    "contextvars",
+    "copy",
+    "dataclasses",
+    "hashlib",
+    "inspect",
+    "ipaddress",
+    "locale",
+    "pathlib",
+    "random",
+    "secrets",
+    "subprocess",
+    "tempfile",
+    "tokenize",
+    "urllib.parse",
+    "uuid",
+}
+"""Parts of the standard library that take a millisecond or more, and that recording can do
+without: `deniable.frozen`, `deniable.digests` and `os.path` take their place."""
+
 OURS = {"device", "mechanisms", "registry", "state", "transport", "types", "worker"}
 
-MECHANISMS = {"base", "choice", "subset_selection"}
+MECHANISMS = {"base", "choice", "limits", "subset_selection"}
 """What two small closed domains need."""
 
 
@@ -80,11 +102,70 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, na
         str(tmp_path / "state"),
     )
     assert "sqlite3" in modules
-    assert not modules & (NETWORK | TOOLS | {"deniable.transport"})
+    assert not modules & (NETWORK | TOOLS | HEAVY | {"deniable.transport"})
     assert parts(modules, "deniable.mechanisms") <= MECHANISMS
     assert parts(modules, "deniable.types") == {"base", "boolean", "category", "closed"}
     reads_toml = {"tomllib", "deniable.declarations", "deniable.toml_lines"}
     assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
+
+
+ALL_TYPES = """
+schema = 1
+app = "example"
+[defaults]
+owner = "tests"
+expires = 2999-01-01
+[segments.channel]
+values = ["stable", "beta"]
+[metrics.dark]
+type = "boolean"
+@COMMONsegments = ["channel"]
+[metrics.size]
+type = "category"
+@COMMONvalues = ["s", "m", "l"]
+[metrics.both]
+type = "pair"
+@COMMONof = ["dark_too", "size"]
+[metrics.dark_too]
+type = "boolean"
+@COMMON[metrics.often]
+type = "boolean"
+@COMMONlongitudinal = "memoize"
+[metrics.plugin]
+type = "string"
+@COMMON[metrics.seconds]
+type = "number"
+@COMMONlow = 0
+high = 100
+ask = ["mean", "distribution"]
+[metrics.command]
+type = "discovery"
+@COMMONmax_length = 4
+""".replace("@COMMON", 'description = "A metric."\nepsilon = 2.0\nlifetime_epsilon = 8.0\n')
+
+VALUES = {"dark": True, "size": "m", "dark_too": False, "often": True, "plugin": "x", "seconds": 3}
+
+
+@pytest.mark.parametrize("name", ["metrics.toml", "metrics.json"])
+def test_no_type_of_metric_loads_a_heavy_part(tmp_path: Path, name: str) -> None:
+    """With metrics of all types, recording still loads no part of the standard library that takes
+    long and that it can do without."""
+    text = ALL_TYPES
+    if name == "metrics.json":
+        text = compiled.to_text(compiled.to_document(Registry.parse(ALL_TYPES)))
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    modules = loaded(
+        "from deniable import Client\n"
+        "told = {'channel': 'beta'}\n"
+        "with Client(sys.argv[1], state_dir=sys.argv[2], segments=told) as client:\n"
+        f"    for name, value in {VALUES | {'command': 'push'}!r}.items():\n"
+        "        client.record(name, value)\n"
+        "assert not any(client.counters.values()), client.counters",
+        str(tmp_path / name),
+        str(tmp_path / "state"),
+    )
+    assert parts(modules, "deniable.types") >= {"number", "pair", "string", "discovery"}
+    assert not modules & (HEAVY | NETWORK)
 
 
 def test_no_thread_runs_before_the_first_record(tmp_path: Path) -> None:

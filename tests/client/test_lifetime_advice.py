@@ -89,7 +89,7 @@ def test_advice_names_what_to_write() -> None:
     assert found is not None
     assert "epsilon = 2.66 and sample_rate = 0.0075" in found
     assert "3 in place of 8" in found
-    assert "at most 93.5 % of the time, not 73.2 %" in found
+    assert "at most 93.5% of the time, not 73.2%" in found
     assert "lifetime_epsilon = 2.73, epsilon = 2.73 and sample_rate = 0.0025" in found
 
 

@@ -113,7 +113,7 @@ def test_the_reports_that_are_sent_are_enumerated(reports: int, rate: float, win
 @given(st.integers(1, 10**6), st.integers(1, 10**9))
 @settings(max_examples=60, deadline=None)
 def test_a_device_sends_at_most_what_it_may(reports: int, windows: int) -> None:
-    """Spread over any time, a device sends between 63 % and all of its reports, and no more than
+    """Spread over any time, a device sends between 63% and all of its reports, and no more than
     one in a window; the larger their number, the larger that part."""
     sent = spread_over(windows)(reports)
     allowed = min(reports, windows)
@@ -124,7 +124,7 @@ def test_a_device_sends_at_most_what_it_may(reports: int, windows: int) -> None:
 
 @given(st.floats(0.001, 10_000))
 def test_a_declared_epsilon_is_never_above(epsilon: float) -> None:
-    """The epsilon to write is at most the given one, above 99 % of it, and short."""
+    """The epsilon to write is at most the given one, above 99% of it, and short."""
     found = declared(epsilon)
     assert 0.99 * epsilon - 0.01 * (epsilon > 1) < found <= epsilon
     assert len(repr(found).replace("e-05", "")) <= 8

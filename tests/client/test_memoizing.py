@@ -404,7 +404,7 @@ def test_unknown_mechanisms_are_refused() -> None:
 @pytest.mark.parametrize("size", [2, 5, 20, 100, 1000, 3000, 50_000])
 @pytest.mark.parametrize(("epsilon", "lifetime"), [(1.0, 2.0), (1.0, 8.0), (2.0, 4.0)])
 def test_auto_takes_the_smaller_loss(size: int, epsilon: float, lifetime: float) -> None:
-    """Subset selection of a memo up to 5 % of loss, and beyond it whatever loses less, in
+    """Subset selection of a memo up to 5% of loss, and beyond it whatever loses less, in
     reports of bounded length."""
     choice = explain_memoized(size, "city", epsilon, lifetime)
     chosen = design_memoized("auto", "city", size, epsilon, lifetime)

@@ -184,7 +184,7 @@ def test_the_numbers_are_computed() -> None:
     """The tables under "Choosing the numbers" hold what the formulas give."""
     columns(
         "epsilon",
-        lambda _, epsilon: f"{1 / (1 + math.exp(-float(epsilon))):.0%}".replace("%", " %"),
+        lambda _, epsilon: f"{1 / (1 + math.exp(-float(epsilon))):.0%}",
     )
 
     def needed(size: str, epsilon: str) -> str:
@@ -234,7 +234,7 @@ def test_the_divisions_of_a_lifetime_are_computed() -> None:
         if head == "right guesses":
             right = 100 / (1 + math.exp(-declared(Fraction(8, count))))
             digits = 1 if right < 99.9 else 2
-            return f"{math.ceil(right * 10**digits) / 10**digits} %"
+            return f"{math.ceil(right * 10**digits) / 10**digits}%"
         return f"{told(head, count) / told(head, 8):.1f}"
 
     columns("reports", cell)
@@ -290,6 +290,7 @@ EDITS: dict[str, Any] = {
     "platform": ["web"],
     "devices": 500,
     "segments": ["plan"],
+    "keep": {"day": "90 days"},
 }
 NUMBER_BEFORE: dict[str, Any] = {
     "type": "number",

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, StateError, TransportError, integrity
+from deniable import Client, Registry, StateError, TransportError, integrity, state_file
 from deniable.state import FILE_NAME, State, default_directory
 
 MakeClient = Callable[..., Client]
@@ -40,6 +40,61 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
     assert modes
     assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs names that Windows does not allow")
+@pytest.mark.parametrize(
+    "name",
+    [b"plain", b"a b", b"50%25", b"why?mode=memory", b"no#1", "gerät".encode(), b"\xff", b"a&b"],
+)
+def test_its_directory_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+    """No character of the path has a meaning in the address that SQLite is given."""
+    folder = tmp_path / os.fsdecode(name)
+    for _ in range(2):  # creates it, then opens it again
+        state = State(folder)
+        with state.transaction() as connection:
+            (file,) = (
+                connection.execute(
+                    "SELECT file FROM pragma_database_list WHERE name = 'main'"
+                ).fetchone()
+                if name != b"\xff"
+                else ("",)
+            )
+        state.close()
+        assert [path.name for path in folder.iterdir() if path.stat().st_size] == [FILE_NAME]
+        assert file in ("", str(folder / FILE_NAME))
+    assert [each.name for each in tmp_path.iterdir()] == [folder.name]
+
+
+def test_a_relative_directory_stays_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app that changes its working directory keeps its state."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    state = State("here")
+    monkeypatch.chdir("elsewhere")
+    with state.transaction():
+        pass
+    state.close()
+    assert state.path == tmp_path / "here" / FILE_NAME
+    assert state.path.exists()
+
+
+def test_the_digest_of_its_definitions_is_that_of_a_new_file(tmp_path: Path) -> None:
+    """Whoever changes a table, an index or a trigger must take the constant anew (and the version
+    with it, if files of the field are to be read)."""
+    state = State(tmp_path)
+    path = tmp_path / FILE_NAME
+    state_file._create_file(str(path), None)
+    with closing(sqlite3.connect(path)) as connection:
+        assert integrity.schema(connection) == state_file._SCHEMA
+        before = integrity.schema(connection)
+        connection.execute("CREATE INDEX extra ON device (app)")
+        assert integrity.schema(connection) != before
+        connection.commit()
+    with pytest.raises(StateError, match="damaged"), state.transaction():
+        pass
 
 
 def test_it_is_durable_and_wipes_what_it_deletes(tmp_path: Path) -> None:

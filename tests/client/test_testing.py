@@ -52,6 +52,10 @@ def test_helpers_fail_when_they_should(telemetry: MemoryClient) -> None:
         telemetry.assert_nothing_recorded()
     with pytest.raises(MetricError):
         telemetry.assert_recorded("colour", "red")
+    # A mistyped name must not let a test pass.
+    for look in (telemetry.values, telemetry.assert_nothing_recorded):
+        with pytest.raises(MetricError):
+            look("colour")
 
 
 def test_mistakes_raise_as_in_the_client(telemetry: MemoryClient) -> None:

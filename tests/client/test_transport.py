@@ -131,6 +131,37 @@ def test_nobody_there_is_trouble() -> None:
     assert not caught.value.final
 
 
+def test_a_proxy_that_refuses_writes_nothing_into_the_logs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a proxy that refuses the tunnel to the collector, the error tells the status alone."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+
+        def answer() -> None:
+            connection = proxy.accept()[0]
+            connection.recv(1 << 12)
+            connection.sendall(b"HTTP/1.1 407 \x1b[31mMARK" + b"A" * 50_000 + b"\r\n\r\n")
+            connection.close()
+
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(TransportError) as caught:
+            HttpTransport("https://collector.invalid").send(b"x")
+        thread.join()
+    told = "the collector cannot be reached: the proxy refused the tunnel with status 407"
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("endpoint", [3, b"https://t.acme.example"])
+def test_an_endpoint_that_is_no_text_is_a_mistake_like_others(endpoint: Any) -> None:
+    """An address of another type raises the ValueError that the reference promises."""
+    with pytest.raises(ValueError, match="the endpoint must be text"):
+        HttpTransport(endpoint)
+
+
 def test_silence_is_trouble() -> None:
     """A server that accepts and says nothing is given up after the timeout."""
     with socket.socket() as silent:

@@ -161,8 +161,29 @@ def test_a_wheel_has_the_built_sdk(tmp_path: Path) -> None:
             ".joint.min.js",
             ".js",
             ".min.js",
+            ".oblivious.development.js",
+            ".oblivious.development.min.js",
+            ".oblivious.js",
+            ".oblivious.min.js",
             ".owner.js",
             ".owner.min.js",
         )
     ]
     assert not [each for each in names if "node_modules" in each or each.endswith(".ts")]
+
+
+@pytest.mark.parametrize("text", [CLOSED, WHOLE, compiled_cases.SEGMENTED])
+@pytest.mark.parametrize("development", [False, True])
+def test_the_build_for_two_hops(
+    run: Callable[..., Any], tmp_path: Path, text: str, development: bool
+) -> None:
+    """--oblivious writes the build that sends in two hops, for any registry."""
+    more = ("--development",) if development else ()
+    done = run(text, "--out", "static", "--oblivious", *more)
+    assert done.exit_code == 0, done.output
+    assert sorted(each.name for each in (tmp_path / "static").iterdir()) == NAMES
+    name = "deniable.oblivious.development" if development else "deniable.oblivious"
+    script = (tmp_path / "static/deniable.min.js").read_text(encoding="utf-8")
+    assert script.startswith((BUILT / f"{name}.min.js").read_text(encoding="utf-8"))
+    module = (tmp_path / "static/deniable.js").read_bytes()
+    assert module == (BUILT / f"{name}.js").read_bytes()

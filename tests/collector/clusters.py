@@ -9,8 +9,11 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import redis
+
+from .certificates import Certificates
 
 NODE_TIMEOUT = 1_000
 """Milliseconds after which a node that does not answer counts as failed."""
@@ -26,9 +29,11 @@ class Node:
 
     port: int
     process: subprocess.Popen[bytes]
+    tls: Certificates | None = None
 
     def client(self) -> redis.Redis:
-        return redis.Redis(port=self.port)
+        options: dict[str, Any] = dict(self.tls.driver) if self.tls else {}
+        return redis.Redis(port=self.port, **options)
 
     def ask(self, *command: str) -> object:
         with closing(self.client()) as client:
@@ -59,12 +64,15 @@ class Cluster:
     masters: int = 3
     replicas: int = 1
     options: tuple[str, ...] = ()
+    tls: Certificates | None = None
     nodes: list[Node] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         """An address that names two of the nodes: the driver finds the others."""
-        return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:2])
+        scheme = "rediss" if self.tls else "redis"
+        places = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:2])
+        return f"{scheme}+cluster://{places}"
 
     def start(self) -> None:
         for _ in range(self.masters * (1 + self.replicas)):
@@ -72,17 +80,34 @@ class Cluster:
         places = [f"127.0.0.1:{node.port}" for node in self.nodes]
         self.cli("create", *places, "--cluster-replicas", str(self.replicas), "--cluster-yes")
         self.wait_for_agreement()
+        # Who follows whom gets around a little later.
+        wait_until(lambda: all(map(self._lists_all, self.nodes)), "a node does not know all others")
+
+    def _lists_all(self, node: Node) -> bool:
+        slots = node.ask("CLUSTER", "SLOTS")
+        assert isinstance(slots, list)
+        return len({place[1] for _, _, *nodes in slots for place in nodes}) == len(self.nodes)
 
     def add(self) -> Node:
         """Start a process that is in no cluster yet."""
         port = bus_port()
         folder = self.folder / str(port)
         folder.mkdir()
-        command = [self.binary, "--port", str(port), "--dir", str(folder), *OPTIONS, *self.options]
-        node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL))
+        command = [self.binary, "--dir", str(folder), *OPTIONS, *self.listening(port)]
+        command += self.options
+        node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL), self.tls)
         self.nodes.append(node)
         wait_until(lambda: up(node), "a node does not answer")
         return node
+
+    def listening(self, port: int) -> tuple[str, ...]:
+        """The options of a node that listens at this port."""
+        if self.tls is None:
+            return ("--port", str(port))
+        return (
+            *("--port", "0", "--tls-port", str(port), "--tls-cluster", "yes"),
+            *("--tls-replication", "yes", *self.tls.server("address")),
+        )
 
     def wait_for_agreement(self) -> None:
         """Wait until all nodes agree that all slots are served, and replicas follow."""
@@ -93,7 +118,7 @@ class Cluster:
     def cli(self, *command: str) -> str:
         """`redis-cli --cluster`, at the first node."""
         done = subprocess.run(
-            ["redis-cli", "--cluster", *command],
+            ["redis-cli", *(self.tls.cli if self.tls else ()), "--cluster", *command],
             capture_output=True,
             text=True,
             timeout=120,

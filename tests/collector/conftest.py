@@ -36,7 +36,9 @@ from deniable_collector.connection import Connection
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 
+from .certificates import Certificates, make_certificates
 from .clusters import Cluster
+from .store_calls import WIDTH, StoreCalls
 
 METRICS = """
 schema = 1
@@ -157,7 +159,9 @@ class RedisServer:
         command = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self.folder), "--save", "", "--appendonly", "yes"]
         command += ["--appendfsync", "always", "--daemonize", "no", *self.options]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        # Python ignores the signal of a file that cannot grow. Redis must ignore it as well: on a
+        # full disk a write fails, and nobody is killed.
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, restore_signals=False)
         client = redis.Redis.from_url(self.url)
         try:
             _until(lambda: answers(client), f"Redis does not answer at {self.url}")
@@ -250,6 +254,18 @@ def redis_cluster(new_cluster: Callable[..., Cluster]) -> Cluster:
     return new_cluster()
 
 
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates for TLS to Redis, good ones and bad ones."""
+    return make_certificates(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session")
+def tls_cluster(new_cluster: Callable[..., Cluster], certificates: Certificates) -> Cluster:
+    """A cluster whose nodes, among themselves and to clients, speak nothing but TLS."""
+    return new_cluster(tls=certificates)
+
+
 def free_port() -> int:
     """A port that nobody listens at now."""
     with socket.socket() as probe:
@@ -280,10 +296,12 @@ class Home:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that needs a store once for each kind that its module names in STORES.
 
-    Most modules name none, since what they test is the same whatever the store is.
+    Most modules name none, since what they test is the same whatever the store is. The mark
+    `stores` names others for one test.
     """
     if "home" in metafunc.fixturenames:
-        kinds = getattr(metafunc.module, "STORES", ["sqlite"])
+        mark = metafunc.definition.get_closest_marker("stores")
+        kinds = mark.args if mark else getattr(metafunc.module, "STORES", ["sqlite"])
         metafunc.parametrize("home", kinds, indirect=True)
 
 
@@ -305,6 +323,16 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
 def store(home: Home) -> Store:
     """An empty store of those kinds."""
     return home.open()
+
+
+@pytest.fixture
+def calls(
+    store: Store, shelf: Callable[..., Scheme], new_id: Callable[[], str], noon: float
+) -> StoreCalls:
+    """Everything that a store of one window can be asked."""
+    scheme = shelf(WIDTH)
+    store.publish({"m": [scheme]})
+    return StoreCalls(store, scheme, new_id, noon)
 
 
 @pytest.fixture
@@ -444,15 +472,15 @@ class AsgiClient:
         """One request, whose body comes in pieces of `size` bytes."""
         builder = EnvironBuilder(path, **options)
         data = builder.input_stream.read() if builder.input_stream else b""
-        headers = [(name.lower(), text) for name, text in builder.headers.to_wsgi_list()]
-        headers += [("content-length", str(len(data)))]
+        headers = {name.lower(): text for name, text in builder.headers.to_wsgi_list()}
+        headers["content-length"] = str(len(data))
         scope = {
             "type": "http",
             "http_version": "1.1",
             "method": builder.method,
             "path": builder.path,
             "query_string": builder.query_string.encode(),
-            "headers": [(name.encode(), text.encode()) for name, text in headers],
+            "headers": [(name.encode(), text.encode()) for name, text in headers.items()],
             "client": ((environ_base or {}).get("REMOTE_ADDR", "127.0.0.1"), 5),
             "server": ("localhost", 80),
         }

@@ -80,6 +80,8 @@ class Devices:
         self.addresses = addresses
         self.statuses: Counter[int | str] = Counter()
         self.acknowledged = 0
+        self.done: list[bytes] = []
+        """The batches that were acknowledged, in this order."""
         self.duplicates = 0
         self._waiting = list(self.batches)
         self._lock = threading.Lock()
@@ -144,6 +146,7 @@ class Devices:
                     time.sleep(0.02)
             with self._lock:
                 self.acknowledged += 1
+                self.done.append(batch)
                 self.duplicates += bool(answer["duplicate"])
                 if answer["rejected"]:
                     self._mistakes.append(answer)

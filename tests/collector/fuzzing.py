@@ -41,7 +41,8 @@ from deniable_collector.batches.bodies import IntakeError, read_body
 from deniable_collector.intake import Intake
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.settings import Settings
-from deniable_collector.stores.base import Commit, Store
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit
 from deniable_collector.tally import Tally
 
 __all__ = ["Failure", "fuzz"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,28 @@ from deniable_collector.stores import open_store
 
 CAPSULE = {"Content-Type": "message/ohttp-req"}
 RELAY = ("-c", "from deniable.cli import main; main()", "relay")
+
+
+@contextmanager
+def answering(response: bytes, last: bytes = b"the capsule") -> Iterator[tuple[str, list[bytes]]]:
+    """A server that answers one request, which ends with `last`: its host and port, and a list that
+    gets all bytes of the request, before the block ends."""
+    seen: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                data = b""
+                while not data.endswith(last):
+                    data += connection.recv(65_536)
+                seen.append(data)
+                connection.sendall(response)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}", seen
+        thread.join(30)
 
 
 @dataclass
@@ -42,13 +67,13 @@ class Hops:
             *RELAY, **{"DENIABLE_RELAY_GATEWAY": address, "DENIABLE_WORKERS": "1", **environ}
         )
 
-    def counted(self) -> int:
-        """The reports of the metric `browser` in the store."""
+    def counted(self, metric: str = "browser") -> int:
+        """The reports of a metric in the store."""
         store = open_store(self.environ["DENIABLE_STORE"])
         try:
             return sum(
-                store.tally("browser", scheme, store.windows("browser", scheme)).reports
-                for scheme in store.schemes()["browser"]
+                store.tally(metric, scheme, store.windows(metric, scheme)).reports
+                for scheme in store.schemes().get(metric, ())
             )
         finally:
             store.close()

@@ -9,7 +9,7 @@ const from = (path) => import(pathToFileURL(path).href);
 const { bundle, constants, plugins } = await from(join(web, "scripts/bundles.mjs"));
 for (const [name, hops] of [["oblivious", true], ["memory", false]]) {
   const entryPoints = [`src/entries/${name}.ts`];
-  const define = constants({});
+  const define = constants({ joint: hops, hops });
   const code = await bundle({ entryPoints, format: "esm", define, plugins: plugins({ hops }) });
   writeFileSync(join(folder, `${name}.mjs`), code);
 }
@@ -21,7 +21,8 @@ for (const [endpoint, relay, gateway] of JSON.parse(cases)) {
   const client = new Client(JSON.parse(readFileSync(metrics, "utf8")), options);
   client.record("now", true);
   const sent = await client.flush();
-  told.push([sent, (await client.sent())[0].status]);
+  const [report] = await client.sent();
+  told.push([sent, report?.status ?? client.status]);
 }
 console.log(JSON.stringify(told));
 process.exit(0);

@@ -359,7 +359,7 @@ def test_forwarded_headers_need_a_setting(serve, registry, store, hops, address)
     assert serve(app, settings).get("/who", headers=forwarded).text == address
 
 
-@pytest.mark.parametrize("serve", ["asgi", "socket"], indirect=True)
+@pytest.mark.parametrize("serve", ["socket"], indirect=True)
 def test_a_full_queue(serve, registry, store, new_id, report, monkeypatch):
     """Bodies beyond what one process may hold are answered 503 at once, with a time to come
     back; those that it holds are answered after their commit, and then there is room again."""
@@ -384,7 +384,7 @@ def test_a_full_queue(serve, registry, store, new_id, report, monkeypatch):
     assert full.headers["Retry-After"] == "1"
 
 
-@pytest.mark.parametrize("serve", ["asgi", "socket"], indirect=True)
+@pytest.mark.parametrize("serve", ["socket"], indirect=True)
 def test_requests_that_come_together_share_a_commit(client, store, new_id, report, monkeypatch):
     """Batches of one moment reach the store in one call, and each has its own response."""
     client.get("/readyz")

@@ -147,6 +147,24 @@ def test_a_rate_of_the_collector_s_is_named(new_collector, path):
     assert "status 429" in result.output
 
 
+def test_refusals_are_explained_at_one_number_of_connections(new_collector, path):
+    """Without a search for the limit, too, it is said what refused the batches."""
+    collector = new_collector(DENIABLE_REGISTRY=path, DENIABLE_RATE="1/minute")
+    asked = ("--url", collector.address, "--registry", path, "--seconds", "0.5")
+    result = ingest(*asked, "--connections", "2")
+    assert "status 429" in result.output
+    assert "refused by         the rate of a network (DENIABLE_RATE)" in result.output
+
+
+def test_a_collector_that_is_not_there_is_told(path):
+    """Where nothing listens, that is said in words, and no batch was acknowledged."""
+    asked = ("--url", "http://127.0.0.1:1", "--registry", path, "--seconds", "0.2")
+    result = ingest(*asked)
+    assert result.exit_code == 1
+    assert "nothing can be reached" in result.output
+    assert "from 1 process for" in result.output
+
+
 def test_several_processes_send(new_collector, path):
     """Loads of several processes add up to one outcome, within the number of requests."""
     collector = new_collector(DENIABLE_REGISTRY=path)

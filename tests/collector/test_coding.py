@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from deniable_collector.stores import coding
-from deniable_collector.stores.base import MAX_CELL, TallyKey
-from deniable_collector.stores.blocks import DamagedBlock, block_of, counters_in, reports_in
+from deniable_collector.stores.commits import MAX_CELL, TallyKey
+from deniable_collector.stores.sealed import coding
+from deniable_collector.stores.sealed.blocks import DamagedBlock, block_of, counters_in, reports_in
 
 TALLY = TallyKey("m", "abcdefabcdef", "2026-11-20")
 
@@ -42,6 +42,16 @@ def test_numbers_come_back(numbers):
     total = np.arange(len(numbers))
     coding.add(coding.encode(numbers), total)
     assert np.array_equal(total, numbers + np.arange(len(numbers)))
+
+
+@pytest.mark.parametrize("lowest", [0, 5, MAX_CELL - (1 << 40)])
+@pytest.mark.parametrize("most", [1, 2, 977, 1 << 40])
+@pytest.mark.parametrize("size", [16_383, 16_384, 16_385, 40_001])
+def test_numbers_of_several_slices_come_back(size, most, lowest):
+    """Numbers that are written and read a slice at a time are exact at the slices' edges, whatever
+    the smallest is."""
+    numbers = np.arange(size) ** 3 % (most + 1) + lowest
+    assert np.array_equal(coding.decode(coding.encode(numbers), size), numbers)
 
 
 @settings(max_examples=300)

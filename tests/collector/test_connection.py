@@ -6,6 +6,8 @@ import asyncio
 import gzip
 import json
 import random
+import socket
+import struct
 import threading
 import time
 from contextlib import closing, suppress
@@ -100,6 +102,189 @@ def test_pipelined_requests_are_answered_in_order(client, batch):
     ids = [json.loads(each.partition(b"\r\n\r\n")[2])["batch"] for each in several if b"{" in each]
     assert [document.get("batch") for _, _, document in found] == [*ids[:2], None, ids[2]]
     assert [status for status, _, _ in found] == [202, 202, 200, 202]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
+    """Compressed, in chunks, with a query, after "100 Continue" or with an escaped path: the
+    connection answers each batch itself, one behind the other as well, and in their order."""
+    passed = []
+    monkeypatch.setattr(client.app, "_elsewhere", lambda *call: passed.append(call))
+    head, _, body = batch().partition(b"\r\n\r\n")
+    head = head.rpartition(b"\r\n")[0]
+    packed = gzip.compress(batch().partition(b"\r\n\r\n")[2])
+    chunks = b"".join(b"1\r\n%c\r\n" % each for each in body) + b"0\r\n\r\n"
+    several = [
+        head + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks,
+        b"%s\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s"
+        % (head, len(packed), packed),
+        batch().replace(b"/v1/reports", b"/v1/reports?key=a", 1),
+        batch().replace(b"/v1/reports", b"/v1/%72eports", 1),
+        batch().replace(b"/v1/reports", b"http://h/v1/reports", 1),
+        batch(b"Content-Encoding: br\r\n"),
+        batch(b"Content-Encoding: identity\r\n"),
+        batch(b"Origin: https://a.example\r\n"),
+    ]
+    sent = [b"".join(several)] if together else several
+    found = talk(client, *sent, answers=len(several))
+    assert [status for status, _, _ in found] == [*[202] * 5, 415, 202, 202]
+    assert len({document["batch"] for status, _, document in found if status == 202}) == 7
+    assert found[0][2]["batch"].encode() in body
+    assert passed == []
+    assert client.app._held == 0
+
+
+@pytest.mark.parametrize("second", [HEALTH, None], ids=["app", "connection"])
+def test_a_piece_that_ends_in_a_header(client, batch, second):
+    """A header that begins behind a long body, in the same piece, is as long as itself alone."""
+    head, _, body = batch().partition(b"\r\n\r\n")
+    body = body[:-1] + b" " * 40_000 + b"}"
+    head = head.rpartition(b"\r\n")[0] + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
+    second = second or batch()
+    found = talk(client, head + body + second[:20], second[20:], answers=2)
+    assert [status for status, _, _ in found] == [202, 200 if second == HEALTH else 202]
+
+
+def test_a_header_without_end_behind_a_body(client, batch):
+    """A header that goes on for ever ends the connection, also where a body came before it."""
+
+    async def talk():
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(batch() + HEALTH[:-2] + b"X: ")
+        first = await answer(reader)
+        writer.write(b"x" * (2 * SETTINGS.max_header))
+        second = await answer(reader)
+        end = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        return first[0], second[0], end
+
+    assert client.loop.run_until_complete(talk()) == (202, 431, b"")
+
+
+@pytest.mark.parametrize("path", [b"/v1/reports", b"/healthz"])
+@pytest.mark.parametrize("lines", [64, 65])
+def test_a_trailer_has_as_many_lines_as_a_header(client, batch, path, lines):
+    """A trailer of more lines is refused, and none is kept, so they take no memory."""
+    head, _, body = batch().partition(b"\r\n\r\n")
+    head = head.rpartition(b"\r\n")[0].replace(b"/v1/reports", path)
+    trailer = b"Origin: https://a.example\r\n" * lines
+    sent = b"%s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n" % (head, len(body), body)
+    ((status, header, document),) = talk(client, sent, trailer, b"\r\n", answers=1)
+    if lines > SETTINGS.max_headers:
+        assert (status, document["type"].rpartition(":")[2]) == (431, "header-too-large")
+    else:
+        assert status == (202 if path == b"/v1/reports" else 405)
+        assert "connection" not in header
+
+
+def test_the_app_gets_no_trailer(client, batch, monkeypatch):
+    """A line of a trailer is not taken for a header."""
+    seen = []
+
+    async def elsewhere(scope, receive, send):
+        seen.extend(name for name, _ in scope["headers"])
+        await send({"type": "http.response.start", "status": 200,
+                    "headers": [(b"content-length", b"2")]})  # fmt: skip
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    monkeypatch.setattr(client.app, "_elsewhere", elsewhere)
+    sent = (
+        b"POST /healthz HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"1\r\na\r\n0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
+    )
+    assert talk(client, sent, answers=1)[0][0] == 200
+    assert seen == [b"host", b"transfer-encoding"]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_app_is_told_that_its_client_is_gone(client, monkeypatch, number):
+    """Whichever request is at work as the client goes: then nothing is written to a connection that
+    is closed, which the log would hold for a bug."""
+    told = []
+
+    async def elsewhere(scope, receive, send):
+        told.append((await receive())["type"])
+        with suppress(TimeoutError):
+            told.append((await asyncio.wait_for(receive(), 2))["type"])
+
+    monkeypatch.setattr(client.app, "_elsewhere", elsewhere)
+
+    async def leave():
+        _, writer = await asyncio.open_connection(*client.address)
+        writer.write(HEALTH * number)
+        # It resets the connection; otherwise it might still read.
+        reset = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        for turn in range(250):
+            if turn == 5:
+                writer.transport.abort()
+            if len(told) > 1:
+                break
+            await asyncio.sleep(0.01)
+
+    client.loop.run_until_complete(leave())
+    assert told == ["http.request", "http.disconnect"]
+
+
+@pytest.mark.parametrize("path", [b"/v1/reports", b"/healthz"])
+def test_http_1_0_knows_no_leave(client, batch, path):
+    """A client of HTTP/1.0 would take "100 Continue" for its response."""
+    sent = batch(b"Expect: 100-continue\r\n").replace(b"HTTP/1.1", b"HTTP/1.0")
+    head, _, body = sent.replace(b"/v1/reports", path).partition(b"\r\n\r\n")
+    found = talk(client, head + b"\r\n\r\n", body, answers=1)
+    assert found[0][0] == (202 if path == b"/v1/reports" else 405)
+
+
+def test_a_client_that_waits_for_leave(client, batch):
+    """Who asks for leave to send a body gets it when its turn comes, or a refusal and the end."""
+    first = batch()
+    head, _, body = batch(b"Expect: 100-continue\r\n").partition(b"\r\n\r\n")
+    long = head.replace(b"Content-Length: ", b"Content-Length: 99999")
+
+    async def talk():
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(first + head + b"\r\n\r\n")
+        before = await answer(reader)
+        leave = await reader.readuntil(b"\r\n\r\n")
+        writer.write(body)
+        after = await answer(reader)
+        writer.write(first + long + b"\r\n\r\n")
+        again, refused = await answer(reader), await answer(reader)
+        end = await reader.read()
+        writer.close()
+        return before, leave, after, again, refused, end
+
+    before, leave, after, again, refused, end = client.loop.run_until_complete(talk())
+    assert [each[0] for each in (before, after, again, refused)] == [202, 202, 202, 413]
+    assert leave == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert again[2]["duplicate"] == 1
+    assert (refused[1]["connection"], end) == ("close", b"")
+
+
+def test_ten_thousand_pipelined_requests(client, batch):
+    """Whoever sends thousands of requests ahead gets at most as many answers as may wait, each
+    for one request and in order, and nothing is held afterwards."""
+    several = [batch() for _ in range(500)]
+
+    async def pour():
+        reader, writer = await asyncio.open_connection(*client.address)
+        with suppress(ConnectionError):
+            for _ in range(20):
+                writer.write(b"".join(several))
+                await writer.drain()
+        found = []
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                found.append(await answer(reader))
+        writer.close()
+        while client.app._held or client.state.connections:
+            await asyncio.sleep(0.001)
+        return found
+
+    found = client.loop.run_until_complete(asyncio.wait_for(pour(), 60))
+    ids = [json.loads(each.partition(b"\r\n\r\n")[2])["batch"] for each in several]
+    assert [document["batch"] for _, _, document in found] == ids[: len(found)]
+    assert talk(client, batch(), answers=1)[0][0] == 202
 
 
 def test_a_request_in_single_bytes(client, batch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import json
 import os
@@ -113,6 +114,17 @@ def test_a_good_installation_has_no_error(new_collector, home):
     assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
 
 
+def test_a_value_whose_window_has_ended_waits_for_the_app(home):
+    """The doctor names no end in the past as the time until which a value waits."""
+    for days, words in ((0, "for a window to end"), (2, "for the app's next run")):
+        now = time.time() - days * 86_400
+        folder = f"state-{days}"
+        with Client("metrics.toml", state_dir=folder, clock=lambda now=now: now) as client:
+            client.record("dark_mode", True)
+        told = run("--state-dir", folder)[1]["state", "values_wait"]["message"]
+        assert told.startswith(f"1 value waiting {words}")
+
+
 def test_nothing_that_counts_is_sent(new_collector, home):
     """After the doctor has asked about every metric, daily and weekly, at close and at once, the
     store holds no tally."""
@@ -222,6 +234,17 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     assert errors(run("--state-dir", "file/state")[1]) == {"not_writable"}
 
 
+def test_a_full_disk_needs_space_and_no_other_folder(monkeypatch):
+    """Where the state's disk is full, the advice is to free space."""
+    full = os.strerror(errno.ENOSPC)
+    monkeypatch.setattr("deniable.doctor.device._cannot_write", lambda _: full)
+    found = run("--state-dir", "state")[1]["state", "not_writable"]
+    assert found["advice"].startswith("free space")
+    monkeypatch.setattr("deniable.doctor.device._cannot_write", lambda _: "Permission denied")
+    found = run("--state-dir", "state")[1]["state", "not_writable"]
+    assert "a folder that it may write to" in found["advice"]
+
+
 DROPPED = """
 import os, sys
 from pathlib import Path
@@ -275,7 +298,7 @@ def test_what_waits_and_what_is_spent(tmp_path):
             now[0] += 86_400
         client.flush()
     found = run("--state-dir", "state")[1]
-    assert found["state", "reports_wait"]["message"].startswith("1 reports wait")
+    assert found["state", "reports_wait"]["message"].startswith("1 report waiting")
     assert "browser" in found["state", "spent"]["message"]
 
 
@@ -603,6 +626,16 @@ def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     assert "hush-hush" not in str(found)
 
 
+def test_replicas_that_no_batch_waits_for(redis_cluster, monkeypatch):
+    """Masters with a replica that no batch waits for are told, and not if batches wait."""
+    monkeypatch.setenv("DENIABLE_STORE", redis_cluster.url)
+    found = run("--operator")[1]
+    assert "it has 1 replicas" in found["store", "failover"]["message"]
+    assert found["store", "failover"]["level"] == "warning"
+    monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
+    assert ("store", "failover") not in run("--operator")[1]
+
+
 def test_another_program_at_the_port(monkeypatch):
     """A web server where the collector would listen is an error."""
     with serving(page(200, b"<html></html>")) as address:
@@ -623,7 +656,7 @@ def test_words_for_people():
     first, second, last = done.stdout.splitlines()
     assert first.startswith("error   registry: there is no file")
     assert second.strip().startswith("-> ")
-    assert last == "1 errors, 0 warnings"
+    assert last == "1 error, 0 warnings"
 
 
 def test_every_result_is_documented() -> None:

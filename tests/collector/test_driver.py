@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 import redis
 
-from deniable_collector.stores import StoreError, StoreUnavailable, driver
-from deniable_collector.stores.driver import Access, Driver
+from deniable_collector.stores import StoreError, StoreUnavailable
+from deniable_collector.stores.redis import driver
+from deniable_collector.stores.redis.driver import Access, Driver
 
 
 def options(url, **access):

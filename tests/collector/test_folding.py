@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.mechanisms import Packing, Row
+from deniable.mechanisms import Packing, Report, Row
+from deniable.wire import pack_columns
 from deniable_collector.batches import folding
-from deniable_collector.batches.folding import Accepted, Block, increments, merged
-from deniable_collector.stores.base import Increment, TallyKey, TallyRowKey
+from deniable_collector.batches.folding import Block, RowPlace, increments, merged
+from deniable_collector.stores.commits import Increment, TallyKey, TallyRowKey
 
 
 def key(number):
@@ -30,7 +31,20 @@ def bits(columns):
     return sum(1 << column for column in columns)
 
 
+def report(key, row, columns):
+    """A valid report, of a place of its own."""
+    return RowPlace(key, row), columns
+
+
+def packed(row, columns):
+    """A bitmap as it is sent."""
+    return pack_columns(row, Report(0, bits(columns))).encode()
+
+
 ROWS = (Row(13, Packing.INDEX), Row(13, Packing.BITMAP, None), Row(70, Packing.LIST, 3))
+
+FORMS = (min, lambda columns: packed(ROWS[1], columns), bits)
+"""The columns of a report of each row, as they are in `Accepted`."""
 
 REPORTS = st.lists(
     st.one_of(
@@ -50,10 +64,7 @@ def test_the_sum_of_all_reports(reports, block, small):
         patch.setattr(folding, "_BLOCK_BITS", block)
         patch.setattr(folding, "_SMALL_BITS", small)
         added = increments(
-            [
-                Accepted(key(row), ROWS[row], min(columns) if row == 0 else bits(columns))
-                for row, columns in reports
-            ]
+            [report(key(row), ROWS[row], FORMS[row](columns)) for row, columns in reports]
         )
     assert set(added) == {key(row) for row, _ in reports}
     for row in range(3):
@@ -71,13 +82,26 @@ def test_many_rows_of_one_width(monkeypatch, block):
     monkeypatch.setattr(folding, "_BLOCK_BITS", block)
     row = Row(70, Packing.BITMAP, None)
     reports = [(number % 40, {number % 70, number % 7} - {0}) for number in range(137)]
-    added = increments([Accepted(key(place), row, bits(columns)) for place, columns in reports])
+    added = increments(
+        [report(key(place), row, packed(row, columns)) for place, columns in reports]
+    )
     assert len(added) == 40
     for place in range(40):
         mine = [columns for number, columns in reports if number == place]
         increment = added[key(place)]
         assert (increment.width, increment.reports) == (70, len(mine))
         assert counted(increment) == Counter(column for columns in mine for column in columns)
+
+
+@pytest.mark.parametrize("number", [255, 256, 600])
+def test_more_reports_of_a_narrow_row_than_a_byte_counts(number):
+    """A narrow row that is summed together with others counts beyond 255."""
+    row = Row(13, Packing.BITMAP, None)
+    few = [report(key(1), row, packed(row, {3}))] * 2
+    mine = [report(key(0), row, packed(row, {0, 1 + each % 12})) for each in range(number)]
+    added = increments(few + mine)
+    assert counted(added[key(0)])[0] == added[key(0)].reports == number
+    assert counted(added[key(1)]) == {3: 2}
 
 
 @pytest.mark.parametrize("width", [10, 100_000])
@@ -117,9 +141,9 @@ def test_sums_of_blocks():
 def test_one_report_that_many_send():
     """A report that is the same for many devices counts as often as it was sent, also beside
     equal ones that are not the same object."""
-    shared, equal = (Accepted(key(0), ROWS[0], 3) for _ in range(2))
-    lists = Accepted(key(2), ROWS[2], bits({1, 5, 69}))
-    added = increments([shared, equal, shared, lists, lists, Accepted(key(0), ROWS[0], 4)])
+    shared, equal = (report(key(0), ROWS[0], 3) for _ in range(2))
+    lists = report(key(2), ROWS[2], bits({1, 5, 69}))
+    added = increments([shared, equal, shared, lists, lists, report(key(0), ROWS[0], 4)])
     assert (added[key(0)].reports, counted(added[key(0)])) == (4, {3: 3, 4: 1})
     assert (added[key(2)].reports, counted(added[key(2)])) == (2, {1: 2, 5: 2, 69: 2})
 
@@ -127,9 +151,9 @@ def test_one_report_that_many_send():
 def test_a_row_of_which_most_is_added_to_is_one_stretch():
     """Counts of neighbouring columns travel as a whole, so that a store can add them at once."""
     row = Row(8, Packing.BITMAP, None)
-    full = increments([Accepted(key(0), row, 0b10110111)])[key(0)]
+    full = increments([report(key(0), row, packed(row, {0, 1, 2, 4, 5, 7}))])[key(0)]
     assert full.columns == range(8)
     assert counted(full) == {0: 1, 1: 1, 2: 1, 4: 1, 5: 1, 7: 1}
     wide = Row(20_000, Packing.BITMAP, None)
-    few = increments([Accepted(key(0), wide, bits({7, 19_999}))])[key(0)]
+    few = increments([report(key(0), wide, packed(wide, {7, 19_999}))])[key(0)]
     assert list(few.columns) == [7, 19_999]

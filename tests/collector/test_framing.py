@@ -1,5 +1,5 @@
-"""What is no request is refused alike by every path: the fast path on the connection, ASGI, and
-Flask behind threads."""
+"""What is no request is refused alike by both paths: on the connection, and by Flask behind
+threads."""
 
 from __future__ import annotations
 
@@ -129,16 +129,13 @@ def start(collector_class, metrics, tmp_path_factory):
         collector.kill()
 
 
-@pytest.fixture(params=["connection", "asgi", "threads"])
+@pytest.fixture(params=["connection", "threads"])
 def tell(request, start):
     """Sends bytes by one path, and returns all that comes back until the server hangs up."""
     collector = start("threads" if request.param == "threads" else "loop")
     host, _, port = collector.address.removeprefix("http://").rpartition(":")
 
     def tell(sent, half=False):
-        if request.param == "asgi":
-            # A header that the fast path leaves to the app.
-            sent = sent.replace(JSON, b"Origin: https://a.example\r\n" + JSON, 1)
         got = b""
         with closing(socket.create_connection((host, int(port)), timeout=10)) as connection:
             connection.sendall(sent)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from deniable.oblivious.capsules import new_private_key
 from deniable.oblivious.signed_keys import verified
 from deniable_collector.commands import collect
 from deniable_collector.oblivious import key_file
@@ -59,6 +62,30 @@ def test_numbers_go_round(tmp_path):
         numbers = [each.id for each in held.keys]
         assert len(set(numbers)) == len(numbers) <= MOST_KEYS
     assert held.rotated("x25519", 0).keys[0].id == (held.keys[0].id + 1) % 256
+
+
+@pytest.mark.parametrize(("ids", "new"), [([255], 0), ([254, 3], 255), ([255, 0, 1], 2), ([9], 10)])
+def test_the_number_after_the_newest(tmp_path, ids, new):
+    """A new key has the next free number after the newest key's, and 255 is a number as any."""
+    held = replace(
+        KeyFile.new("x25519"), keys=tuple(new_private_key(number, "x25519") for number in ids)
+    )
+    path = tmp_path / "keys.json"
+    held.write(path)
+    assert [each.id for each in KeyFile.read(path).keys] == ids
+    assert held.rotated("p256", 7).keys[0].id == new
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_the_owner_of_the_file_stays(tmp_path):
+    """Root may rotate the keys of the collector's user, who can read the new file too."""
+    path = tmp_path / "keys.json"
+    KeyFile.new("x25519").write(path)
+    os.chown(path, 1234, 2345)
+    path.chmod(0o640)
+    KeyFile.read(path).rotated("x25519", 1).write(path, replacing=True)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (1234, 2345, 0o640)
 
 
 def test_no_file_is_replaced(tmp_path):

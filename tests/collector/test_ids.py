@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deniable_collector.stores import ids
-from deniable_collector.stores.base import COMMIT_SECONDS, Commit
+from deniable_collector.stores.commits import COMMIT_SECONDS, Commit
 
 SEED = bytes(range(16))
 DAY = 86_400.0

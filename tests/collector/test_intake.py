@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from datetime import date
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,10 +26,10 @@ from deniable_collector.batches import catalogue as module
 from deniable_collector.batches.batch import REASONS, Batch
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.batches.catalogue import SKEW
-from deniable_collector.batches.folding import Accepted, Block
+from deniable_collector.batches.folding import Block, RowPlace
 from deniable_collector.intake import Intake
 from deniable_collector.stores import StoreUnavailable, open_store
-from deniable_collector.stores.base import ID_RETENTION, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import ID_RETENTION, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.ids import TERMS
 
 DAY = 86_400.0
@@ -473,7 +474,7 @@ def test_the_metrics_of_a_batch(registry):
     row = registry["browser"].scheme.mechanism.rows[0]
     block = Block((keys[2],), np.ones(1, np.int64), np.ones((1, 5), np.int64))
     summed = {keys[1]: Increment(5, 1, (1,), (1,))}
-    batch = Batch("a" * 32, (Accepted(keys[0], row, 1),), (), summed, (block,))
+    batch = Batch("a" * 32, ((RowPlace(keys[0], row), 1),), (), summed, (block,))
     assert batch.metrics == set(AT_ONCE.values())
     assert Batch("a" * 32, (), ()).metrics == set()
 
@@ -591,6 +592,12 @@ def test_no_key_twice(intake, registry, new_id, text):
     assert caught.value.code == "not-json"
 
 
+def shown(batch):
+    """A batch whose reports can be compared."""
+    accepted = tuple((place.key, place.row, columns) for place, columns in batch.accepted)
+    return msgspec.structs.replace(batch, accepted=accepted)
+
+
 def test_the_fast_path_asks_no_store(intake, store, registry, new_id, clock, monkeypatch):
     """The fast path knows only tallies that were met before, and only while they take reports."""
     good = body(new_id(), report(registry["browser"]), report(registry["dark_mode"], row=0))
@@ -598,7 +605,8 @@ def test_the_fast_path_asks_no_store(intake, store, registry, new_id, clock, mon
     slow = intake.read(good)
     monkeypatch.setattr(store, "schemes", None)
     quick = intake.read_fast(good)
-    assert (quick.id, quick.accepted, quick.rejected) == (slow.id, slow.accepted, ())
+    assert shown(quick) == shown(slow)
+    assert not quick.rejected
     assert all(map(operator.is_, quick.accepted, intake.read_fast(good).accepted))
     clock.now = end("2026-11-20") + LATEST + 1
     assert intake.read_fast(good) is None
@@ -759,16 +767,16 @@ def test_no_batch_is_miscounted(intake, store, registry, new_id, data):
 
     intake.prepare()
     before = totals()
-    text = json.dumps({"batch": new_id(), "reports": documents})
+    spaces = data.draw(st.sampled_from([(",", ":"), (", ", ": ")]))
+    text = json.dumps({"batch": new_id(), "reports": documents}, separators=spaces)
     if "NaN" in text or "Infinity" in text:
         with suppress(IntakeError):
             intake.read(text.encode())
         return
     batch = intake._read_strictly(text.encode())
-    assert intake.read(text.encode()) == batch
+    assert shown(intake.read(text.encode())) == shown(batch)
     quick = intake.read_fast(text.encode())
-    if quick is not None:
-        assert (quick.id, quick.accepted, batch.rejected) == (batch.id, batch.accepted, ())
+    assert quick is None or shown(quick) == shown(batch)
     (receipt,) = intake.take([batch])
     assert receipt.accepted + len(receipt.rejected) == len(documents)
     places = {each.index for each in receipt.rejected}
@@ -782,6 +790,9 @@ def test_no_bytes_escape(intake, registry, data):
     """A good batch with some of its bytes changed is read or refused, both ways alike; nothing
     else is raised."""
     good = body("0" * 32, report(registry["browser"]), report(registry["country"], "2026-W46"))
+    if data.draw(st.booleans()):
+        # As devices write it.
+        good = good.replace(b" ", b"")
     changed = bytearray(good)
     for _ in range(data.draw(st.integers(1, 6))):
         place = data.draw(st.integers(0, len(changed) - 1))
@@ -797,8 +808,7 @@ def test_no_bytes_escape(intake, registry, data):
         with pytest.raises(IntakeError, match=re.escape(str(error))):
             intake.read(bytes(changed))
         return
-    assert intake.read(bytes(changed)) == batch
-    if quick is not None:
-        assert (quick.id, quick.accepted, batch.rejected) == (batch.id, batch.accepted, ())
+    assert shown(intake.read(bytes(changed))) == shown(batch)
+    assert quick is None or shown(quick) == shown(batch)
     (receipt,) = intake.take([batch])
     assert receipt.accepted + receipt.duplicate + len(receipt.rejected) <= len(good)

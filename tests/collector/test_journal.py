@@ -27,9 +27,9 @@ from click.testing import CliRunner
 
 from deniable import windows, wire
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.sqlite import SqliteStore
-from deniable_collector.stores.sqlite_migrations import MIGRATIONS
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sqlite.migrations import MIGRATIONS
+from deniable_collector.stores.sqlite.store import SqliteStore
 from deniable_collector.upkeep.commands import store as store_commands
 from deniable_collector.upkeep.journal import JournalKeeper
 
@@ -435,7 +435,7 @@ def test_commits_leave_no_mark_in_common(home, shelf, new_id, noon):
     else:
         keys = [store._tally_key(0, TallyKey("m", each.fingerprint, window))
                 for each in schemes for window in ("2026-11-19", "2026-11-20")]  # fmt: skip
-        stamps = [store._client.getrange(key, 0, 7) for key in keys]
+        stamps = [store._strings.client.getrange(key, 0, 7) for key in keys]
     assert len(set(stamps)) == 4
 
 
@@ -520,7 +520,7 @@ def test_an_import_leaves_sums(tmp_path, shelf, new_id, noon):
 CHURN = """
 import sys
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 store, scheme, number = open_store(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 key = TallyRowKey(TallyKey("browser", scheme, "2026-11-20"), 0)
 while True:

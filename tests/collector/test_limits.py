@@ -81,7 +81,7 @@ def answer(connection):
 
 
 def refused(connection, status, code):
-    """Check that the collector says so in a problem document, and hangs up."""
+    """Check that the collector says so in a problem document, and hangs up; its header and it."""
     got, header, document = answer(connection)
     assert (got, document["type"]) == (status, f"urn:deniable:problem:{code}")
     assert header["content-type"] == "application/problem+json"
@@ -90,7 +90,7 @@ def refused(connection, status, code):
         assert name in header
     connection.shutdown(socket.SHUT_WR)
     assert connection.recv(1) == b""
-    return header
+    return header, document
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_is_not_http(collector, connect):
     for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
         connection = connect()
         connection.sendall(nonsense)
-        refused(connection, 400, "not-http")
+        assert "upgrade" not in refused(connection, 400, "not-http")[1]["detail"]
     assert "Invalid" not in collector.log
 
 
@@ -251,7 +251,7 @@ def test_too_many_connections(narrow, connect, new_body, until):
     for each in held:
         each.sendall(whole(new_body()))
         assert answer(each)[0] == 202
-    header = refused(connect(), 503, "too-many-connections")
+    header, _ = refused(connect(), 503, "too-many-connections")
     assert header["retry-after"] == "5"
     held.pop().close()
 
@@ -391,7 +391,7 @@ def test_an_upgrade_is_not_offered(collector, connect, new_body):
     assert answer(connection)[2] == {"status": "ok"}
     connection = connect()
     connection.sendall(whole(new_body(), upgrade))
-    refused(connection, 400, "not-http")
+    assert "upgrade" in refused(connection, 400, "not-http")[1]["detail"]
 
 
 def test_a_thread_worker_has_gunicorn_s_limits(new_collector):

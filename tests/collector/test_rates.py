@@ -30,5 +30,5 @@ def test_memory_of_networks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     rate = NetworkRate("3/minute")
     for number in range(100):
         rate.count(f"203.0.{number}.5")
-    assert 0 < len(rate._counts._counts) <= 8
-    assert not any("203" in key.split("/")[0] for key in rate._counts._counts)
+    assert 0 < len(rate._limit._counts._counts) <= 8
+    assert not any("203.0" in key for key in rate._limit._counts._counts)

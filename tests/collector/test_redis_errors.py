@@ -14,7 +14,7 @@ from redis import exceptions
 from redis.exceptions import RedisClusterException
 
 from deniable_collector.stores import StoreError, StoreUnavailable
-from deniable_collector.stores.redis_errors import translated
+from deniable_collector.stores.redis.errors import translated
 
 SECRET = "redis://me:hush@10.1.2.3"
 
@@ -72,14 +72,83 @@ def test_why_a_server_cannot_be_reached(error, under, words):
         assert str(said(error(SECRET), cause=under, context=other)) == words
 
 
-def test_tls_is_told_apart():
-    """An error of TLS names the settings to look at, and the kind of error."""
-    found = said(redis.ConnectionError(SECRET), context=ssl.SSLCertVerificationError(1, SECRET))
-    assert isinstance(found, StoreUnavailable)
-    assert str(found) == (
-        "Redis cannot be reached over TLS (SSLCertVerificationError): check DENIABLE_REDIS_CA, "
-        "DENIABLE_REDIS_CERT and that the certificate names the host of the address"
-    )
+def tls_error(kind=ssl.SSLError, **more):
+    error = kind(1, SECRET)
+    for name, value in more.items():
+        setattr(error, name, value)
+    return error
+
+
+OURS = (
+    "Redis does not accept our certificate: check DENIABLE_REDIS_CERT and DENIABLE_REDIS_KEY, and "
+    "that an authority of Redis has signed it"
+)
+UNSIGNED = (
+    "its certificate is signed by nobody whom we trust: set DENIABLE_REDIS_CA to the authority's"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (tls_error(ssl.SSLCertVerificationError), UNSIGNED),
+        (tls_error(ssl.SSLCertVerificationError, verify_code=19), UNSIGNED),
+        (tls_error(ssl.SSLCertVerificationError, verify_code=10),
+         "its certificate has expired: give it a new one"),
+        (tls_error(ssl.SSLCertVerificationError, verify_code=9),
+         "its certificate is not valid yet: check the clocks"),
+        (tls_error(ssl.SSLEOFError), OURS),
+        (tls_error(reason="TLSV13_ALERT_CERTIFICATE_REQUIRED"), OURS),
+        (tls_error(reason="KEY_VALUES_MISMATCH"),
+         "DENIABLE_REDIS_KEY is not the key of DENIABLE_REDIS_CERT"),
+        (tls_error(reason="WRONG_VERSION_NUMBER"),
+         "this port does not speak TLS: write redis://, or name another port"),
+        (tls_error(reason="hush"), "check DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and the port"),
+        (tls_error(), "check DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and the port"),
+    ],
+)  # fmt: skip
+def test_tls_is_told_apart(error, words):
+    """An error of TLS says what is wrong and names the settings to look at, and the kind of
+    error, whether it is the cause or the context."""
+    for place in ("cause", "context"):
+        found = said(redis.ConnectionError(SECRET), **{place: error})
+        assert isinstance(found, StoreUnavailable)
+        assert str(found) == f"Redis cannot be reached over TLS ({type(error).__name__}): {words}"
+
+
+@pytest.mark.parametrize("code", [62, 64])
+def test_a_certificate_of_another_host(code):
+    """A name or an address that the certificate lacks is one of the address or of a node."""
+    error = tls_error(ssl.SSLCertVerificationError, verify_code=code)
+    assert "cluster-announce-hostname" in str(said(redis.ConnectionError(SECRET), context=error))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (exceptions.NoPermissionError("User hush has no permissions to run the 'hset' command"),
+         "its user lacks the right +hset: docs/operating-stores.md lists all"),
+        (exceptions.NoPermissionError("this user has no permissions to run the 'cluster|slots' "
+                                      "command or its subcommand"),
+         "its user lacks the right +cluster|slots: docs/operating-stores.md lists all"),
+        (redis.ResponseError("ACL failure in script: User hush has no permissions to run the "
+                             "'get' command"),
+         "its user lacks the right +get: docs/operating-stores.md lists all"),
+        (redis.ResponseError("The user executing the script can't run this command or subcommand"),
+         "its user lacks a right that a script needs: docs/operating-stores.md lists them"),
+        (exceptions.NoPermissionError("this user has no permissions to access one of the keys"),
+         "its user may not use these keys: give it ~PREFIX:* for the prefix in "
+         "DENIABLE_REDIS_PREFIX, or %R~PREFIX:* if it only reads"),
+        (redis.ResponseError("EXEC without MULTI"),
+         "its user lacks the right +multi: docs/operating-stores.md lists all"),
+    ],
+)  # fmt: skip
+def test_a_right_that_is_missing_is_named(error, words):
+    """What an ACL forbids is unavailable until an operator allows it, by the command's name alone:
+    names of users and keys are not repeated."""
+    with pytest.raises(StoreUnavailable) as caught, translated():
+        raise error
+    assert str(caught.value) == f"Redis cannot answer now (NoPermissionError): {words}"
 
 
 LOGIN = (

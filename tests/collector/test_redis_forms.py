@@ -10,9 +10,10 @@ import redis as redis_driver
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deniable_collector.stores import redis_forms
-from deniable_collector.stores.base import MAX_CELL, Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.redis_forms import HEADER
+from deniable_collector.stores import StoreError
+from deniable_collector.stores.commits import MAX_CELL, Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.redis import forms
+from deniable_collector.stores.redis.forms import HEADER
 
 STORES = ["redis"]
 WINDOW = "2026-11-20"
@@ -143,7 +144,7 @@ def test_places_whose_hashes_meet(store, shelf, new_id, noon):
     width = 60_000
     scheme = shelf(width)
     store.publish({"m": [scheme]})
-    hashes = np.arange(1, width + 1) * redis_forms._FACTOR % redis_forms._HASHES
+    hashes = np.arange(1, width + 1) * forms._FACTOR % forms._HASHES
     chosen = (np.argsort(hashes)[:300]).tolist()
     key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
     for cell in chosen:
@@ -173,3 +174,16 @@ def test_a_store_of_dense_tallies_is_read_and_added_to(home, store, scheme, fold
     assert read(store, scheme) == ([5, 5, 1], {0: 9, 1: 9, 5_000: 1})
     assert store.seal(TallyKey("m", scheme.fingerprint, WINDOW)) is not None
     assert read(store, scheme) == ([5, 5, 1], {0: 9, 1: 9, 5_000: 1})
+
+
+def test_the_forms_of_a_newer_version_are_refused_in_words(store, home, scheme, fold):
+    """A reader that was running when a newer version first wrote its own forms says to upgrade, and
+    not that its own code is wrong."""
+    fold({1: 2})
+    with closing(redis_driver.Redis.from_url(home.url)) as client:
+        key = f"{home.prefix}:{{0}}:tally:m:{scheme.fingerprint}:{WINDOW}"
+        for form in (0, 1, 2, 3, 5, 16, 65, 127):
+            client.set(key, HEADER.pack(1, form) + bytes(64))
+            for read in (store.tally, store.row_reports):
+                with pytest.raises(StoreError, match="newer version of deniable has written"):
+                    read("m", scheme.fingerprint, [WINDOW])

@@ -8,7 +8,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from deniable.oblivious.signed_keys import PATH
 from deniable_collector.oblivious.relay_settings import RelaySettings
 
 from .conftest import free_port, missing
+from .hops import answering
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -76,24 +76,9 @@ def nginx(tmp_path):
 
 def test_nginx_passes_nothing_on(nginx, tmp_path):
     """Behind nginx there is the capsule and its type, and no other header, query or address."""
-    seen = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve():
-            connection, _ = listening.accept()
-            with connection:
-                data = b""
-                while not data.endswith(b"the capsule"):
-                    data += connection.recv(65_536)
-                seen.append(data)
-                connection.sendall(
-                    b"HTTP/1.1 200 OK\r\nContent-Type: message/ohttp-res\r\n"
-                    b"Content-Length: 2\r\n\r\nok"
-                )
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        port = nginx(f"127.0.0.1:{listening.getsockname()[1]}")
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: message/ohttp-res\r\nContent-Length: 2\r\n\r\nok"
+    with answering(response) as (upstream, seen):
+        port = nginx(upstream)
         context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
         connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
         marked = {
@@ -107,7 +92,6 @@ def test_nginx_passes_nothing_on(nginx, tmp_path):
         connection.request("POST", f"{PATH}?marker", b"the capsule", marked)
         with connection.getresponse() as response:
             assert (response.status, response.read()) == (200, b"ok")
-        thread.join(30)
         connection.request("GET", "/healthz")
         with connection.getresponse() as response:
             response.read()

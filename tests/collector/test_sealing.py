@@ -17,7 +17,7 @@ from deniable import windows
 from deniable_collector.app import SEALER, create_app
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.base import (
+from deniable_collector.stores.commits import (
     MAX_CELL,
     Commit,
     Increment,
@@ -25,9 +25,9 @@ from deniable_collector.stores.base import (
     TallyRowKey,
     shard_of,
 )
-from deniable_collector.stores.blocks import DamagedBlock
+from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.upkeep import sealing
-from deniable_collector.upkeep.archive import export
+from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
 from deniable_collector.upkeep.retention import SETTLED
 from deniable_collector.upkeep.sealing import Sealer, open_tallies, seal_all
@@ -126,7 +126,7 @@ def seal(store, scheme, labels):
 
 
 def files(place):
-    return sorted(Path(place).glob("*")) if place else []
+    return sorted(Path(place).glob("*.block")) if place else []
 
 
 def test_a_sealed_tally_has_the_same_sums(opened, scheme, filled, place):
@@ -340,7 +340,7 @@ def test_a_folder_that_is_away(home, opened, scheme, filled, tmp_path):
     seal(store, scheme, DAYS)
     with pytest.raises(StoreError, match="set DENIABLE_ARCHIVE to it"):
         opened(archive="").tally("m", scheme.fingerprint, DAYS)
-    for each in folder.iterdir():
+    for each in folder.glob("*.block"):
         each.rename(tmp_path / each.name)
     with pytest.raises(StoreError, match="is not in the folder of DENIABLE_ARCHIVE: restore it"):
         store.tally("m", scheme.fingerprint, DAYS)

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -16,17 +16,28 @@ import numpy as np
 import pytest
 import redis as redis_driver
 
-from deniable_collector.stores import StoreUnavailable, blocks, open_store, sqlite, sqlite_blocks
-from deniable_collector.stores import redis as redis_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.sqlite_file import SqliteFile
+from deniable_collector.stores import StoreUnavailable, open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.redis import sealing as redis_sealing
+from deniable_collector.stores.redis import strings as redis_strings
+from deniable_collector.stores.sealed import archive as archive_room
+from deniable_collector.stores.sealed import blocks, folder, places
+from deniable_collector.stores.sqlite import blocks as sqlite_blocks
+from deniable_collector.stores.sqlite import store as sqlite_store
+from deniable_collector.stores.sqlite.file import SqliteFile
+
+from .devices import Devices
+from .filling import WIDTH, fill_windows, whole
+from .killing import in_a_child, kill_at
 
 STORES = ["sqlite", "redis", "cluster"]
-WIDTH = 3_000
-WATCHED = {each.__file__ for each in (blocks, sqlite, sqlite_blocks, redis_store)} | {
-    sys.modules[SqliteFile.__module__].__file__
-}
-SECONDS = 30
+WATCHED = {
+    each.__file__
+    for each in (
+        *(archive_room, blocks, folder, places),
+        *(sqlite_store, sqlite_blocks, redis_sealing, redis_strings),
+    )
+} | {sys.modules[SqliteFile.__module__].__file__}
 
 
 @pytest.fixture(params=["store", "folder"])
@@ -44,52 +55,17 @@ def scheme(store, shelf):
 @pytest.fixture
 def fill(store, scheme, new_id, noon):
     """Puts the same counts into a window."""
-    places = np.arange(0, WIDTH, 7)
 
     def fill(window):
-        key = TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0)
-        store.fold(Commit((new_id(),), {key: Increment(WIDTH, 9, places, places + 1)}), noon)
-        return key.tally
+        fill_windows(store, scheme.fingerprint, [window], new_id(), noon)
+        return TallyKey("m", scheme.fingerprint, window)
 
     return fill
 
 
-def whole(store, tally, times=1):
+def full(store, tally, times=1):
     """Whether a window has the counts of `fill`, so many times."""
-    (row,) = store.tally(*tally[:2], [tally.window]).rows
-    right = np.zeros(WIDTH, np.int64)
-    right[::7] = times * (np.arange(0, WIDTH, 7) + 1)
-    return row.reports == 9 * times and np.array_equal(row.cells, right)
-
-
-def in_a_child(work):
-    """Runs `work` in a process of its own; how it ended."""
-    child = os.fork()
-    if not child:
-        signal.alarm(SECONDS)
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def kill_at(line):
-    """This process is killed when it comes to the `line`th line of the code that seals."""
-    left = [line]
-
-    def trace(frame, event, argument):
-        if frame.f_code.co_filename not in WATCHED:
-            return None
-        if event == "line":
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    sys.settrace(trace)
+    return whole(store, tally.scheme, [tally.window], times)
 
 
 def test_a_process_that_is_killed_at_each_line(home, store, archive, fill, noon):
@@ -108,16 +84,16 @@ def test_a_process_that_is_killed_at_each_line(home, store, archive, fill, noon)
 
             def seal(tally=tally, line=line):
                 mine = open_store(home.url, prefix=home.prefix, archive=archive)
-                kill_at(line)
+                kill_at(line, WATCHED)
                 mine.seal(tally)
 
             ended = in_a_child(seal)
             assert ended in (0, -signal.SIGKILL)
-            assert whole(reader, tally), line
+            assert full(reader, tally), line
             done = tally.window in reader.sealed(*tally[:2], [tally.window])
             sealed += done
             assert (reader.seal(tally) is None) == done
-            assert whole(reader, tally), line
+            assert full(reader, tally), line
             if ended == 0:
                 break
             line += step
@@ -141,10 +117,10 @@ def test_a_late_commit_between_reading_and_sealing(home, store, archive, fill, m
     monkeypatch.setattr(sealing._archive, "put", put_late)
     assert sealing.seal(tally) is None
     assert not sealing.sealed(*tally[:2], [tally.window])
-    assert whole(sealing, tally, times=2)
-    assert not archive or not list(Path(archive).iterdir())
+    assert full(sealing, tally, times=2)
+    assert not archive or not list(Path(archive).glob("*.block"))
     assert sealing.seal(tally) is not None
-    assert whole(sealing, tally, times=2)
+    assert full(sealing, tally, times=2)
 
 
 def test_a_window_that_is_dropped_while_it_is_sealed(home, store, archive, fill, monkeypatch, noon):
@@ -162,7 +138,7 @@ def test_a_window_that_is_dropped_while_it_is_sealed(home, store, archive, fill,
     assert sealing.seal(tally) is None
     assert store.windows(*tally[:2]) == []
     assert store.tally(*tally[:2], [tally.window]).reports == 0
-    assert not archive or not list(Path(archive).iterdir())
+    assert not archive or not list(Path(archive).glob("*.block"))
 
 
 def test_a_full_disk(home, store, archive, fill, tmp_path):
@@ -181,10 +157,10 @@ def test_a_full_disk(home, store, archive, fill, tmp_path):
 
     assert in_a_child(seal) == 0
     with closing(open_store(home.url, prefix=home.prefix, archive=archive)) as reader:
-        assert whole(reader, tally)
+        assert full(reader, tally)
         assert not reader.sealed(*tally[:2], [tally.window])
         assert reader.seal(tally) is not None
-        assert whole(reader, tally)
+        assert full(reader, tally)
 
 
 def test_a_full_memory(new_redis, shelf, new_id, noon):
@@ -203,6 +179,29 @@ def test_a_full_memory(new_redis, shelf, new_id, noon):
         with pytest.raises(StoreUnavailable, match="memory is full"):
             store.seal(tally)
         client.config_set("maxmemory", "0")
-        assert whole(store, tally)
+        assert full(store, tally)
         assert store.seal(tally) is not None
-        assert whole(store, tally)
+        assert full(store, tally)
+
+
+def test_two_collectors_count_late_reports_while_others_seal(home, store, new_collector, registry):
+    """Two collector processes take batches over HTTP for windows that somebody seals again and
+    again: each batch is counted once, and the sums of the last sealed form are the same."""
+    collectors = [new_collector(**home.environ, DENIABLE_WORKERS="1") for _ in range(2)]
+    devices = Devices(registry, 150, [each.address for each in collectors], pause=0.01)
+    tallies = [
+        TallyKey(name, registry[name].scheme.fingerprint, devices.window)
+        for name in ("browser", "dark_mode")
+    ]
+    devices.start()
+    sealed = 0
+    while devices.acknowledged < len(devices.batches):
+        sealed += sum(store.seal(tally) is not None for tally in tallies)
+        time.sleep(0.005)
+    devices.finish()
+    devices.check(store)
+    assert sealed >= 5
+    for tally in tallies:
+        store.seal(tally)
+        assert store.sealed(*tally[:2], [tally.window])
+    devices.check(store)

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable
-from deniable_collector.stores import sqlite_file as module
-from deniable_collector.stores.sqlite_file import SqliteFile
+from deniable_collector.stores.sqlite import file as module
+from deniable_collector.stores.sqlite.file import SqliteFile
 
 
 @pytest.fixture
@@ -369,3 +369,20 @@ def test_trouble_is_told_by_its_name(name, passes):
         raise error
     assert isinstance(caught.value, StoreUnavailable) == passes
     assert "a value" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("SQLITE_CANTOPEN_ISDIR", "its folder must exist"),
+        ("SQLITE_READONLY_DBMOVED", "write the file"),
+        ("SQLITE_FULL", "no space"),
+    ],
+)
+def test_trouble_that_needs_a_hand_has_its_cause(name, cause):
+    """A missing folder, a missing right and a full disk do not pass by themselves, so it is said
+    what they are."""
+    error = sqlite3.OperationalError()
+    error.sqlite_errorname = name
+    with pytest.raises(StoreUnavailable, match=cause), module._translated():
+        raise error

@@ -12,11 +12,17 @@ from click.testing import CliRunner
 
 from deniable import windows
 from deniable_collector.stores import StoreUnavailable, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.sqlite import SqliteStore
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sqlite.store import SqliteStore
 from deniable_collector.upkeep import commands as store_commands
 
 STORES = ["sqlite", "redis", "cluster"]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Files of dropped windows go at once: another file tests what they wait for."""
+    monkeypatch.setattr("deniable_collector.stores.redis.dropping._SYNC_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -69,6 +75,7 @@ def test_info(filled, run, home, scheme):
         "first": "2026-11-01",
         "last": "2026-11-20",
         "reports": 6,
+        "sums": {"copies": 0, "kept": [], "dropped_windows": 0},
         "counters": 15,
     }
     assert (dark_mode["windows"], dark_mode["first"], dark_mode["reports"]) == (0, None, 0)
@@ -94,17 +101,23 @@ def test_drop_in_a_script(filled, run, scheme):
     """--yes does not ask, and --json says which tallies went."""
     document = json.loads(run("drop", "--before", "2026-11-02", "--yes", "--json").stdout)
     gone = {"metric": "browser", "scheme": scheme.fingerprint, "window": "2026-11-01"}
-    assert document == {"dropped": True, "before": "2026-11-02", "tallies": [gone]}
+    assert document == {
+        "dropped": True,
+        "before": "2026-11-02",
+        "tallies": [gone],
+        "sums": [],
+    }
     assert len(filled.windows("browser", scheme.fingerprint)) == 2
 
 
 def test_drop_warns_of_windows_that_take_reports(filled, run, scheme, new_id):
     """Who drops a window that is not settled is told that it begins again."""
-    assert "begin again" not in run("drop", "--before", "2020-01-01", "--yes").stderr
+    assert "again at zero" not in run("drop", "--before", "2020-01-01", "--yes").stderr
     today = windows.window_at("day", 4_070_908_800.0)
     key = TallyRowKey(TallyKey("browser", scheme.fingerprint, today), 0)
     filled.fold(Commit((new_id(),), {key: Increment(5, 1, (1,), (1,))}), 4_070_908_800.0)
-    assert "start again at zero" in run("drop", "--before", "2100-01-01", "--yes").stderr
+    for how in ("--dry-run", "--yes"):
+        assert "start again at zero" in run("drop", "--before", "2100-01-01", how).stderr
 
 
 def test_export_and_import(filled, run, home, tmp_path, scheme):
@@ -119,8 +132,8 @@ def test_export_and_import(filled, run, home, tmp_path, scheme):
     assert "added 6 reports" in run("import", file, store=other).stdout
     assert "nothing was added" in run("import", file, store=other).stdout
     again = json.loads(run("import", file, "--json", store=other).stdout)
-    assert again["added"] == {"rows": 0, "reports": 0}
-    assert again["known"] == {"rows": 3, "reports": 6}
+    assert again["added"] == {"rows": 0, "reports": 0, "sums": 0}
+    assert again["known"] == {"rows": 3, "reports": 6, "sums": 0}
     with closing(open_store(other)) as target:
         days = ["2026-11-01", "2026-11-02", "2026-11-20"]
         assert target.tally("browser", scheme.fingerprint, days).rows[0].cells[1] == 6
@@ -153,6 +166,52 @@ def test_merge(filled, run, home, tmp_path, scheme):
     with closing(open_store(other)) as target:
         days = ["2026-11-01", "2026-11-02", "2026-11-20"]
         assert target.tally("browser", scheme.fingerprint, days).reports == 6
+
+
+def test_an_empty_store_is_not_merged(filled, run, home, tmp_path):
+    """A misspelt prefix names a store without anything in it: that is said, and not `added 0`."""
+    if home.kind == "sqlite":
+        empty, prefix = tmp_path / "empty.db", ()
+        with closing(open_store(f"sqlite:///{empty}")) as store:
+            store.publish({})
+        url = f"sqlite:///{empty}"
+    else:
+        url, prefix = home.url, ("--prefix", "misspelt")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert "--prefix" in run("merge", url, *prefix, store=other, code=1).output
+
+
+def test_its_own_windows_are_not_added(filled, run, home, tmp_path, scheme):
+    """A store refuses a file or a merge of its own windows, as long as it has them. When they were
+    dropped, they come back, once."""
+    days = ["2026-11-01", "2026-11-02", "2026-11-20"]
+    file = tmp_path / "tallies.gz"
+    run("export", file)
+    assert "counted twice" in run("import", file, code=1).output
+    copy = f"sqlite:///{tmp_path / 'copy.db'}"
+    run("import", file, store=copy)
+    origin = json.loads(run("export", tmp_path / "again.gz", "--json").stdout)["origin"]
+    merged = run("merge", copy, "--origin", origin, code=1)
+    assert "window 2026-11-01 of metric browser comes from this very store" in merged.output
+    assert filled.tally("browser", scheme.fingerprint, days).reports == 6
+    run("drop", "--before", "2026-11-03", "--yes")
+    assert "2026-11-20" in run("import", file, code=1).output
+    back = ("import", file, "--before", "2026-11-03")
+    assert "added 3 reports" in run(*back).stdout
+    assert "nothing was added" in run(*back).stdout
+    assert filled.tally("browser", scheme.fingerprint, days).reports == 6
+
+
+@pytest.mark.parametrize("command", [("verify",), ("seal", "--dry-run"), ("export", "no.gz")])
+def test_days_in_the_wrong_order(filled, run, command):
+    """A range of days that no window can be in is a mistake, and not an empty answer."""
+    days = ("--since", "2026-11-03", "--before", "2026-11-02")
+    assert "--since must be the earlier day" in run(*command, *days, code=2).output
+
+
+def test_blocks_are_not_moved_to_an_empty_name(filled, run):
+    """The value of a variable that is not set is no place, and not the store itself."""
+    assert "PLACE is empty" in run("move", "", code=2).output
 
 
 def test_a_store_is_not_merged_into_itself(filled, run, home, scheme):
@@ -198,6 +257,22 @@ def test_an_import_that_broke_off(run, home, filled, tmp_path, monkeypatch):
     assert "1 report had been added before" in said
 
 
+@pytest.mark.parametrize("arguments", [("verify",), ("seal",), ("info",)])
+def test_a_store_that_goes_away(run, filled, tmp_path, monkeypatch, arguments):
+    """A command that adds nothing says only that it can be repeated."""
+    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
+    run("export", file)
+    run("import", file, store=other)
+
+    def away(store):
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(SqliteStore, "schemes", away)
+    said = run(*arguments, store=other, code=1).output
+    assert "try again later" in said
+    assert "added" not in said
+
+
 def test_a_damaged_file(run, tmp_path):
     """A file that is none is told in one line."""
     file = tmp_path / "x.gz"
@@ -225,6 +300,7 @@ def test_seal_and_verify(filled, run, scheme, home):
     assert json.loads(run("verify", "--json").stdout) == {
         "tallies": 3,
         "damaged": [],
+        "sums": [],
         "unused_files": [],
     }
     assert "3 tallies can be read, 0 cannot" in run("verify").stdout
@@ -247,7 +323,7 @@ def test_a_damaged_block_is_named(filled, run, home, scheme, tmp_path):
     folder = tmp_path / "archive"
     with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
         store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
-    (path,) = folder.iterdir()
+    (path,) = folder.glob("*.block")
     path.write_bytes(path.read_bytes()[:-1])
     text = run("verify", code=1, archive=folder).output
     assert "the sealed block of metric browser, window 2026-11-01 is damaged" in text
@@ -281,7 +357,7 @@ def test_a_file_that_cannot_be_read_is_named(filled, run, home, scheme, tmp_path
     folder = tmp_path / "archive"
     with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
         store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
-    (path,) = folder.iterdir()
+    (path,) = folder.glob("*.block")
     path.unlink()
     path.mkdir()
     text = run("verify", code=1, archive=folder).output
@@ -298,7 +374,7 @@ def test_drop_needs_the_folder(filled, run, home, scheme, tmp_path):
     with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
         store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
     said = run("drop", "--before", "2026-11-05", "--yes", code=1)
-    assert "is sealed in a folder of files: set DENIABLE_ARCHIVE to it" in said.output
+    assert "is sealed in a folder of files or in a bucket: set DENIABLE_ARCHIVE" in said.output
     assert len(filled.windows("browser", scheme.fingerprint)) == 3
     run("drop", "--before", "2026-11-05", "--yes", archive=folder)
-    assert list(folder.iterdir()) == []
+    assert list(folder.glob("*.block")) == []

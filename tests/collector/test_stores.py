@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deniable_collector.stores import StoreError, open_store
-from deniable_collector.stores.redis import RedisStore
-from deniable_collector.stores.sqlite import SqliteStore
+from deniable_collector.stores.redis.store import RedisStore
+from deniable_collector.stores.sqlite.store import SqliteStore
 
 
 def test_sqlite_paths(tmp_path, monkeypatch):

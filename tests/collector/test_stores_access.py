@@ -1,135 +1,38 @@
-"""Redis over TLS, and the least rights that the collector and its readers need."""
+"""The least rights that the collector and its readers need in Redis, and what is said without."""
 
 from __future__ import annotations
 
+import json
 import re
-import shutil
-import subprocess
+import secrets
+import urllib.request
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 import redis
+from click.testing import CliRunner
 
+from deniable.doctor.command import doctor
+from deniable.windows import end
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.summed.place import KeptSum
+from deniable_collector.stores.summed.sums import SumName
+from deniable_collector.upkeep import commands as store_commands
 
-from .conftest import free_port, missing
+from .conftest import free_port
+from .devices import Devices, fetch
+from .filling import WINDOW, one_report, reports_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating-stores.md").read_text(encoding="utf-8")
-WINDOW = "2026-11-20"
-
-
-def commit(scheme, batch):
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
-    return Commit((batch,), {key: Increment(8, 1, (1,), (1,))})
-
-
-def total(store, scheme):
-    return store.tally("m", scheme.fingerprint, [WINDOW]).reports
+PASSWORD = "p@ss/word"
 
 
 @pytest.fixture
 def scheme(shelf):
     return shelf(8)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    """A CA, a server's certificate for localhost, and a client's; and a stranger's CA."""
-    if shutil.which("openssl") is None:
-        missing("openssl")
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    for ca in ("ca", "stranger"):
-        openssl(
-            *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-            *("-keyout", f"{ca}.key", "-out", f"{ca}.pem", "-days", "2", "-subj", f"/CN={ca}"),
-            *("-addext", "keyUsage=critical,keyCertSign"),
-        )
-    for name in ("server", "client"):
-        (folder / f"{name}.ext").write_text("subjectAltName=DNS:localhost\n")
-        openssl(
-            *("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-            *("-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}"),
-        )
-        openssl(
-            *("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key"),
-            *("-out", f"{name}.pem", "-days", "2", "-extfile", f"{name}.ext"),
-        )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def tls_port(new_redis, certificates):
-    """A Redis that asks its clients for a certificate."""
-    port = free_port()
-    new_redis(
-        *("--tls-port", str(port), "--tls-ca-cert-file", str(certificates / "ca.pem")),
-        *("--tls-cert-file", str(certificates / "server.pem")),
-        *("--tls-key-file", str(certificates / "server.key")),
-    )
-    return port
-
-
-@pytest.fixture
-def tls(certificates):
-    return {
-        "ca": str(certificates / "ca.pem"),
-        "cert": str(certificates / "client.pem"),
-        "key": str(certificates / "client.key"),
-    }
-
-
-def test_a_store_over_tls(tls_port, tls, scheme, new_id, noon):
-    """With the CA, a certificate and its key, everything goes over TLS."""
-    with closing(open_store(f"rediss://localhost:{tls_port}/0", prefix="tls", **tls)) as store:
-        store.publish({"m": [scheme]})
-        assert store.fold(commit(scheme, new_id()), noon) == frozenset()
-        assert total(store, scheme) == 1
-
-
-@pytest.mark.parametrize(
-    ("host", "changes", "words"),
-    [
-        # The certificate is for localhost, and nobody else's name is taken for it.
-        ("127.0.0.1", {}, "over TLS"),
-        ("localhost", {"ca": "stranger.pem"}, "over TLS"),
-        ("localhost", {"ca": ""}, "over TLS"),
-        ("localhost", {"cert": "", "key": ""}, "reached"),
-    ],
-)
-def test_who_cannot_show_who_he_is(tls_port, tls, certificates, host, changes, words):
-    """A server with another name or another CA, and a client without a certificate, do not
-    meet; the error says where to look and not where to."""
-    changed = {name: path and str(certificates / path) for name, path in changes.items()}
-    url = f"rediss://{host}:{tls_port}/0"
-    with closing(open_store(url, **{**tls, **changed})) as store:
-        with pytest.raises(StoreUnavailable, match=words) as caught:
-            store.ping()
-        assert host not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("url", "options", "words"),
-    [
-        ("redis://localhost", {"ca": __file__}, "DENIABLE_REDIS_CA is for TLS"),
-        ("redis+cluster://localhost", {"key": __file__}, "DENIABLE_REDIS_KEY is for TLS"),
-        ("rediss://localhost", {"ca": "/nowhere"}, "DENIABLE_REDIS_CA names no file"),
-        ("rediss://localhost?ssl_cert_reqs=none", {}, "always checked"),
-        ("redis://me:hush@localhost", {"user": "app"}, "keep one of them"),
-        ("redis://me:hush@localhost", {"password": "other"}, "keep one of them"),
-    ],
-)
-def test_what_does_not_go_together(url, options, words):
-    """A mistake that would leave TLS or the user aside is told before anything is sent."""
-    with pytest.raises(StoreError, match=words) as caught:
-        open_store(url, **options)
-    assert "hush" not in str(caught.value)
 
 
 def rights(role):
@@ -139,48 +42,46 @@ def rights(role):
     return found[1].split()
 
 
-@pytest.fixture
-def users(request):
-    """Makes the users of the page in a Redis."""
-
-    def users(client):
-        for role in ("collector", "dashboard"):
-            client.execute_command("ACL", "SETUSER", role, "on", ">p@ss/word", *rights(role))
-
-    return users
-
-
-@pytest.fixture(params=["redis", "cluster"])
-def guarded(request, users):
-    """The address of a Redis, and of a cluster, with the users of the page."""
+@pytest.fixture(params=["redis", "tls cluster"])
+def guarded(request):
+    """The address of a Redis, and of a cluster with TLS, with the users of the page: what
+    `open_store` needs, and a function that gives a command to all servers."""
     if request.param == "redis":
-        server = request.getfixturevalue("redis_server")
-        clients = [redis.Redis.from_url(server.url)]
-        url = server.url
+        url = request.getfixturevalue("redis_server").url
+        clients = [redis.Redis.from_url(url)]
+        options = {}
     else:
-        cluster = request.getfixturevalue("redis_cluster")
+        cluster = request.getfixturevalue("tls_cluster")
         clients = [node.client() for node in cluster.nodes]
-        url = cluster.url
+        url, options = cluster.url, request.getfixturevalue("certificates").access
+
+    def everywhere(*command):
+        for client in clients:
+            client.execute_command(*command)
+
+    prefix = f"test-{secrets.token_hex(6)}"
+    for role in ("collector", "dashboard"):
+        rules = [each.replace("deniable:", f"{prefix}:") for each in rights(role)]
+        everywhere("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", *rules)
+    yield url, {"prefix": prefix, "password": PASSWORD, **options}, everywhere
     for client in clients:
-        with client:
-            users(client)
-    return url
+        client.close()
 
 
 def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
     """With exactly the rights of the page, a collector does all of its work, retention and the
     clearing of the journal included, and a reader reads, pings and can change nothing."""
-    options = {"prefix": "deniable", "password": "p@ss/word"}
-    batch, wide, replicas = new_id(), shelf(20_000), int("cluster" in guarded)
+    url, options, _ = guarded
+    batch, wide, replicas = new_id(), shelf(20_000), int("cluster" in url)
     with (
-        closing(open_store(guarded, user="collector", replicas=replicas, **options)) as store,
-        closing(open_store(guarded, user="dashboard", **options)) as reader,
+        closing(open_store(url, user="collector", replicas=replicas, **options)) as store,
+        closing(open_store(url, user="dashboard", **options)) as reader,
     ):
         store.publish({"m": [scheme]})
         assert store.shards == 1
         store.ping()
-        assert store.fold(commit(scheme, batch), noon) == frozenset()
-        assert store.fold(commit(scheme, batch), noon) == {batch}
+        assert store.fold(one_report(scheme, batch), noon) == frozenset()
+        assert store.fold(one_report(scheme, batch), noon) == {batch}
         # Many counters at once, and few of many, take other ways.
         store.publish({"m": [wide]})
         for count in (20_000, 20, 2_000):
@@ -192,25 +93,279 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
         assert reader.tally("m", wide.fingerprint, [WINDOW]).reports == 3
         assert scheme.fingerprint in store.schemes()["m"]
         assert reader.windows("m", scheme.fingerprint) == [WINDOW]
-        assert total(reader, scheme) == total(store, scheme) == 1
+        assert reports_in(reader, scheme) == reports_in(store, scheme) == 1
         assert reader.scheme("m", scheme.fingerprint).fingerprint == scheme.fingerprint
         assert reader.shards == 1
         for act in (
             lambda: reader.publish({"m": [scheme]}),
-            lambda: reader.fold(commit(scheme, new_id()), noon),
+            lambda: reader.fold(one_report(scheme, new_id()), noon),
             lambda: reader.drop(noon),
         ):
             with pytest.raises(StoreUnavailable, match="NoPermission"):
                 act()
-        assert total(store, scheme) == 1
+        assert reports_in(store, scheme) == 1
         assert store.drop(noon) == 2
         until(lambda: store.clear_journal(0.0) is None, "the journal is not cleared")
         with pytest.raises(StoreError, match=r"\+info and \+bgrewriteaof"):
             reader.clear_journal(0.0)
-    other = open_store(guarded, prefix="other", user="collector", password="p@ss/word")
-    with closing(other), pytest.raises(StoreUnavailable, match="NoPermission"):
+    other = open_store(url, user="collector", **{**options, "prefix": "other"})
+    with closing(other), pytest.raises(StoreUnavailable, match=r"give it ~PREFIX:\*"):
         other.publish({"m": [scheme]})
-    wrong = open_store(guarded, prefix="deniable", user="collector", password="hush")
-    with closing(wrong), pytest.raises(StoreUnavailable) as caught:
+    wrong = open_store(url, user="collector", **{**options, "password": "hush"})
+    with closing(wrong), pytest.raises(StoreUnavailable, match="check DENIABLE_REDIS_") as caught:
         wrong.ping()
     assert "hush" not in str(caught.value)
+
+
+def fold_all(store, scheme, batches, noon):
+    """Each batch has one report of a window of its own: one with few counters, and one with so
+    many that the tally is swapped."""
+    for day, (batch, columns) in enumerate(zip(batches, ((1,), range(8)), strict=True), 1):
+        key = TallyKey("m", scheme.fingerprint, f"2026-10-{day:02}")
+        increment = Increment(8, 1, columns, np.ones(len(columns), np.int64))
+        store.fold(Commit((batch,), {TallyRowKey(key, 0): increment}), noon)
+
+
+def collect_everything(store, scheme, batches, noon):
+    """All that collectors and their commands do."""
+    store.publish({"m": [scheme]})
+    store.ping()
+    fold_all(store, scheme, batches, noon)
+    labels = store.windows("m", scheme.fingerprint)
+    for label in labels:
+        assert store.seal(TallyKey("m", scheme.fingerprint, label))
+    assert store.sealed("m", scheme.fingerprint, labels) == set(labels)
+    assert store.sums.add_up("m", scheme.fingerprint, "day", "2026-10")
+    assert scheme.fingerprint in store.schemes()["m"]
+    store.scheme("m", scheme.fingerprint)
+    store.tally("m", scheme.fingerprint, labels)
+    store.reports("m", scheme.fingerprint, labels)
+    store.versions({"m": labels})
+    store.block_files()
+    assert store.drop(noon) == len(labels) == len(batches)
+    store.clear_journal(0.0)
+
+
+AFTER_COMMITS = {"unlink", "srem", "multi", "exec", "info", "bgrewriteaof"}
+ONCE = {"command", "cluster|slots"}
+"""Rights that only a cluster's driver needs, when it connects."""
+
+
+def test_each_right_is_needed_and_named(guarded, scheme, noon):
+    """Without any single right of the page something fails and the error names the right. No batch
+    is counted in part: sent again when the right is back, each is counted once."""
+    url, options, everywhere = guarded
+    cluster = "cluster" in url
+    options = {**options, "user": "collector", "replicas": int(cluster)}
+    listed = {right[1:] for right in rights("collector") if right.startswith("+")}
+    assert len(listed) > 20
+    # What is the same in a cluster is tried in one Redis.
+    alone = ONCE | {"wait"}
+    for right in sorted(listed & (alone | {"set", "hincrby"}) if cluster else listed - alone):
+        batches = [secrets.token_hex(16) for _ in range(2)]
+        everywhere("SCRIPT", "FLUSH")
+        everywhere("ACL", "SETUSER", "collector", f"-{right}")
+        with closing(open_store(url, **options)) as store:
+            with pytest.raises(StoreError) as caught:
+                collect_everything(store, scheme, batches, noon)
+            named = "CLUSTER SLOTS" if right == "cluster|slots" else f"+{right}"
+            assert named in str(caught.value), (right, str(caught.value))
+        everywhere("ACL", "SETUSER", "collector", f"+{right}")
+        with closing(open_store(url, **options)) as store:
+            store.publish({"m": [scheme]})
+            fold_all(store, scheme, batches, noon)
+            labels = store.windows("m", scheme.fingerprint)
+            counted = store.reports("m", scheme.fingerprint, labels)
+            assert set(counted.values()) <= {1}, right
+            assert len(counted) == len(batches) or right in AFTER_COMMITS
+            store.drop(noon)
+    with closing(open_store(url, **options)) as store:
+        collect_everything(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
+
+
+def brought(window):
+    """What an import brings: the sum of a month in which one window has one report."""
+    return KeptSum(SumName("kept", "day", window[:7]), {window: [1]}, np.array([1, 0, 1, *[0] * 6]))
+
+
+SUMS = {
+    "a copy is made": lambda sums, of: sums.add_up(*of, "day", "2026-10"),
+    "a copy goes": lambda sums, of: sums.add_up(*of, "day", "2026-09"),
+    "windows go": lambda sums, of: sums.drop_windows(*of, end("2026-10-01"), ["month"]),
+    "a month goes": lambda sums, of: sums.drop_sums(
+        *of, "month", end("2026-08"), ["month", "quarter"]
+    ),
+    "an import": lambda sums, of: sums.add(*of, brought("2026-08-02"), "e" * 32),
+}
+"""Every kind of change of the sums, which `make_sums` prepares."""
+
+ALL_DAYS = ["2026-08-01", "2026-09-01", "2026-09-02", "2026-09-03", "2026-10-01", "2026-10-02"]
+
+
+def make_sums(store, scheme, noon):
+    """One report in each of ALL_DAYS: in sealed windows of September, of which there is a copy that
+    an import has made useless, in those of October, and in a kept sum of August."""
+    of = "m", scheme.fingerprint
+    store.publish({"m": [scheme]})
+    for label in (each for each in ALL_DAYS if each not in ("2026-08-01", "2026-09-03")):
+        increment = {TallyRowKey(TallyKey(*of, label), 0): Increment(8, 1, (1,), (1,))}
+        store.fold(Commit((secrets.token_hex(16),), increment), noon)
+        assert store.seal(TallyKey(*of, label))
+    assert store.sums.add_up(*of, "day", "2026-09")
+    for number, window in enumerate(("2026-08-01", "2026-09-03")):
+        assert store.sums.add(*of, brought(window), f"{number:032}")
+
+
+@pytest.mark.parametrize("guarded", ["redis"], indirect=True)
+@pytest.mark.parametrize("right", ["getrange", "unlink", "srem", "set", "sadd"])
+def test_each_right_of_the_sums(guarded, scheme, noon, right):
+    """Where a right that sums.lua needs is missing, no sum is made, changed or dropped and no
+    window goes, to the byte, and the error names the right. With it, each change is made once."""
+    url, options, everywhere = guarded
+    options = {**options, "user": "collector"}
+    of = "m", scheme.fingerprint
+
+    def everything():
+        with closing(redis.Redis.from_url(url)) as client:
+            return {key: client.dump(key) for key in client.scan_iter(f"{options['prefix']}:*")}
+
+    with closing(open_store(url, **options)) as store:
+        make_sums(store, scheme, noon)
+        for name, change in SUMS.items():
+            before = everything()
+            everywhere("ACL", "SETUSER", "collector", f"-{right}")
+            with pytest.raises(StoreUnavailable, match=rf"lacks the right \+{right}: docs"):
+                change(store.sums, of)
+            assert everything() == before, name
+            everywhere("ACL", "SETUSER", "collector", f"+{right}")
+            change(store.sums, of)
+            assert everything() != before, name
+            days = [*ALL_DAYS, "2026-08-02"] if name == "an import" else ALL_DAYS
+            assert store.tally(*of, days).reports == len(days), name
+        assert {str(each) for each in store.sums.names(*of)} == {
+            "kept-day-2026-Q3", "kept-day-2026-08", "kept-day-2026-09", "kept-day-2026-10"
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("guarded", ["redis"], indirect=True)
+@pytest.mark.parametrize("right", ["getrange", "set"])
+def test_each_right_of_sealing(guarded, scheme, noon, right):
+    """Where a right that seal.lua needs is missing, the window stays open, and the error names the
+    right. With it, the window is sealed."""
+    url, options, everywhere = guarded
+    tally = TallyKey("m", scheme.fingerprint, WINDOW)
+    with closing(open_store(url, user="collector", **options)) as store:
+        store.publish({"m": [scheme]})
+        store.fold(one_report(scheme, secrets.token_hex(16)), noon)
+        everywhere("ACL", "SETUSER", "collector", f"-{right}")
+        with pytest.raises(StoreUnavailable, match=rf"lacks the right \+{right}: docs"):
+            store.seal(tally)
+        everywhere("ACL", "SETUSER", "collector", f"+{right}")
+        assert not store.sealed(*tally[:2], [WINDOW])
+        assert store.seal(tally)
+        assert reports_in(store, scheme) == 1
+
+
+def read_everything(store, scheme):
+    """All that the dashboard and the commands that only read ask a store."""
+    store.schemes()
+    store.scheme("m", scheme.fingerprint)
+    labels = store.windows("m", scheme.fingerprint)
+    store.tally("m", scheme.fingerprint, labels)
+    store.row_reports("m", scheme.fingerprint, labels)
+    store.version("m", scheme.fingerprint, labels)
+    store.versions({"m": labels})
+
+
+def test_each_right_of_a_reader(guarded, scheme, noon):
+    """A reader needs each right of its line, and the error names the one that is missing."""
+    url, options, everywhere = guarded
+    listed = {right[1:] for right in rights("dashboard") if right.startswith("+")}
+    with closing(open_store(url, user="collector", **options)) as store:
+        store.publish({"m": [scheme]})
+        fold_all(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
+        store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
+    for right in sorted(listed if "cluster" in url else listed - ONCE):
+        everywhere("ACL", "SETUSER", "dashboard", f"-{right}")
+        with closing(open_store(url, user="dashboard", **options)) as reader:
+            with pytest.raises(StoreError) as caught:
+                read_everything(reader, scheme)
+            named = "CLUSTER SLOTS" if right == "cluster|slots" else f"+{right}"
+            assert named in str(caught.value), (right, str(caught.value))
+        everywhere("ACL", "SETUSER", "dashboard", f"+{right}")
+    with closing(open_store(url, user="dashboard", **options)) as reader:
+        read_everything(reader, scheme)
+    with closing(open_store(url, user="collector", **options)) as store:
+        store.drop(noon)
+
+
+@pytest.fixture
+def environ(guarded, certificates):
+    """The settings of a process, as one of the two users."""
+    url, options, _ = guarded
+
+    def environ(role, **more):
+        tls = certificates.environ if url.startswith("rediss") else {}
+        user = {"DENIABLE_REDIS_USER": role, "DENIABLE_REDIS_PASSWORD": PASSWORD}
+        place = {"DENIABLE_STORE": url, "DENIABLE_REDIS_PREFIX": options["prefix"]}
+        return {**place, **user, **tls, **more}
+
+    return environ
+
+
+def test_processes_with_the_least_rights(guarded, environ, new_collector, registry, tmp_path):
+    """A collector counts, and the commands seal, verify, export and import, with the rights of the
+    page alone; the reader's commands need no more than the reader's."""
+    replicas = str(int("cluster" in guarded[0]))
+    collector = new_collector(**environ("collector", DENIABLE_REDIS_REPLICAS=replicas))
+    devices = Devices(registry, 60, [collector.address], pause=0)
+    devices.start()
+    devices.finish()
+    assert collector.stop() == 0
+    # Stopping clears the journal, which needs rights of its own.
+    assert "journal-kept" not in collector.log
+
+    def run(role, *arguments, code=0):
+        done = CliRunner().invoke(store_commands.store, list(arguments), env=environ(role))
+        assert done.exit_code == code, done.output
+        return done.output
+
+    file = str(tmp_path / "tallies.gz")
+    with closing(open_store(guarded[0], user="dashboard", **guarded[1])) as reader:
+        devices.check(reader)
+        run("dashboard", "info")
+        run("dashboard", "export", file)
+        run("dashboard", "verify")
+        run("collector", "seal")
+        assert "lacks the right" in run("dashboard", "import", file, code=1)
+        devices.check(reader)
+    run("collector", "drop", "--before", "2999-01-01", "--yes")
+    run("collector", "import", file)
+    with closing(open_store(guarded[0], user="dashboard", **guarded[1])) as reader:
+        devices.check(reader)
+    run("collector", "drop", "--before", "2999-01-01", "--yes")
+
+
+@pytest.mark.parametrize("guarded", ["tls cluster"], indirect=True)
+def test_a_wrong_password_is_said_and_not_shown(environ, new_collector, new_body):
+    """A wrong password: the collector runs, answers 503, and its log, its figures, the doctor and
+    the commands say where to look, without either password."""
+    wrong = "hush-hush-wrong"
+    private = f"127.0.0.1:{free_port()}"
+    settings = environ("collector", DENIABLE_REDIS_PASSWORD=wrong)
+    collector = new_collector(**settings, DENIABLE_METRICS_BIND=private)
+    status, answer = fetch(f"{collector.address}/v1/reports", new_body())
+    assert status == 503
+    shown = json.dumps(answer)
+    shown += urllib.request.urlopen(f"http://{private}/metrics", timeout=30).read().decode()
+    assert "deniable_store_up 0" in shown
+    checked = CliRunner().invoke(doctor, ["--operator", "--json"], env=settings)
+    assert "check DENIABLE_REDIS_USER and DENIABLE_REDIS_PASSWORD" in checked.output
+    info = CliRunner().invoke(store_commands.store, ["info"], env=settings)
+    assert "check DENIABLE_REDIS_USER and DENIABLE_REDIS_PASSWORD" in info.output
+    collector.stop()
+    assert "store-lost" in collector.log
+    assert "check DENIABLE_REDIS_USER and DENIABLE_REDIS_PASSWORD" in collector.log
+    everything = shown + checked.output + info.output + collector.log + collector.output
+    for secret in (wrong, PASSWORD):
+        assert secret not in everything

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from deniable import Registry, windows
 from deniable_collector.stores import Store, StoreError
-from deniable_collector.stores.base import (
+from deniable_collector.stores.commits import (
     ID_RETENTION,
     MAX_CELL,
     Commit,
@@ -187,6 +187,29 @@ def test_a_clock_that_jumped_ahead_forgets_nothing(store, scheme, make, new_id, 
     assert store.fold(make([batch], {0: 1}), noon) == {batch}
 
 
+@pytest.mark.parametrize("ahead", [30 * DAY, 3_653 * DAY])
+@pytest.mark.parametrize("term", range(len(TERMS)))
+def test_a_clock_that_is_far_ahead_for_days_forgets_nothing(
+    store, scheme, make, new_id, noon, ahead, term
+):
+    """A collector's clock that is a month or ten years ahead for six days, in which commits come
+    all the time, drops no id that came before; nor do the days after it is right again."""
+    batches, shortest = [], []
+    for day in range(-int(TERMS[term] // DAY), 7):
+        now = noon + day * DAY + (ahead if day >= 0 else 0)
+        batches.append(new_id())
+        shortest.append(new_id())
+        some = make([batches[-1], shortest[-1], *(new_id() for _ in range(8))], {0: 1})
+        assert not store.fold(dataclasses.replace(some, remember={batches[-1]: TERMS[term]}), now)
+    # Those of the days of the jump are left out: no window of now was open by that clock.
+    before = slice(-7 - int(TERMS[0] // DAY), -7)
+    for day in (6, 7, 8):
+        now = noon + day * DAY
+        late = batches[day + 1 : -7] + shortest[before][day + 1 :]
+        assert store.fold(make(late, {0: 1}), now) == set(late)
+        assert not store.fold(make([new_id()], {0: 1}), now)
+
+
 @pytest.mark.parametrize("term", range(len(TERMS)))
 @pytest.mark.parametrize("part", [0.0, 0.4, 0.99])
 def test_an_id_is_remembered_for_the_term_that_its_commit_asks_for(
@@ -253,7 +276,7 @@ def test_threads_that_race_with_one_batch(home, store, scheme, make, new_id, noo
 RACER = """
 import sys
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
 url, prefix, scheme, window, now = sys.argv[1:]
 store = open_store(url, prefix=prefix)
@@ -281,7 +304,7 @@ def test_processes_that_race_with_the_same_batches(home, store, eight, noon):
 FORKER = """
 import os, signal, sys
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
 url, prefix, scheme, window, now = sys.argv[1:]
 store = open_store(url, prefix=prefix)
@@ -503,7 +526,7 @@ def test_ping_says_nothing_of_a_healthy_store(store, scheme):
 
 def test_shards_are_even_and_stable():
     """Random ids fill the shards evenly: chi-square, 15 degrees, 16,000 ids made by counting,
-    far below the 99.9 % point 37.7 of the distribution."""
+    far below the 99.9% point 37.7 of the distribution."""
     ids = [
         f"{number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128:032x}" for number in range(16_000)
     ]

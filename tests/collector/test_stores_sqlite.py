@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids
-from deniable_collector.stores import sqlite_file as module
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.sqlite import SqliteStore
-from deniable_collector.stores.sqlite_migrations import MIGRATIONS
-from deniable_collector.stores.sqlite_pages import _PAGE
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sqlite import file as module
+from deniable_collector.stores.sqlite.migrations import MIGRATIONS
+from deniable_collector.stores.sqlite.pages import _PAGE
+from deniable_collector.stores.sqlite.store import SqliteStore
 
 WINDOW = "2026-11-20"
 
@@ -170,6 +170,8 @@ def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
     old = [new_id() for _ in range(60)]
     store.fold(one(*old), noon)
     kept, later = new_id(), 1 + ids.KEPT
+    for generation in range(1, later):
+        store.fold(one(new_id()), noon + generation * ids.PERIODS[0])
     store.fold(one(kept), noon + (later - 1) * ids.PERIODS[0])
     with closing(sqlite3.connect(path)) as connection:
 
@@ -187,9 +189,13 @@ def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
             store.fold(one(new_id()), noon + later * ids.PERIODS[0] + number)
         assert slots(ids.generation_at(noon)) == 0
         generations = connection.execute("SELECT generation, ids FROM generations").fetchall()
+    first = ids.generation_at(noon)
     assert dict(generations) == {
-        ids.generation_at(noon + (later - 1) * ids.PERIODS[0]): 1,
-        ids.generation_at(noon + later * ids.PERIODS[0]): 23,
+        first + 1: 1,
+        first + 2: 1,
+        first + 3: 1,
+        first + 4: 2,
+        first + 5: 23,
     }
     assert store.fold(one(kept), noon + later * ids.PERIODS[0]) == {kept}
 
@@ -289,7 +295,8 @@ def test_a_file_of_version_1_is_brought_up_to_date(store, path, old_file, new_id
     with closing(sqlite3.connect(path)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         assert {name for (name,) in tables} == {
-            *("blocks", "generations", "ids", "pages", "schemes", "secrets", "tallies")
+            *("archive", "blocks", "generations", "ids", "imports", "pages", "schemes", "secrets"),
+            *("sums", "tallies"),
         }
 
 
@@ -396,7 +403,7 @@ def test_a_ping_meets_the_limits_of_files(path, scheme):
     code = (
         "import resource, signal, sys\n"
         "from deniable_collector.stores import StoreUnavailable\n"
-        "from deniable_collector.stores.sqlite import SqliteStore\n"
+        "from deniable_collector.stores.sqlite.store import SqliteStore\n"
         "store = SqliteStore(sys.argv[1])\n"
         "store.publish({})\n"
         "store.ping()\n"

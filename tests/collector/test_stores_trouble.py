@@ -10,8 +10,9 @@ from contextlib import closing
 import pytest
 import redis
 
-from deniable_collector.stores import StoreError, StoreUnavailable, driver, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores import StoreError, StoreUnavailable, open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.redis import driver
 
 WINDOW = "2026-11-20"
 

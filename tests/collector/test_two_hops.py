@@ -7,7 +7,6 @@ import http.server
 import json
 import os
 import signal
-import socket
 import threading
 import time
 from pathlib import Path
@@ -22,7 +21,7 @@ from deniable.transport import read_reply
 from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
-from .hops import CAPSULE, PATH, hops, told
+from .hops import CAPSULE, PATH, answering, hops, told
 
 __all__ = ["hops"]
 
@@ -301,24 +300,12 @@ def test_a_relay_in_front_of_something_else(hops):
 
 def test_the_relay_passes_nothing_on(hops):
     """The gateway gets a capsule and its type from the relay: no other header, no address."""
-    seen = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve():
-            connection, _ = listening.accept()
-            with connection:
-                data = b""
-                while not data.endswith(b"the capsule"):
-                    data += connection.recv(65_536)
-                seen.append(data)
-                connection.sendall(
-                    b"HTTP/1.1 503 No\r\nContent-Type: application/problem+json\r\n"
-                    b"Retry-After: 77\r\nSet-Cookie: a=b\r\nX-Odd: 1\r\nContent-Length: 2\r\n\r\n{}"
-                )
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        relay = hops.start_relay(f"http://127.0.0.1:{listening.getsockname()[1]}")
+    response = (
+        b"HTTP/1.1 503 No\r\nContent-Type: application/problem+json\r\n"
+        b"Retry-After: 77\r\nSet-Cookie: a=b\r\nX-Odd: 1\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    with answering(response) as (gateway, seen):
+        relay = hops.start_relay(f"http://{gateway}")
         marked = {
             **CAPSULE,
             "Cookie": "marker",
@@ -332,7 +319,6 @@ def test_the_relay_passes_nothing_on(hops):
         status, headers, body = ask(
             relay.address, body=b"the capsule", headers=marked, path=f"{PATH}?marker"
         )
-        thread.join(30)
     assert (status, headers["Retry-After"], body) == (503, "77", b"{}")
     assert (headers["Set-Cookie"], headers["X-Odd"]) == (None, None)
     head, _, capsule = seen[0].partition(b"\r\n\r\n")

@@ -6,13 +6,15 @@ import http.client
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from deniable import Registry, compiled
+from deniable import Registry, compiled, windows
 from deniable.oblivious.signed_keys import PATH
+from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
 from .conftest import missing
@@ -27,7 +29,10 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def metrics() -> str:
     """A registry with one metric that answers at once."""
-    return """
+    return METRICS
+
+
+METRICS = """
 schema = 1
 app = "example"
 [metrics.now]
@@ -44,7 +49,8 @@ aggregate = "first"
 
 def test_a_page_reports_in_two_hops(hops, metrics, tmp_path):
     """WebCrypto seals what pyhpke opens, and the other way round: a page's report is acknowledged
-    with either kind of key. With another identity nothing is sent."""
+    with either kind of key. With another identity nothing is sent, and a page that names one server
+    as both is none: it does not fail, and reports nothing."""
     if shutil.which("node") is None or not (WEB / "node_modules").is_dir():
         missing("Node 20 with the packages of client/web")
     other = KeyFile.new("p256")
@@ -58,6 +64,8 @@ def test_a_page_reports_in_two_hops(hops, metrics, tmp_path):
         [hops.gateway.address, hops.relay.address, hops.keys.identity],
         [gateway.address, relay.address, other.identity],
         [gateway.address, relay.address, hops.keys.identity],
+        [gateway.address, gateway.address, other.identity],
+        [gateway.address, "http://relay.example.net", other.identity],
     ]
     done = subprocess.run(
         [
@@ -70,7 +78,8 @@ def test_a_page_reports_in_two_hops(hops, metrics, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[True, "sent"], [True, "sent"], [False, "queued"]]
+    found = [[True, "sent"], [True, "sent"], [False, "queued"], *[[False, "failed"]] * 2]
+    assert json.loads(done.stdout) == found
 
 
 def test_pages_of_named_origins_may_use_a_relay(hops):
@@ -96,3 +105,47 @@ def test_pages_of_named_origins_may_use_a_relay(hops):
     assert keys["Access-Control-Allow-Origin"] == "https://app.example"
     assert "Deniable-Signature" in keys["Access-Control-Expose-Headers"]
     assert found["GET", "https://other.example"]["Access-Control-Allow-Origin"] is None
+
+
+def test_beacons_of_pages(hops, new_body):
+    """A beacon comes as text, which browsers ask no leave for: a relay takes it only of pages that
+    may send. The batch counts once, also if the page's next visit sends it again."""
+    relay = hops.start_relay(DENIABLE_CORS_ORIGINS="https://app.example")
+    parts = urlsplit(relay.address)
+    before = hops.counted("now")
+    body = new_body()
+    found = {}
+    for kind, origin in (
+        ("text/plain", "https://other.example"),
+        ("text/plain", "null"),
+        ("text/plain", ""),
+        ("text/plain;charset=latin-1", "https://app.example"),
+        ("application/json", "https://app.example"),
+        ("text/plain", "https://app.example"),
+        ("message/ohttp-req", "https://app.example"),
+    ):
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+        headers = {"Content-Type": kind, **({"Origin": origin} if origin else {})}
+        connection.request("POST", PATH, hops.seal(body).capsule, headers)
+        with connection.getresponse() as response:
+            content = response.read()
+            found[kind, origin] = response.status
+            if response.status != 200:
+                code = "origin-not-allowed" if response.status == 403 else "http-415"
+                assert json.loads(content)["type"] == f"urn:deniable:problem:{code}"
+        connection.close()
+    assert list(found.values()) == [403, 403, 415, 415, 415, 200, 200]
+    assert hops.counted("now") - before == 1
+
+
+@pytest.fixture
+def new_body():
+    """Makes good batches of one report of the metric."""
+    scheme = Registry.parse(METRICS)["now"].scheme.fingerprint
+
+    def new_body():
+        window = windows.window_at("day", time.time() - 86_400)
+        report = {"metric": "now", "scheme": scheme, "window": window, "columns": 1}
+        return json.dumps({"batch": new_batch_id(), "reports": [report]}).encode()
+
+    return new_body

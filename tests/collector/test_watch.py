@@ -9,7 +9,7 @@ import pytest
 from deniable_collector.operation import watch
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.stores import StoreUnavailable
-from deniable_collector.stores.base import Commit
+from deniable_collector.stores.commits import Commit
 
 
 class Moody:

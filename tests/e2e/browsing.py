@@ -1,4 +1,5 @@
-"""Following links and sending forms in a browser that may be slow."""
+"""Following links and sending forms in a browser that may be slow, and what axe-core says of a
+page."""
 
 from __future__ import annotations
 
@@ -7,7 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-__all__ = ["follow"]
+__all__ = ["OPEN_ALL", "complaints", "follow", "look", "resize"]
+
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+
+RUN_AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {resultTypes: ["violations"]}).then(
+  found => done(found.violations
+    .map(each => `${each.id}: ${each.help}: ${each.nodes.slice(0, 3).map(
+      node => node.target + " " + ((node.any[0] || {}).message || "")).join("; ")}`)),
+  error => done(["axe failed: " + error]),
+);
+"""
 
 
 def follow(browser: Chrome, by: str, what: str) -> None:
@@ -20,3 +33,36 @@ def follow(browser: Chrome, by: str, what: str) -> None:
     element.click()
     # While one page gives way to the next, asking for an element of it can fail in any way.
     WebDriverWait(browser, 30, ignored_exceptions=[WebDriverException]).until(staleness_of(element))
+
+
+def resize(browser: Chrome, width: int, *, mobile: bool = False) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": mobile},
+    )
+
+
+def look(browser: Chrome, *, colours: str = "light", media: str = "") -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"media": media, "features": [{"name": "prefers-color-scheme", "value": colours}]},
+    )
+
+
+def complaints(browser: Chrome, axe: str, address: str) -> list[str]:
+    """What axe-core, whose source `axe` is, finds on a page with everything unfolded: in light and
+    dark, on a desktop and on a phone; and whether the page is wider than the phone."""
+    browser.get(address)
+    browser.execute_script(OPEN_ALL)
+    browser.execute_script(axe)
+    found: list[str] = []
+    for width in (1200, 375):
+        resize(browser, width, mobile=width == 375)
+        wide = browser.execute_script("return document.documentElement.scrollWidth")
+        if wide > width:
+            found.append(f"{address}: {wide} pixels wide where there are {width}")
+        for colours in ("light", "dark"):
+            look(browser, colours=colours)
+            problems: list[str] = browser.execute_async_script(RUN_AXE)
+            found.extend(f"{address}, {width}, {colours}: {each}" for each in problems)
+    return found

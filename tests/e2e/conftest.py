@@ -30,6 +30,14 @@ FLAGS = (
 )
 
 
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
 @pytest.fixture
 def command() -> list[str]:
     """The beginning of a command line: this interpreter's `deniable`."""
@@ -65,6 +73,27 @@ def start(environ: dict[str, str]) -> Iterator[Callable[[list[str]], subprocess.
     for process in started:
         process.terminate()
         process.communicate(timeout=30)
+
+
+@pytest.fixture
+def listening(
+    command: list[str],
+    environ: dict[str, str],
+    start: Callable[[list[str]], subprocess.Popen[str]],
+) -> Callable[..., str]:
+    """Starts a server, like `deniable collect`, with settings at a free port. Returns its
+    address."""
+
+    def listening(*arguments: str, **settings: str) -> str:
+        environ.update(DENIABLE_BIND="127.0.0.1:0", DENIABLE_LOG_FORMAT="text", **settings)
+        process = start([*command, *arguments])
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "listening at" in line:
+                return line.rsplit(" ", 1)[1].strip()
+        raise AssertionError(f"{arguments} did not start")
+
+    return listening
 
 
 @pytest.fixture
@@ -157,10 +186,7 @@ def showcase_page(
         DENIABLE_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
         DENIABLE_DASHBOARD_LOGIN_LINK="1",
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free = f"127.0.0.1:{probe.getsockname()[1]}"
-    bind = environ.setdefault("DENIABLE_DASHBOARD_BIND", free)
+    bind = environ.setdefault("DENIABLE_DASHBOARD_BIND", f"127.0.0.1:{free_port()}")
     environ.setdefault("DENIABLE_PUBLIC_URL", f"http://{bind}")
     environ.setdefault("DENIABLE_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
     del sys.modules["showcase"]

@@ -13,6 +13,7 @@ import pytest
 
 from deniable import Client, Registry
 
+from .browsing import complaints, look, resize
 from .conftest import SHOWCASE_TOKEN
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ PAGES = (
     "/metric/page_load/segments",
     "/metric/page_load/segments?by=system",
     "/links",
+    "/releases",
+    "/released/browser",
     "/plan?segment_share=0.05",
     "/plan/lifetime",
     "/plan/lifetime?years=0",
@@ -60,18 +63,6 @@ PAGES = (
 )
 """Overview, metrics with a trend and with an alarm, comparisons, the planner, and pages about
 mistakes."""
-
-OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
-
-RUN_AXE = """
-const done = arguments[arguments.length - 1];
-axe.run(document, {resultTypes: ["violations"]}).then(
-  found => done(found.violations
-    .map(each => `${each.id}: ${each.help}: ${each.nodes.slice(0, 3).map(
-      node => node.target + " " + ((node.any[0] || {}).message || "")).join("; ")}`)),
-  error => done(["axe failed: " + error]),
-);
-"""
 
 
 @pytest.fixture
@@ -104,20 +95,6 @@ def owners_page(tmp_path: Path) -> str:
     return path.as_uri()
 
 
-def resize(browser: Chrome, width: int, *, mobile: bool = False) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": mobile},
-    )
-
-
-def look(browser: Chrome, *, colours: str = "light", media: str = "") -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"media": media, "features": [{"name": "prefers-color-scheme", "value": colours}]},
-    )
-
-
 def embedded(browser: Chrome, page: str) -> str:
     """The address of a chart for frames, from the HTML that a metric's page offers."""
     browser.get(f"{page}/metric/browser")
@@ -138,18 +115,7 @@ def test_axe_finds_nothing(
     found: list[str] = []
 
     def judge(address: str) -> None:
-        browser.get(address)
-        browser.execute_script(OPEN_ALL)
-        browser.execute_script(axe)
-        for width in (1200, 375):
-            resize(browser, width, mobile=width == 375)
-            wide = browser.execute_script("return document.documentElement.scrollWidth")
-            if wide > width:
-                found.append(f"{address}: {wide} pixels wide where there are {width}")
-            for colours in ("light", "dark"):
-                look(browser, colours=colours)
-                problems: list[str] = browser.execute_async_script(RUN_AXE)
-                found.extend(f"{address}, {width}, {colours}: {each}" for each in problems)
+        found.extend(complaints(browser, axe, address))
 
     judge(f"{showcase_page}/login?used=1&lang={language}")
     browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")

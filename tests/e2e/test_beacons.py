@@ -137,29 +137,18 @@ class Receiver:
 
 
 @pytest.fixture
-def receiver(
-    command: list[str],
-    environ: dict[str, str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
-    tmp_path: Path,
-    site: str,
-) -> Receiver:
+def receiver(listening: Callable[..., str], tmp_path: Path, site: str) -> Receiver:
     """A real collector with an ingest key, to which pages of `site` may send."""
     (tmp_path / "metrics.toml").write_text(METRICS)
     store = f"sqlite:///{tmp_path / 'store.db'}"
-    environ.update(
+    address = listening(
+        "collect",
         DENIABLE_CORS_ORIGINS=site,
         DENIABLE_INGEST_KEYS=KEY,
         DENIABLE_REGISTRY=str(tmp_path / "metrics.toml"),
         DENIABLE_STORE=store,
-        DENIABLE_BIND="127.0.0.1:0",
-        DENIABLE_LOG_FORMAT="text",
     )
-    collector = start([*command, "collect"])
-    assert collector.stdout is not None
-    line = collector.stdout.readline()
-    assert "listening at" in line
-    return Receiver(line.rsplit(" ", 1)[1].strip(), store)
+    return Receiver(address, store)
 
 
 def test_what_browsers_send_to_another_origin(

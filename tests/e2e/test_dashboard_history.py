@@ -48,14 +48,14 @@ def test_a_person_follows_a_change(
     assert "by=week" in browser.current_url
     assert 4 <= len(browser.find_elements("css selector", ".trend .dot")) <= 6
     browser.find_element("css selector", ".timeline details summary").click()
-    assert "95 % CI" in one(".steps")
+    assert "95% CI" in one(".steps")
 
     browser.get(f"{showcase_page}/metric/browser")
     follow(browser, "css selector", ".choices li:nth-child(4) a")
     assert one("#trend") == "Over time: chrome, firefox"
     assert len(browser.find_elements("css selector", ".trend path.line.s2")) == 1
     follow(browser, "link text", "Compare periods")
-    assert "95 % CI" in one("h2.headline") or "No change" in one("h2.headline")
+    assert "95% CI" in one("h2.headline") or "No change" in one("h2.headline")
     assert len(browser.find_elements("css selector", "tbody tr")) == 6
 
     browser.get(f"{showcase_page}/metric/search_engine")

@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from deniable import Registry
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
 
 if TYPE_CHECKING:

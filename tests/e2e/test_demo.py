@@ -90,7 +90,7 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
             assert "plan and minutes" in metric["verdict"]
             continue
         elif metric["kind"] == "finds":
-            # 43 % of the devices are 14 standard errors of a table.
+            # 43% of the devices are 14 standard errors of a table.
             assert "wordpress" in [value["value"] for value in metric["values"]]
             assert "Nobody listed these" in metric["verdict"]
             continue

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .test_accessibility import RUN_AXE, look, resize
+from .browsing import RUN_AXE, look, resize
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

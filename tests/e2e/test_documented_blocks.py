@@ -50,14 +50,20 @@ BLOCKS = [
 
 REASONS = {
     ("ARCHITECTURE.md", 'app: record("browser", "firefox")'): "a drawing of the way of a value",
+    ("README.md", "share   95% interval"): (
+        "an answer; tests/estimator/test_render.py reads such answers"
+    ),
     ("docs/discovering.md", "search_terms  300,000 devices"): (
         "an answer; tests/estimator/discovery/test_discover_command.py reads such answers"
     ),
     ("docs/operating-stores.md", "ACL SETUSER deniable-collector on"): (
         "commands of Redis; tests/collector/test_stores_access.py gives a Redis these rights"
     ),
-    ("docs/operating-stores.md", '{"line":"head","format":"deniable-tallies","version":1,'): (
+    ("docs/operating-stores.md", '{"line":"head","format":"deniable-tallies","version":'): (
         "an excerpt with an ellipsis; tests/collector/test_archive.py reads whole files"
+    ),
+    ("docs/operating-stores.md", "keep = {"): (
+        "one key of a metric, which tests/client/test_registry_page.py finds in the registry's page"
     ),
     ("docs/protocol.md", "POST /v1/reports HTTP/1.1"): (
         "a request as it travels; tests/collector/test_app.py sends such batches"
@@ -86,6 +92,9 @@ SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 LINE_REASONS = {
     "systemctl reload deniable-collector": (
         "needs systemd; tests/collector/test_deploy.py checks the unit and its signal"
+    ),
+    "openssl rand -hex 16 | aws s3 cp - s3://tallies/prod/deniable-archive": (
+        "needs a bucket of Amazon; tests/collector/test_archive_bucket.py marks one of its own"
     ),
     "export DENIABLE_DEV=http://127.0.0.1:8099": (
         "tests/e2e/test_first_hour.py sets the address that `deniable dev` prints"
@@ -163,6 +172,11 @@ def check_web(block: Block) -> None:
     assert block.page in ("README.md", "docs/web.md")
 
 
+def check_bash(block: Block) -> None:
+    """tests/collector/test_backup_page.py runs the blocks of this page, one after the other."""
+    assert block.page == "docs/backup.md"
+
+
 def check_directive(block: Block) -> None:
     """Only the site's references, which `make site` fills, may have directives."""
     assert block.page.startswith("docs/reference/")
@@ -224,6 +238,7 @@ def check_shell(block: Block) -> None:
 CHECKS: dict[str, Callable[[Block], None]] = {
     "": check_shell,
     "sh": check_shell,
+    "bash": check_bash,
     "toml": check_toml,
     "python": check_python,
     "json": check_json,

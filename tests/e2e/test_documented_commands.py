@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -23,11 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.collector.buckets import running
 
 from deniable import Metric, Registry, compiled
 from deniable.segments import combinations
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
@@ -174,6 +176,8 @@ class World:
         self.collector = f"http://127.0.0.1:{free_port()}"
         self.dashboard = f"http://127.0.0.1:{free_port()}"
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.release = ""
+        """The id of a release of this world."""
         programs = folder / "bin"
         programs.mkdir()
         (programs / "deniable").write_text(
@@ -190,6 +194,7 @@ class World:
             "DENIABLE_DASHBOARD_BIND": self.dashboard.removeprefix("http://"),
             "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
             "DENIABLE_DASHBOARD_LINKS": str(folder / "links.db"),
+            "DENIABLE_RELEASES": str(folder / "releases.db"),
         }
         self.link, _ = SharedLinks(str(folder / "links.db")).make(
             "/metric/browser",
@@ -209,6 +214,7 @@ class World:
             "redis://other:6379/0": "sqlite:///other.db",
             "METRIC": "browser",
             "3f9a0c51e2b7": self.link.id,
+            "0c2ad5f4be1c1db7b5a4d3a0": self.release,
         }.items():
             command = command.replace(theirs, ours)
         return command
@@ -254,7 +260,16 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The README's own registry, and a few metrics more that the other pages name."""
-    world = World(tmp_path_factory.mktemp("world"))
+    with running() as s3:
+        s3.client.create_bucket(Bucket="tallies")
+        world = World(tmp_path_factory.mktemp("world"))
+        # The bucket of the pages, in which all processes of this world keep sealed windows.
+        world.environ |= {**s3.environ, "DENIABLE_ARCHIVE": "s3://tallies/prod"}
+        yield from furnished(world)
+
+
+def furnished(world: World) -> Iterator[World]:
+    """With its files; at the end its servers are ended."""
     (registry,) = fenced(ROOT / "README.md", "toml")
     (world.folder / "metrics.toml").write_text(registry + MORE_METRICS, encoding="utf-8")
     (world.folder / "metrics.before.toml").write_text(registry, encoding="utf-8")
@@ -300,7 +315,8 @@ client.close()
 def serving(world: World) -> World:
     """With collector and dashboard, started as the README says, and a reader's token."""
     token = next(line for line in of("deniable") if line.command.startswith("deniable token new"))
-    made = world.run(token.command)
+    # One token stands for those of all pages.
+    made = world.run(token.command.replace(" --scope", " --scope read:releases --scope", 1))
     assert made.returncode == 0, made.stderr
     found = re.search(r"[A-Za-z0-9_-]{20,}", made.stderr)
     assert found is not None, "the command shows no token"
@@ -310,6 +326,9 @@ def serving(world: World) -> World:
         address = world.collector if name == "collect" else world.dashboard
         world.serve(line.command, address + probe)
     report(world.folder)
+    made = world.run("deniable release browser --epsilon 1 --out released.json")
+    assert made.returncode == 0, made.stderr
+    world.release = json.loads((world.folder / "released.json").read_text())["manifest"]["id"]
     return world
 
 

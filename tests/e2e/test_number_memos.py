@@ -96,7 +96,7 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """120 devices record the state of their batteries on three days: most the same each day, from
-    20 to 60 %, every fourth another on the last day, 30 higher."""
+    20 to 60%, every fourth another on the last day, 30 higher."""
     folder = tmp_path_factory.mktemp("memos")
     (folder / "metrics.toml").write_text(REGISTRY)
     # The collector has its own clock, so the devices recorded some days ago.

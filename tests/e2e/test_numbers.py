@@ -75,7 +75,7 @@ class Direct:
 @pytest.fixture
 def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store into which 300 devices have sent what they recorded on one day: start times from .5
-    to 2 s, 0 to 9 photos one by one, batteries from 20 to 60 %."""
+    to 2 s, 0 to 9 photos one by one, batteries from 20 to 60%."""
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
     monkeypatch.delenv("DENIABLE_DISABLED", raising=False)
     (tmp_path / "metrics.toml").write_text(REGISTRY)

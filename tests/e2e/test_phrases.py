@@ -29,12 +29,12 @@ CATALOGUE = ROOT / "estimator/deniable_estimator/dashboard/translations/zh_Hans.
 PLAIN = {
     r"cannot be quoted": "plausible deniability",
     r"questions? after the fact": "metrics must be declared first",
-    r"that the noise leaves": "with 95 % confidence interval",
+    r"that the noise leaves": "with 95% confidence interval",
     r"what would a metric see": "what can this metric detect",
     r"keeps? their noise": "memoize noise",
     r"epsilon of a lifetime": "lifetime epsilon",
     r"show it elsewhere": "embed and share",
-    r"made to add up": "normalized (sums to 100 %)",
+    r"made to add up": "normalized (sums to 100%)",
     r"\beven guess": "50/50 guess",
     r"noisy memor(y|ies)": "memo, or permanent randomized response",
     r"keys of memories": "keys of memos",
@@ -72,14 +72,14 @@ def prose(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return text
-    parts = [
+    strings = [
         node.value
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    parts += [token.string for token in tokens if token.type == tokenize.COMMENT]
-    return "\n".join(parts)
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return "\n".join((" | ".join(strings), *comments))
 
 
 def found(patterns: dict[str, str], paths: list[Path]) -> Iterator[str]:
@@ -100,6 +100,16 @@ def test_no_chinese_riddle_has_come_back() -> None:
     """Neither the pages' Chinese nor that for owners of devices has a phrase of its list."""
     texts = ROOT / "client" / "deniable" / "owner_texts.py"
     assert list(found(CHINESE, [CATALOGUE, texts])) == []
+
+
+def test_a_percent_sign_follows_its_number() -> None:
+    """Docs, pages, commands and code write 95%, in English and in Chinese, never with a space."""
+    folder = ROOT / "tests" / "golden" / "outputs"
+    outputs = [p for p in folder.iterdir() if p.suffix in (".html", ".svg", ".txt")]
+    further = [ROOT / "benchmarks" / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
+    pattern = {r"(?<![a-z]-)[\d}] %(?=[ ,.;:)|<]|$)(?! \(?\d)": "95%"}
+    assert list(found(pattern, [*CODE, *PAGES, CATALOGUE, *outputs, *further])) == []
+    assert re.search(*pattern, "a 95 % interval")
 
 
 @pytest.mark.parametrize("text", ["an even\n    guess is right", "# the disk is in\n# the way"])

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from deniable import Client, Registry
 from deniable.commands import lint
 from deniable.transport import Reply
-from deniable_estimator.terminal.declared import plan
+from deniable_estimator.terminal.plan_command import plan
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 TEXT = README.partition("```toml\n")[2].partition("```")[0]
@@ -38,7 +38,7 @@ class Collector:
 
 def test_a_device_sends_within_two_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every one of 50 new devices, installed at any hour, has sent its first report two days
-    later at the latest. By the old example (a coin of 2 % a day) a single device would do so
+    later at the latest. By the old example (a coin of 2% a day) a single device would do so
     with probability .04, so this would pass with probability 1e-70."""
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
     monkeypatch.delenv("DENIABLE_DISABLED", raising=False)
@@ -74,7 +74,7 @@ def run(command: Any, *words: object) -> Any:
 
 def test_its_crowd_sees_a_sensible_share(tmp_path: Path) -> None:
     """The crowd that the example states is at most 10,000 devices; in one window `deniable plan`
-    lets it see a share of 2.5 % or less, and `deniable lint` has no warning."""
+    lets it see a share of 2.5% or less, and `deniable lint` has no warning."""
     path = tmp_path / "metrics.toml"
     path.write_text(TEXT, encoding="utf-8")
     (declared,) = tomllib.loads(TEXT)["metrics"].values()

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from deniable_estimator.dashboard.access.people_command import people
 
-from .browsing import follow
-from .test_accessibility import RUN_AXE, look, resize
+from .browsing import RUN_AXE, follow, look, resize
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

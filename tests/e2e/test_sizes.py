@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .browsing import OPEN_ALL, look, resize
 from .conftest import SHOWCASE_TOKEN
-from .test_accessibility import OPEN_ALL, look, resize
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -24,6 +24,8 @@ PAGES = (
     "/plan",
     "/plan/number",
     "/plan/lifetime",
+    "/releases",
+    "/released/browser",
 )
 
 SIZES = """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .test_accessibility import RUN_AXE, look, resize
+from .browsing import RUN_AXE, look, resize
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -66,9 +66,9 @@ def test_a_visitor_is_one_more_device(
     assert set(report) == {"metric", "scheme", "window", "columns"}
     assert f"{DEVICES + 1} reports" in card.find_element("css selector", ".crowd").text
     rows = card.find_elements("css selector", ".beliefs tbody tr")
-    beliefs = [int(row.text.split()[-2]) for row in rows]
+    beliefs = [int(row.text.split()[-1].removesuffix("%")) for row in rows]
     assert abs(sum(beliefs) - 100) <= len(beliefs)
-    # Randomized response with epsilon 2.5: 71 % for the value that it names, 6 % for each other.
+    # Randomized response with epsilon 2.5: 71% for the value that it names, 6% for each other.
     assert sorted(beliefs) == [6, 6, 6, 6, 6, 71]
     answer(browser, "dark_mode", "no")
     ledger = browser.find_element("css selector", ".ledger").text

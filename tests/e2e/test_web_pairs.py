@@ -3,7 +3,6 @@ with a real collector."""
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -94,9 +93,7 @@ def site(tmp_path: Path) -> Iterator[str]:
 def test_two_tabs_answer_a_pair_once(
     site: str,
     tmp_path: Path,
-    command: list[str],
-    environ: dict[str, str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
+    listening: Callable[..., str],
     open_browser: Callable[[bool], Chrome],
 ) -> None:
     """One tab records the plan and a word, another the mode; on the next day both flush at once.
@@ -105,18 +102,12 @@ def test_two_tabs_answer_a_pair_once(
     registry = Registry.parse(METRICS)
     (tmp_path / "metrics.toml").write_text(METRICS, encoding="utf-8")
     database = f"sqlite:///{tmp_path}/tallies.db"
-    environ.update(
+    endpoint = listening(
+        "collect",
         DENIABLE_CORS_ORIGINS=site,
         DENIABLE_REGISTRY=str(tmp_path / "metrics.toml"),
         DENIABLE_STORE=database,
-        DENIABLE_BIND="127.0.0.1:0",
-        DENIABLE_LOG_FORMAT="text",
     )
-    process = start([*command, "collect"])
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert "listening at" in line
-    endpoint = line.rsplit(" ", 1)[1].strip()
     browser = open_browser(True)
     browser.set_script_timeout(60)
     now = time.time()

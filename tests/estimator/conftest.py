@@ -13,7 +13,8 @@ import pytest
 from deniable import Registry, Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 
 MakeScheme: TypeAlias = Callable[..., Scheme]

@@ -38,6 +38,9 @@ CALLS = {
     "--metric browser --seconds 0.1 --requests 1",
     "discover": "words --registry {folder}/words.toml --store {store}",
     "gateway-key rotate": "{folder}/gateway.keys",
+    "release make": "browser --registry {registry} --store {store} "
+    "--ledger {folder}/releases.sqlite",
+    "release list": "--ledger {folder}/none.sqlite",
     "store seal": "--dry-run --store {store}",
     "store verify": "--store {store}",
     "store drop": "--before 2026-01-01 --yes --store {store}",

@@ -293,7 +293,7 @@ def category(mechanism: Mechanism[Any]) -> Scheme:
 
 @pytest.mark.parametrize("targets", [5, 27])
 def test_several_targets_push_the_others_below_zero(targets: int) -> None:
-    """5 % fakes that all select the same columns, filled up at random, are noticed: *low*.
+    """5% fakes that all select the same columns, filled up at random, are noticed: *low*.
 
     Subset selection of 27 of 100 values at epsilon 1, 100,000 reports, shares falling as
     1 / rank**1.5, 10 tallies, seed 4; simulated power above .99 for each.
@@ -315,7 +315,7 @@ def test_several_targets_push_the_others_below_zero(targets: int) -> None:
 
 
 def test_bare_bitmaps_are_noticed_and_padded_ones_are_not() -> None:
-    """1 % fakes that set one bit and no other are noticed by their *ones*; as many that fill
+    """1% fakes that set one bit and no other are noticed by their *ones*; as many that fill
     up with random bits to the honest number are not, and nothing in the counts could tell.
 
     Unary encoding of 100 values at epsilon 1, 100,000 reports, 10 tallies of each, seed 5: the
@@ -339,7 +339,7 @@ def test_bare_bitmaps_are_noticed_and_padded_ones_are_not() -> None:
 
 
 def test_a_message_that_comes_too_often_is_noticed() -> None:
-    """1 % fakes that send the one message which supports six values are noticed: *repeated*.
+    """1% fakes that send the one message which supports six values are noticed: *repeated*.
 
     Projective geometry of 5,000 values at epsilon 2, 100,000 reports, seed 6; 1,000 fakes where
     at most 18 reports of one message are to be expected.
@@ -357,9 +357,9 @@ def test_a_message_that_comes_too_often_is_noticed() -> None:
 
 
 def test_fakes_in_one_row_are_noticed() -> None:
-    """1 % fakes in one of 64 rows are noticed by *rows*, and by *row_ones* if they set one bit.
+    """1% fakes in one of 64 rows are noticed by *rows*, and by *row_ones* if they set one bit.
 
-    RAPPOR with 100,000 reports, seed 7: that row has 64 % more reports than the others.
+    RAPPOR with 100,000 reports, seed 7: that row has 64% more reports than the others.
     """
     rng = np.random.default_rng(7)
     mechanism = MEMOIZED_STRING_DESIGNS["rappor"]("city", 1.0, 4.0)
@@ -372,9 +372,9 @@ def test_fakes_in_one_row_are_noticed() -> None:
 
 
 def test_a_share_far_below_zero_is_noticed_of_a_boolean() -> None:
-    """Where nearly all say yes, 5 % fakes for yes push no below zero: *lowest*.
+    """Where nearly all say yes, 5% fakes for yes push no below zero: *lowest*.
 
-    100,000 reports at epsilon 1, 99 % yes, seed 8: six standard errors.
+    100,000 reports at epsilon 1, 99% yes, seed 8: six standard errors.
     """
     rng = np.random.default_rng(8)
     scheme = category(SubsetSelection.design(2, 1.0))
@@ -447,7 +447,7 @@ def test_an_alarm_is_printed_with_what_to_do() -> None:
         console = Console(width=200, record=True, file=io.StringIO())
         console.print(estimate_view(estimate(tally, scheme)))
         texts.append(console.export_text())
-    assert all("1 % fake devices could add up to" in text for text in texts)
+    assert all("1% fake devices could add up to" in text for text in texts)
     assert "Anomalous" not in texts[0]
     assert "Anomalous: the lowest share, -" in texts[1]
     assert "leave them out; do not correct" in texts[1]

@@ -37,7 +37,7 @@ def test_it_is_the_test_of_p_values(listed: list[float]) -> None:
 def test_few_of_the_told_changes_are_false(
     size: int, moving: int, devices: int, epsilon: float
 ) -> None:
-    """The mean part of false ones among those that are told is at most 5 %.
+    """The mean part of false ones among those that are told is at most 5%.
 
     400 pairs of weeks, seed 11; where nothing moves it is how often any change is told, a share of
     successes with a standard error of at most .011. The limit .05 + 2.6 standard errors = .079

@@ -103,11 +103,11 @@ def many(
 
 
 def test_intervals_cover_and_discoveries_are_mostly_true() -> None:
-    """95 % intervals cover 93 to 97 % of the candidates; at most 5 % of those detected are false.
+    """95% intervals cover 93 to 97% of the candidates; at most 5% of those detected are false.
 
     Seed 2, 40 tables of 300 candidates. Coverage has a standard error below .003 even if a
     table's candidates were as good as 150, so a calibrated decoder fails with alpha < 1e-6;
-    the false discoveries are tested against 5 % by an exact binomial test at alpha = 1e-4.
+    the false discoveries are tested against 5% by an exact binomial test at alpha = 1e-4.
     Two comparisons.
     """
     found, truth = many(2, 40, 200_000)
@@ -145,7 +145,7 @@ def test_p_values_of_absent_strings_are_uniform() -> None:
     """Without any candidate in the crowd, p-values are uniform and detections rare.
 
     Seed 5, Kolmogorov-Smirnov over 20 tables of 200 candidates at alpha = 1e-4. A false
-    discovery rate of 5 % allows one table in 20 to detect anything; 7 or more have a
+    discovery rate of 5% allows one table in 20 to detect anything; 7 or more have a
     probability below 1e-4. Two comparisons.
     """
     rng = np.random.default_rng(5)

@@ -60,11 +60,11 @@ def crowd(
 
 @every
 def test_shares_are_estimated_within_their_intervals(mechanism: Mechanism[Any]) -> None:
-    """95 % intervals of 100 candidates, 80 of them nobody's, cover; the common ones are detected.
+    """95% intervals of 100 candidates, 80 of them nobody's, cover; the common ones are detected.
 
-    Four crowds of 400,000 devices, seed 4: of 400 intervals at least 90 % cover, 4.6
-    binomial errors below 95 %. The three most common strings are detected each time, and of
-    all that is detected at most one string in eight is nobody's (nominal 5 %).
+    Four crowds of 400,000 devices, seed 4: of 400 intervals at least 90% cover, 4.6
+    binomial errors below 95%. The three most common strings are detected each time, and of
+    all that is detected at most one string in eight is nobody's (nominal 5%).
     """
     scheme = Scheme("string", mechanism, ())
     rng = np.random.default_rng(4)
@@ -90,10 +90,10 @@ def test_one_column_of_a_few_rules_out_the_others(mechanism: Mechanism[Any]) -> 
     """With 4 buckets, a report that names one is a report that names none of the others.
 
     Sixteen crowds of a million devices, 800 candidates of which 30 are somebody's, seed 8: of
-    12,800 intervals at 95 % between 94.3 and 96.5 % cover (alpha about 5e-4 for the lower, as
-    candidates are nearly independent), and of all that is detected at most 7 % is nobody's
-    (nominal 5 %; at some 500 detected 7 % has alpha .03 if 5 % were true, which it is not: it
-    is 3 %). Cells taken for independent ones gave 91.8 % and 10 to 12 %.
+    12,800 intervals at 95% between 94.3 and 96.5% cover (alpha about 5e-4 for the lower, as
+    candidates are nearly independent), and of all that is detected at most 7% is nobody's
+    (nominal 5%; at some 500 detected 7% has alpha .03 if 5% were true, which it is not: it
+    is 3%). Cells taken for independent ones gave 91.8% and 10 to 12%.
     """
     scheme = Scheme("string", mechanism, ())
     strings = [f"candidate {number}" for number in range(800)]
@@ -131,9 +131,9 @@ def test_intervals_hold_what_the_search_has_used_up(
     """Where many strings nearly stand out, intervals of the common ones and of the others cover.
 
     150 tables under 150 salts, 600 candidates of which 100 are somebody's by a power law, seed 12.
-    Of 2,250 intervals of the 15 most common strings between 93.5 and 96.5 % cover, and of 12,750
+    Of 2,250 intervals of the 15 most common strings between 93.5 and 96.5% cover, and of 12,750
     of the other 85 the same: both are 3 standard errors over tables or more (alpha .003 each, four
-    comparisons). Without what the search has used up they cover 91 to 92 % and 90 to 92 %.
+    comparisons). Without what the search has used up they cover 91 to 92% and 90 to 92%.
     """
     rng = np.random.default_rng(12)
     strings = [f"candidate {number}" for number in range(600)]
@@ -157,7 +157,7 @@ def test_collisions_do_not_add_up(name: str) -> None:
 
     Ten million devices in 64 cohorts of 8 buckets, seed 5: of 80 strings that nobody has, the
     plain counts are off by 3 of their standard errors and more, root mean square; the
-    decoded ones by 0.7 to 1.3 (binomial sd of that: 8 %).
+    decoded ones by 0.7 to 1.3 (binomial sd of that: 8%).
     """
     mechanism = MECHANISMS[name]
     scheme = Scheme("string", mechanism, ())
@@ -189,7 +189,7 @@ def test_a_closed_list_may_be_hashed() -> None:
 def test_what_is_not_asked_for_is_told() -> None:
     """A warning says how much of the crowd the detected strings leave unexplained.
 
-    A million devices, seed 7: the first of 20 strings is known to have 31 %, the rest is not
+    A million devices, seed 7: the first of 20 strings is known to have 31%, the rest is not
     asked for.
     """
     mechanism = MECHANISMS["RAPPOR"]

@@ -95,7 +95,7 @@ def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
 
 
 def test_combination_is_unbiased_and_covers(make_scheme: Callable[..., Scheme]) -> None:
-    """Over 1,500 pairs of tallies the mean is the truth and 95 % intervals cover 93.5 to 96.5 %.
+    """Over 1,500 pairs of tallies the mean is the truth and 95% intervals cover 93.5 to 96.5%.
 
     Shares .6, .3, .1, 0; epsilon 1 and 2 with 600 devices each; seed 11; 4 comparisons each.
     Bias: |z| < 4 of the mean (false alarm 6e-5 each). Coverage: the fraction has a standard

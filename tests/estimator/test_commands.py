@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from deniable import Registry, Scheme
 from deniable_collector.tally import Tally
-from deniable_estimator.answers.base import BASIS_COLUMNS
+from deniable_estimator.answers.basis import BASIS_COLUMNS
 from deniable_estimator.answers.shares import COLUMNS
 from deniable_estimator.terminal import NO_DATA, estimate, plan, simulate
 
@@ -131,7 +131,7 @@ def test_missing_registry_and_store(registry_file: Path, tmp_path: Path) -> None
 def test_plan() -> None:
     """`deniable plan` prints a plan for people, and as JSON for programs."""
     arguments = ["--size", "100", "--epsilon", "1", "--devices", "100000"]
-    assert "2.49 %" in CliRunner().invoke(plan, arguments).output
+    assert "2.49%" in CliRunner().invoke(plan, arguments).output
     made = json.loads(CliRunner().invoke(plan, [*arguments, "--share", "0.05", "--json"]).stdout)
     assert made["mechanism"] == "subset_selection"
     assert made["share"] == 0.05

@@ -16,12 +16,12 @@ from deniable import Registry, Scheme
 from deniable.mechanisms import design
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.change import NO_CHANGE
+from deniable_estimator.answers.base import NO_CHANGE
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.answers.units import points
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.comparison import compare, has_memory
-from deniable_estimator.statistics.intervals import Noise
+from deniable_estimator.statistics.intervals import Noise, score_interval
 
 VALUES = tuple(f"v{i}" for i in range(50))
 
@@ -38,8 +38,8 @@ def drawn(
 
 
 def test_each_interval_holds_the_change_as_often_as_it_says() -> None:
-    """Coverage by themselves is 95 %: 200 repetitions of 50 changes, seed 1; 10,000 intervals
-    leave the band of 94 to 96 % by chance with probability below 1e-4 (4.6 sd)."""
+    """Coverage by themselves is 95%: 200 repetitions of 50 changes, seed 1; 10,000 intervals
+    leave the band of 94 to 96% by chance with probability below 1e-4 (4.6 sd)."""
     rng = np.random.default_rng(1)
     before, after = [0.3] + [0.7 / 49] * 49, [0.4] + [0.6 / 49] * 49
     truth = np.array(after) - before
@@ -58,7 +58,9 @@ def counted(yes: int, n: int, window: str = "2026-11-16") -> Shares:
     each = np.full(2, 1 / n)
     noise = Noise(np.zeros(2), each, each, each)
     known = drawn([0.5, 0.5], 100, np.random.default_rng(0), window)
-    return replace(known, share=share, noise=noise, std_error=np.sqrt(share * (1 - share) / n))
+    low, high = score_interval(share, noise, known.level)
+    std_error = np.sqrt(share * (1 - share) / n)
+    return replace(known, share=share, noise=noise, std_error=std_error, low=low, high=high)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,8 @@ def test_the_interval_is_newcombes(
 
 
 def test_together_hardly_any_change_is_imagined() -> None:
-    """Where nothing changes, none of 20 values is said to have changed in 95 % of cases or a
-    little more: 400 repetitions, seed 2; a rate of 5 % exceeds 9.5 % with probability below 1e-4,
+    """Where nothing changes, none of 20 values is said to have changed in 95% of cases or a
+    little more: 400 repetitions, seed 2; a rate of 5% exceeds 9.5% with probability below 1e-4,
     and the correction is not so large that no false alarm is ever seen."""
     rng = np.random.default_rng(2)
     shares = [0.05] * 20
@@ -98,10 +100,10 @@ def test_a_change_is_told_in_words() -> None:
     low, high = drawn([0.2, 0.8], 50_000, rng), drawn([0.5, 0.5], 50_000, rng, "2026-11-17")
     up = compare(low, high)
     assert up.changed.all()
-    assert re.fullmatch(r"up 29\.\d points \(95 % CI \+28\.\d to \+30\.\d\)", up.describe(0))
+    assert re.fullmatch(r"up 29\.\d points \(95% CI \+28\.\d to \+30\.\d\)", up.describe(0))
     minus = "\N{MINUS SIGN}"
     assert re.fullmatch(
-        rf"down 29\.\d points \(95 % CI {minus}30\.\d to {minus}28\.\d\)", up.describe(1)
+        rf"down 29\.\d points \(95% CI {minus}30\.\d to {minus}28\.\d\)", up.describe(1)
     )
     same = compare(low, drawn([0.2, 0.8], 500, rng, "2026-11-17"))
     assert not same.changed.any()
@@ -148,7 +150,7 @@ def test_an_end_beside_zero_is_not_zero() -> None:
     rng = np.random.default_rng(8)
     before, after = drawn([0.2, 0.8], 5000, rng), drawn([0.4, 0.6], 5000, rng, "2026-11-17")
     barely = replace(compare(before, after), low=np.array([0.0004, -0.3]))
-    assert re.search(r"95 % CI \+0\.04\d* to \+\d+\.\d\)$", barely.describe(0))
+    assert re.search(r"95% CI \+0\.04\d* to \+\d+\.\d\)$", barely.describe(0))
 
 
 def test_of_two_values_one_is_tested() -> None:
@@ -263,11 +265,15 @@ def normal(shares: list[float], window: str, *, complete: bool = True) -> Shares
     """An estimate with these shares, each with a standard error of 0.01 and normal noise."""
     size = len(shares)
     known = drawn([1 / max(2, size)] * max(2, size), 100, np.random.default_rng(0), window)
+    share, noise = np.array(shares), replace(Noise.none(size), a=np.full(size, 1e-4))
+    low, high = score_interval(share, noise, known.level)
     return replace(
         known,
         values=known.values[:size],
-        share=np.array(shares),
-        noise=replace(Noise.none(size), a=np.full(size, 1e-4)),
+        share=share,
+        noise=noise,
+        low=low,
+        high=high,
         std_error=np.full(size, 0.01),
         complete=complete,
     )
@@ -339,19 +345,19 @@ def test_the_change_is_told_with_the_digits_of_its_interval() -> None:
         low=np.array([0.0100, -0.0118]),
         high=np.array([0.0122, -0.0100]),
     )
-    assert found.describe(0) == "up 1.1 points (95 % CI +1.0 to +1.2)"
-    assert found.describe(1) == f"down 1.090 points (95 % CI {MINUS}1.180 to {MINUS}1.000)"
+    assert found.describe(0) == "up 1.1 points (95% CI +1.0 to +1.2)"
+    assert found.describe(1) == f"down 1.090 points (95% CI {MINUS}1.180 to {MINUS}1.000)"
 
 
 def test_an_interval_that_touches_zero_is_no_change() -> None:
     """Where zero is an end, or inside, no value is said to be significant or not."""
     one, two = normal([0.3, 0.7], "2026-11-16"), normal([0.3, 0.7], "2026-11-17")
     for low, high, told in (
-        (0.0, 0.02, "95 % CI 0.0 to +2.0 points)"),
-        (-0.02, 0.0, f"95 % CI {MINUS}2.0 to 0.0 points)"),
-        (-0.02, 0.02, f"95 % CI {MINUS}2.0 to +2.0 points)"),
-        (0.01, 0.03, "95 % CI +1.0 to +3.0 points; not significant among 2 values)"),
-        (-0.03, -0.01, f"95 % CI {MINUS}3.0 to {MINUS}1.0 points; not significant among 2 values)"),
+        (0.0, 0.02, "95% CI 0.0 to +2.0 points)"),
+        (-0.02, 0.0, f"95% CI {MINUS}2.0 to 0.0 points)"),
+        (-0.02, 0.02, f"95% CI {MINUS}2.0 to +2.0 points)"),
+        (0.01, 0.03, "95% CI +1.0 to +3.0 points; not significant among 2 values)"),
+        (-0.03, -0.01, f"95% CI {MINUS}3.0 to {MINUS}1.0 points; not significant among 2 values)"),
     ):
         found = replace(compare(one, two), low=np.full(2, low), high=np.full(2, high))
         assert found.describe(0) == f"{NO_CHANGE} ({told}"

@@ -174,7 +174,7 @@ def covered(
     turns: Turns | None = None,
     hold: Callable[..., Held] = holding,
 ) -> NDArray[np.float64]:
-    """How often the 95 % interval of each value holds its share."""
+    """How often the 95% interval of each value holds its share."""
     rng = np.random.default_rng(seed)
     shares = np.array(truth)
     count = np.zeros(len(shares))
@@ -214,7 +214,7 @@ CROWDS: dict[str, tuple[str, list[float], Crowd]] = {
         HALVES,
         lambda rng: reporting(rng, 1500, 30, 0.04, 2),
     ),
-    "2 % of the devices a day, a year": (
+    "2% of the devices a day, a year": (
         f"{FIVE}\nepsilon = 1.0\nlifetime_epsilon = 8.0\nsample_rate = 0.02",
         FALLING,
         lambda rng: reporting(rng, 250, 365, 0.02, 8),
@@ -235,7 +235,7 @@ CROWDS: dict[str, tuple[str, list[float], Crowd]] = {
 
 @pytest.mark.parametrize("name", CROWDS)
 def test_intervals_cover_the_share_among_all_devices(name: str) -> None:
-    """95 % intervals over windows cover 95 % of the time.
+    """95% intervals over windows cover 95% of the time.
 
     1,000 populations each, seed 1; the band is 3 standard deviations wide on either side, so
     each of the 11 comparisons (of a boolean, one) leaves it by chance with probability .003.
@@ -355,7 +355,7 @@ HASHED: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", HASHED)
 def test_intervals_of_strings_cover_the_share_among_all_devices(name: str) -> None:
-    """Of strings that 500 devices report in each of 20 windows, 95 % of the intervals cover.
+    """Of strings that 500 devices report in each of 20 windows, 95% of the intervals cover.
 
     150 populations of 6 strings, seed 5. The part of 900 intervals that covers has a standard
     deviation of at most .0073 * 1.3, as shares that sum to 1 vary together: 3 of them are .028
@@ -377,7 +377,7 @@ def test_intervals_of_strings_cover_the_share_among_all_devices(name: str) -> No
 
 @pytest.mark.parametrize("stay", [False, True])
 def test_changes_are_those_among_all_devices(stay: bool) -> None:
-    """Between two periods of ten windows the 95 % interval of a change covers as often as it
+    """Between two periods of ten windows the 95% interval of a change covers as often as it
     says where other devices report in the second, and more often where the same ones do.
 
     700 populations of 1,000 devices, seed 6; the part that covers has a standard deviation of

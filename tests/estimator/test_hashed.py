@@ -53,7 +53,7 @@ def test_places_are_the_mechanisms(hashes: int) -> None:
 def test_collisions_with_a_frequent_candidate_are_left_out() -> None:
     """A string that shares a row with a frequent candidate is estimated from its other rows.
 
-    A million devices, 60 % with one string, seed 1: 20 strings that nobody has stay within 5
+    A million devices, 60% with one string, seed 1: 20 strings that nobody has stay within 5
     standard errors of 0 (false alarm below 2e-5), where the shared row alone would add 0.15,
     100 errors, to each. They are no ghosts, and rest on three rows' reports.
     """
@@ -76,7 +76,7 @@ def test_collisions_with_a_frequent_candidate_are_left_out() -> None:
 def test_a_frequent_string_that_is_no_candidate_makes_ghosts() -> None:
     """Its neighbours in one row look frequent, are called ghosts, and are not detected.
 
-    A million devices, 60 % with one string, seed 2; the neighbours' rows disagree by
+    A million devices, 60% with one string, seed 2; the neighbours' rows disagree by
     hundreds of errors. Strings that meet nobody are called ghosts once in a thousand:
     20 of 4,000 is beyond a binomial tail of 1e-6.
     """
@@ -97,7 +97,7 @@ def test_a_frequent_string_that_is_no_candidate_makes_ghosts() -> None:
 def test_a_string_that_is_surely_there_is_no_ghost() -> None:
     """Whose share is 20 standard errors is detected, though its rows do not agree.
 
-    30 tallies of a million devices, 60 % of which have a string that is not asked for and shares
+    30 tallies of a million devices, 60% of which have a string that is not asked for and shares
     a place with Oslo, each time in another row; seed 14. A string of 20 standard errors has 10 in
     each row, and 13 in the weaker two: 8 more than they need (alpha below 1e-14). Strings which
     nobody has and which meet that string in another row are ghosts, or estimated without it.
@@ -135,7 +135,7 @@ def test_two_frequent_strings_in_one_place_are_both_found() -> None:
 def test_shares_are_unbiased_with_collisions_left_out() -> None:
     """Leaving collisions out does not push other strings down.
 
-    30 tallies of 100 million devices, 90 % with one of ten strings, under 30 salts: the mean
+    30 tallies of 100 million devices, 90% with one of ten strings, under 30 salts: the mean
     share of 300 strings that nobody has, over its standard error by salts, is below 5
     (t with 29 degrees: alpha below 3e-5). Without the correction it is below -10.
     """
@@ -181,8 +181,8 @@ def test_rows_that_disagree_by_a_little_more_than_chance_make_a_ghost(
     rows: int, unused: int
 ) -> None:
     """The chi-square statistic of equal rates in the rows is compared with the quantile for one
-    degree of freedom less than there are rows in use: a candidate 2 % above it is a ghost, one
-    2 % below it is not."""
+    degree of freedom less than there are rows in use: a candidate 2% above it is a ghost, one
+    2% below it is not."""
     limit = stats.chi2.isf(hashed.GHOST_LEVEL, rows - 1)
     reports, rate = np.full(rows, 1e8), 0.3
     away = np.array([1.0] + [-1 / (rows - 1)] * (rows - 1))
@@ -222,8 +222,8 @@ def test_coverage_and_false_discoveries() -> None:
     """Over 40 tallies with fresh salts, intervals cover and discoveries are mostly true.
 
     100,000 devices, epsilon 4, 20 strings by a power law and 2,980 that nobody has. Coverage of
-    120,000 nominal 95 % intervals within 94 to 96 % (their tallies' dependence aside, 15
-    standard errors away from 95 %); pooled false discoveries at nominal 5 %
+    120,000 nominal 95% intervals within 94 to 96% (their tallies' dependence aside, 15
+    standard errors away from 95%); pooled false discoveries at nominal 5%
     within a binomial tail of 1e-4 of it; seed 7.
     """
     space = ProjectiveGeometry.design(5000, 4.0)

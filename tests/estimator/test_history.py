@@ -20,7 +20,8 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.questions.history import LEAST_HISTORY, History, Look, inspect, look
+from deniable_estimator.questions.history import LEAST_HISTORY, History, inspect
+from deniable_estimator.questions.looks import Look, look
 from deniable_estimator.questions.reading import Part, Question, select
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal import ALARM, NO_DATA
@@ -49,7 +50,7 @@ def steady(count: int, rng: np.random.Generator) -> Iterator[tuple[int, np.ndarr
 def test_steady_windows_raise_no_alarm() -> None:
     """Windows that vary from day to day as they always did are called anomalous at most once in
     1,000 histories: 200 of 12 windows each, seed 1, at most a binomial tail of 1e-4; and of
-    all jumps by themselves, 5 % are below .05, to a tail of 1e-4 with 2 for their dependence.
+    all jumps by themselves, 5% are below .05, to a tail of 1e-4 with 2 for their dependence.
     """
     rng = np.random.default_rng(1)
     alarms, p = 0, []
@@ -245,8 +246,8 @@ def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
     no more often than it says, at .05: 300 drawn pages with 14 days before them, 5 values, seed 7,
     in each of three crowds, in the last of which shares and reports vary by a tenth from day to
     day. At most a binomial tail of 1e-5. There is nothing to spare: where days vary, the jumps of
-    a page by themselves and the reports are below .05 / 14 in 1 % of pages at least (expected
-    are 2 to 5 %; fewer than 1 % by a chance below .06), and at most as often as .05 allows; in all
+    a page by themselves and the reports are below .05 / 14 in 1% of pages at least (expected
+    are 2 to 5%; fewer than 1% by a chance below .06), and at most as often as .05 allows; in all
     five comparisons."""
     rng = np.random.default_rng(7)
     rank = np.arange(1, 6)

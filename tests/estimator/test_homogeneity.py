@@ -86,7 +86,7 @@ def test_too_small_segments_are_not_tested() -> None:
     ],
 )
 def test_few_lists_have_a_false_find(size: int, epsilon: float, sizes: tuple[int, ...]) -> None:
-    """Where all segments are alike, at most 5 % of lists have a find (Benjamini-Hochberg).
+    """Where all segments are alike, at most 5% of lists have a find (Benjamini-Hochberg).
 
     600 lists for each of 4 layouts, seed 11; the bound .05 is exceeded by 4 standard errors
     (.0356) with probability below 1e-4 for each layout, 4e-4 in all.

@@ -34,7 +34,7 @@ def expected(shares: list[float], n: int, scheme: Scheme = SCHEME) -> Shares:
 
 
 def test_what_lies_beyond_everything_is_impossible() -> None:
-    """115 % and -50 % are impossible; -3 % and 103 % with as wide an interval are not; and what
+    """115% and -50% are impossible; -3% and 103% with as wide an interval are not; and what
     is impossible is neither among what stands out nor among the noise."""
     found = expected([1.15, -0.5, 0.2, 0.15, 0.0, 0.0], 5000)
     assert found.impossible.tolist() == [True, True, False, False, False, False]

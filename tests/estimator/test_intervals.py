@@ -88,12 +88,12 @@ def test_without_reports_noise_is_infinite() -> None:
 
 
 def test_intervals_cover_the_truth(make_scheme: Callable[..., Scheme]) -> None:
-    """95 % intervals cover 94 to 96 % of the truths over 2,000 tallies, for four shares.
+    """95% intervals cover 94 to 96% of the truths over 2,000 tallies, for four shares.
 
     d = 16, epsilon 1, n = 2,000 devices drawn from the shares; seed 20261121. 2 values of
     share .3, 6 of .05, 4 of .005, 3 of 0 (and one of .08): from 4,000 to 12,000 intervals
     each. The fraction covered has a standard deviation of .0035 for .3, .0028 for 0 and less
-    for the others, so with coverage of exactly 95 % the test fails with probability .004,
+    for the others, so with coverage of exactly 95% the test fails with probability .004,
     .0004 and less (4 comparisons; counts of different values taken as independent).
     """
     truth = np.array([0.3] * 2 + [0.05] * 6 + [0.005] * 4 + [0.0] * 3 + [0.08])

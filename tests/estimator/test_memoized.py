@@ -171,12 +171,12 @@ CLOSED = {
 
 @pytest.mark.parametrize("mechanism", CLOSED.values(), ids=CLOSED)
 def test_intervals_over_windows_cover(mechanism: MemoizedSubsetSelection | BasicRappor) -> None:
-    """Where the same 5,000 devices report ten times, 95 % intervals cover 95 % of the time.
+    """Where the same 5,000 devices report ten times, 95% intervals cover 95% of the time.
 
     250 populations drawn by shares that fall as 1 / rank, seed 8. The coverage of each of
-    at most 8 values is above 90 %, 3.6 binomial errors away (alpha below .005 for exact
+    at most 8 values is above 90%, 3.6 binomial errors away (alpha below .005 for exact
     intervals). Intervals that took the reports for independent ones would cover the most
-    common value less than 85 % of the time.
+    common value less than 85% of the time.
     """
     size = mechanism.size
     scheme = Scheme("category", mechanism, tuple(f"v{each}" for each in range(size)))
@@ -217,9 +217,9 @@ def test_intervals_of_strings_over_windows_cover() -> None:
     """Strings that the same devices report in 30 windows have intervals that cover.
 
     20,000 devices in 32 cohorts, 30 candidates, 25 populations, seed 3. Of 750 intervals at
-    95 % at least 93 % cover (they are somewhat cautious), and of the 100 of the four most
-    common strings 85 %; those that took reports for independent ones cover about 55 % of
-    these. Each bound is 3 binomial errors away from 95 %, or 6 from 55 %.
+    95% at least 93% cover (they are somewhat cautious), and of the 100 of the four most
+    common strings 85%; those that took reports for independent ones cover about 55% of
+    these. Each bound is 3 binomial errors away from 95%, or 6 from 55%.
     """
     mechanism = MemoizedLocalHashing("city", 32, MemoizedSubsetSelection.design(56, 4.0, 5.0, k=1))
     scheme = Scheme("string", mechanism, ())

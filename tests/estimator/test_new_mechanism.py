@@ -20,7 +20,7 @@ from deniable.mechanisms import Cell, FrequencyOracle, Packing, Report, Row
 from deniable.mechanisms.base import ONE, check_parameters, check_size
 from deniable.randomness import Bits, below, coin, system_bits
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import ANALYSES, sampling
 from deniable_estimator.analyses.base import OneRowAnalysis
@@ -125,7 +125,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, registry: Path) -> str:
-    """A store with a day of 100,000 reports: half firefox, 30 % chrome, 20 % safari."""
+    """A store with a day of 100,000 reports: half firefox, 30% chrome, 20% safari."""
     address, metric = f"sqlite:///{tmp_path}/tallies.db", Registry.load(registry)["browser"]
     counts, rng = np.array([50_000, 30_000, 20_000, 0]), np.random.default_rng(1)
     (row,) = sampling.sample_tally(metric.scheme, counts, rng).rows

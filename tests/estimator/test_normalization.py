@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from deniable.mechanisms import design
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.planning.population import zipf_shares
-from deniable_estimator.statistics.normalization import normalize
+from deniable_estimator.statistics.normalization import Normalization, normalize
 
 shares = arrays(np.float64, st.integers(1, 30), elements=st.floats(-2, 2))
 judged = st.integers(1, 30).flatmap(
@@ -136,3 +138,17 @@ def test_long_lists_keep_their_top_and_their_sums(listed: float) -> None:
     assert abs(np.mean(top)) < 4 * 0.00005
     assert np.abs(moved).max() < 0.01
     assert np.square(sums).mean() < np.square(raw_sums).mean() / (9 if listed == 1 else 1)
+
+
+def test_normalized_shares_travel_with_an_answer() -> None:
+    """They are calculated when they are asked for, and once; an answer that comes from another
+    process has them, because of a million values they take a while."""
+    share = np.array([0.7, 0.2, -0.1, np.nan])
+    lazy = Normalization(share, np.array([True] * 4), np.array([False, True, False, False]), False)
+    assert "shares" not in vars(lazy)
+    found = lazy.shares
+    assert found is lazy.shares
+    assert found.tolist()[:3] == pytest.approx([0.7, 0.0, 0.0])
+    assert np.isnan(found[3])
+    travelled = pickle.loads(pickle.dumps(Normalization(*list(vars(lazy).values())[:4])))
+    assert vars(travelled)["shares"].tobytes() == found.tobytes()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from html import unescape
+from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import Registry
+from deniable.mechanisms import Memoizing
+from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.blanket import Blanket, bits, crowd_epsilon, hidden, within
 from deniable_estimator.privacy.composition import (
     Repeated,
@@ -21,13 +25,15 @@ from deniable_estimator.privacy.composition import (
     loss_of,
     renyi,
 )
+from deniable_estimator.privacy.derivation import derivation_of
+from deniable_estimator.privacy.mechanism_blankets import blanket_of
 from deniable_estimator.privacy.outsider import (
     SPANS,
     Outsider,
-    _sharing,
     outsider_of,
     outsider_together,
 )
+from deniable_estimator.privacy.spans import _sharing
 from deniable_estimator.terminal import privacy
 
 _HEAD = """schema = 1
@@ -353,6 +359,16 @@ def test_report_is_a_page_that_needs_nothing_else(tmp_path_factory: pytest.TempP
         mechanism = metric.scheme.mechanism
         assert str(mechanism.odds) in page
         assert repr(mechanism.epsilon) in page
+        derived = derivation_of(mechanism)
+        assert derived is not None
+        for told in (derived.made, str(derived.high), str(derived.low), derived.source):
+            assert told in unescape(page)
+        if isinstance(mechanism, Memoizing):
+            assert str(mechanism.lifetime_odds) in page
+            assert str(mechanism.fresh_odds) in page
+        assert f"γ = {blanket_of(mechanism).gamma:.6f}" in page
+    for told in guarantee_in(registry, registry["theme"]).not_covered:
+        assert page.count(told) == 1, "what no metric covers is said once"
     year = outsider_of(registry, registry["theme"], 10_000).spans["year"].epsilon.epsilon
     assert f"{math.ceil(year * 1e4) / 1e4:.4f}" in page
     for loading in ("http:", "https:", "src=", "<link", "<script", "url(", "@import"):
@@ -381,3 +397,26 @@ def test_report_stands_alone(
     code, text = _call(str(path), "--report", *other)
     assert code == 2
     assert "one page of all metrics" in text
+
+
+@pytest.mark.parametrize("blanket", [_BINARY, _HUNDRED, bits(0.75, 0.25, 1, math.log(9))])
+def test_bound_never_rises_with_the_reports(blanket: Blanket) -> None:
+    """So a crowd beyond the largest that is computed has the figure of that one."""
+    for epsilon in (0.0, 0.01, 0.05):
+        deltas = [blanket.delta(epsilon, 4**power) for power in range(12)]
+        deltas += [blanket.delta(epsilon, count) for count in (10**7, 10**7 + 1, 10**12)]
+        assert all(later <= before * 1.01 + 1e-15 for before, later in pairwise(deltas))
+        assert deltas[-1] == deltas[-3]
+
+
+def test_coin_lowers_no_figure() -> None:
+    """A metric of which devices report in some windows only has the figures of one that they report
+    in all, up to its lifetime, and says that they hold for a reader who knows the windows."""
+    always = _registry()
+    seldom = _registry(_METRICS.replace('"The theme."', '"The theme."\nsample_rate = 0.02'))
+    found = [outsider_of(each, each["theme"], 10_000) for each in (always, seldom)]
+    assert found[0].spans == found[1].spans
+    told = [
+        "even if the reader knows in which" in " ".join(each.to_dict()["assumed"]) for each in found
+    ]
+    assert told == [False, True]

@@ -247,7 +247,7 @@ def test_a_crowd_is_spread_evenly(devices: int, size: int) -> None:
 def test_a_large_space_keeps_its_marginals() -> None:
     """50,000,000 devices over 3,000 values, at once, are within 5 errors of expectation.
 
-    3,000 normal z-scores from seed 7: false alarm below 0.002; their spread within 10 % of one
+    3,000 normal z-scores from seed 7: false alarm below 0.002; their spread within 10% of one
     (chi-square, below 1e-3).
     """
     mechanism = ProjectiveGeometry.design(3000, 2.0)

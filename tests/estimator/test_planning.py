@@ -62,8 +62,8 @@ def test_plan_of_known_mechanisms(
 
 
 def test_detectable_share_is_the_known_one() -> None:
-    """100 values, epsilon 1, 100,000 devices: shares from 2.49 % are found; a power of .7998 was
-    simulated at 2.48 %."""
+    """100 values, epsilon 1, 100,000 devices: shares from 2.49% are found; a power of .7998 was
+    simulated at 2.48%."""
     assert detectable_share(design("auto", 100, 1.0), 100, 1e5) == pytest.approx(0.0248, abs=1e-4)
 
 
@@ -100,7 +100,7 @@ def power(mechanism: Mechanism[Any], size: int, reports: int, share: float) -> f
 
 @pytest.mark.parametrize(("size", "epsilon", "reports"), GRID)
 def test_detectable_share_has_its_power(size: int, epsilon: float, reports: int) -> None:
-    """At the promised share the test detects with power .8, to .003, and at a share 2 % smaller
+    """At the promised share the test detects with power .8, to .003, and at a share 2% smaller
     with less; where no share is promised, even all of the crowd are detected less often.
 
     Exact: nothing is drawn."""
@@ -124,8 +124,8 @@ def test_detectable_share_has_its_power(size: int, epsilon: float, reports: int)
 def test_detectable_share_is_detected_in_estimates(
     mechanism: str, size: int, epsilon: float, n: int
 ) -> None:
-    """A value of the smallest detectable share is detected in 80 % of tallies, any of the values
-    that nobody has in at most 5 %.
+    """A value of the smallest detectable share is detected in 80% of tallies, any of the values
+    that nobody has in at most 5%.
 
     Chance supporters of each value: 4,800, 0.2 and 0.4. Bonferroni, 1,000 tallies each, seed 5:
     the fraction found has a standard deviation of .0126, that of any false find .007; bounds at 4
@@ -155,7 +155,7 @@ def test_reports_to_detect_are_enough_and_hardly_more(
     size: int, epsilon: float, share: float
 ) -> None:
     """With as many reports as a share needs, and with more, the test detects it with power .8, to
-    .003; but not with 3 % fewer, counted down by no less than one chance supporter."""
+    .003; but not with 3% fewer, counted down by no less than one chance supporter."""
     mechanism = mechanism_of(size, epsilon)
     reports = reports_to_detect(mechanism, size, share)
     for more in (1.0, 1.01, 1.1, 1.3, 1.5, 2.0, 5.0):
@@ -169,7 +169,7 @@ def test_reports_to_detect_are_enough_and_hardly_more(
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_devices_and_shares_are_inverse(size: int, epsilon: float) -> None:
     """With as many reports as a share needs, it is the smallest detectable one but for the steps
-    of whole counts: less than 1 % where hundreds support a value by chance."""
+    of whole counts: less than 1% where hundreds support a value by chance."""
     mechanism = design("auto", size, epsilon)
     for share in (0.9, 0.1, 0.001):
         reports = reports_to_detect(mechanism, size, share)

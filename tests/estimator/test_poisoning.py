@@ -92,7 +92,7 @@ def test_no_report_moves_its_targets_further(mechanism: Mechanism[int], targets:
 
 
 def test_known_figures() -> None:
-    """The gains of 1 % fakes on 5 of 100 values, less the targets' own share, by the published
+    """The gains of 1% fakes on 5 of 100 values, less the targets' own share, by the published
     formulas of maximal gain attacks: generalized randomized response and unary encoding.
     """
     e = np.exp(1.0)
@@ -117,7 +117,7 @@ def test_filters_of_one_hash_pull_as_far_in_both_directions(targets: int) -> Non
 
 
 def test_one_percent_that_nobody_has_is_the_default() -> None:
-    """Gain and loss are those of one target that no honest device has, by 1 % of the reports."""
+    """Gain and loss are those of one target that no honest device has, by 1% of the reports."""
     mechanism = SubsetSelection.design(10, 1.0)
     most, least = pull(mechanism)
     assert gain(mechanism) == pytest.approx(0.01 * float(most))
@@ -204,9 +204,9 @@ def test_the_attack_on_a_value_gains_the_budget(name: str, target: int) -> None:
 def test_the_attack_on_a_string_gains_the_budget(name: str) -> None:
     """The same for strings, one that is found among the honest and one that is too rare.
 
-    A million honest devices over 300 strings by a power law and 1 % or so of fakes, spread over
-    the rows; seed 2. Regressions weigh cells by their noise and are not quite linear, so 5 %
-    and a tenth of a standard error are allowed for those, and 0.1 % for the others.
+    A million honest devices over 300 strings by a power law and 1% or so of fakes, spread over
+    the rows; seed 2. Regressions weigh cells by their noise and are not quite linear, so 5%
+    and a tenth of a standard error are allowed for those, and 0.1% for the others.
     """
     rng = np.random.default_rng(2)
     mechanism = OPEN[name]()
@@ -236,7 +236,7 @@ def answer() -> Shares:
 
 
 def test_an_estimate_carries_its_budget(answer: Shares) -> None:
-    """Gain and loss of each value are the formula's at its share, for 1 % of the reports; the
+    """Gain and loss of each value are the formula's at its share, for 1% of the reports; the
     budget is the largest gain."""
     mechanism = SubsetSelection.design(30, 1.0)
     for share, up, down in zip(answer.share, answer.gain, answer.loss, strict=True):
@@ -250,10 +250,10 @@ def test_an_estimate_carries_its_budget(answer: Shares) -> None:
 
 
 def test_schemes_together_are_as_weak_as_the_weakest(answer: Shares) -> None:
-    """Fakes under one of two schemes of one average gain what the budget says, to 1 %.
+    """Fakes under one of two schemes of one average gain what the budget says, to 1%.
 
     The second scheme has a larger epsilon; 10,000 honest devices under each, and 200 fakes,
-    1 % of all, under the first or the second; seed 4. The budget is the larger gain of both.
+    1% of all, under the first or the second; seed 4. The budget is the larger gain of both.
     """
     rng = np.random.default_rng(4)
     values = tuple(f"v{x}" for x in range(30))
@@ -285,7 +285,7 @@ def test_the_commands_state_the_budget() -> None:
 
     arguments = ["--size", "2", "--epsilon", "1", "--devices", "1000"]
     shown = CliRunner().invoke(command, [*arguments, "--fakes", "0.05"], env={"COLUMNS": "160"})
-    assert "5 % fakes" in shown.output
+    assert "5% fakes" in shown.output
     assert "7.91 points" in shown.output
     result = CliRunner().invoke(command, [*arguments, "--json"], env={"DENIABLE_FAKES": "0.1"})
     assert json.loads(result.output)["fakes"] == 0.1
@@ -304,7 +304,7 @@ def test_an_estimate_is_printed_with_the_parts_asked_for(
     fill(Tally("dark_mode", scheme.fingerprint, ("2026-11-16",), (row,)), scheme)
     arguments = ["dark_mode", "--registry", str(registry_file), "--store", store_url]
     shown = CliRunner().invoke(command, arguments, env={"DENIABLE_FAKES": "0.02"})
-    assert "2 % fake devices could add up to 3.16 points" in shown.output
+    assert "2% fake devices could add up to 3.16 points" in shown.output
     assert "Anomalous: the lowest share, -" in shown.output
     calm = CliRunner().invoke(command, [*arguments, "--json", "--alarm-level", "1e-300"])
     document = json.loads(calm.output)

@@ -236,7 +236,7 @@ def ask(tmp_path: Path) -> Any:
 def test_command_for_one_metric(ask: Any) -> None:
     """The text has the bounds, who learns what, and what is not covered."""
     text = ask("dark_mode").output
-    for part in ("x 2.72", "73.2 %", "8 reports", "the network", "Not covered", "reinstalled"):
+    for part in ("x 2.72", "73.2%", "8 reports", "the network", "Not covered", "reinstalled"):
         assert part in text
     assert "times at which" not in text
 

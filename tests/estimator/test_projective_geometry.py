@@ -15,7 +15,20 @@ from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
 from deniable_estimator.errors import EstimateError
 
-SPACES = [(2, 2), (2, 5), (2, 8), (3, 2), (3, 4), (5, 3), (7, 3), (11, 2), (13, 3), (523, 2)]
+SPACES = [
+    (2, 2),
+    (2, 5),
+    (2, 8),
+    (3, 2),
+    (3, 4),
+    (5, 3),
+    (7, 3),
+    (11, 2),
+    (13, 3),
+    (53, 3),
+    (67, 3),
+    (523, 2),
+]
 
 
 def whole(order: int, dimension: int) -> ProjectiveGeometry:
@@ -36,7 +49,9 @@ def test_support_is_the_sum_over_the_hyperplane(order: int, dimension: int) -> N
     assert space_support(cells, order, dimension).tolist() == expected
 
 
-@pytest.mark.parametrize(("order", "dimension"), [(2, 8), (3, 5), (13, 3), (523, 2)])
+@pytest.mark.parametrize(
+    ("order", "dimension"), [(2, 8), (3, 5), (7, 5), (13, 3), (53, 3), (523, 2)]
+)
 def test_counts_may_be_small_or_huge(order: int, dimension: int) -> None:
     """Up to the most reports allowed, all of them on one cell or spread, sums stay exact."""
     space = whole(order, dimension)
@@ -68,6 +83,21 @@ def test_blocks_of_directions_join(monkeypatch: pytest.MonkeyPatch) -> None:
     for table in (1, 9, 27, 243):
         monkeypatch.setattr(projective_geometry, "_TABLE", table)
         assert (space_support(cells, 3, 6) == expected).all()
+
+
+@pytest.mark.parametrize(("order", "dimension"), [(2, 9), (3, 8), (5, 5), (7, 5), (31, 3)])
+def test_matrices_and_fast_transforms_agree(
+    order: int, dimension: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result does not depend on how axes are transformed, nor on how many at once, nor on how
+    large the products are."""
+    cells = np.random.default_rng(5).integers(0, 1000, points(order, dimension))
+    expected = space_support(cells, order, dimension)
+    for longest in (1, order, order**2):
+        monkeypatch.setattr(projective_geometry, "_MATRIX", longest)
+        for single in (1, 5000):
+            monkeypatch.setattr(projective_geometry, "_SINGLE", single)
+            assert (space_support(cells, order, dimension) == expected).all()
 
 
 def test_values_asked_for_keep_their_places() -> None:

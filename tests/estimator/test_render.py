@@ -103,10 +103,10 @@ def test_no_reports(make_scheme: Callable[..., Scheme]) -> None:
 def test_plan_in_words() -> None:
     """A plan shows its figures and verdict; a hopeless one says no usable signal."""
     good = _shown(plan_view(plan(100, 1.0, 100_000)))
-    assert "a share of 2.49 %" in good
+    assert "a share of 2.49%" in good
     assert "Usable" in good
     bad = _shown(plan_view(plan(100, 1.0, 100, sample_rate=0.1, lifetime_epsilon=8.0)))
     assert "No usable signal" in bad
-    assert "not even a share of 100 %" in bad
+    assert "not even a share of 100%" in bad
     assert "10 a window, out of 100 devices" in bad
     assert "reports 8 times, over about 80 windows" in bad

@@ -15,7 +15,7 @@ FLOORS = (
     {"answers", "privacy"},
     {"planning"},
     {"questions"},
-    {"judging"},
+    {"judging", "releasing"},
     {"terminal", "dashboard"},
     {"rappor", "watching", "development"},
 )

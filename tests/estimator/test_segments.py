@@ -22,7 +22,8 @@ from rich.console import Console
 from deniable import Registry
 from deniable.segments import Segment
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.errors import EstimateError
@@ -30,9 +31,10 @@ from deniable_estimator.questions.reading import read, select
 from deniable_estimator.questions.segment_trends import period_of, trends_by_segment
 from deniable_estimator.questions.segments import by_segment, enough_reports
 from deniable_estimator.questions.slices import places_of, sliced
-from deniable_estimator.terminal.declared import plan
+from deniable_estimator.terminal.estimate_command import estimate
+from deniable_estimator.terminal.plan_command import plan
 from deniable_estimator.terminal.segments_view import segments_view
-from deniable_estimator.terminal.stored import estimate, trend
+from deniable_estimator.terminal.trend_command import trend
 
 REGISTRY = """
 schema = 1
@@ -125,7 +127,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def dark(world: World) -> World:
-    """Dark mode on 30 % of the devices, 45 % on Android, on three days."""
+    """Dark mode on 30% of the devices, 45% on Android, on three days."""
     for day in range(3):
         for place, (name, n) in enumerate(SIZES.items()):
             on = n * (45 if name == "android" else 30) // 100

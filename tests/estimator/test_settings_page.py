@@ -15,5 +15,5 @@ PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="
 def test_every_setting_is_listed(row: tuple[str, object, str]) -> None:
     """Each variable of the collector and the dashboard has its line, with default and meaning."""
     name, default, meaning = row
-    shown = "(none)" if default in ("", ()) else f"`{default}`"
+    shown = "(none)" if default in ("", (), None) else f"`{default}`"
     assert f"| `{name}` | {shown} | {meaning} |" in PAGE

@@ -72,7 +72,7 @@ def test_p_values_of_few_supporters_are_exact(q: float, n: int) -> None:
 
 def test_p_values_of_few_supporters_add_up_over_schemes() -> None:
     """Of a sum of two schemes with the same q the p-value is that of all reports together, to
-    10 %."""
+    10%."""
     p, q, first, second = Fraction(1, 2), Fraction(1, 1000), 2_000, 3_000
     size = 12
     counts = np.arange(size)
@@ -156,7 +156,7 @@ def test_nan_does_not_count(adjustment: Adjustment) -> None:
 def test_false_discoveries_stay_within_five_percent(
     size: int, epsilon: float, devices: int, make_scheme: Callable[..., Scheme]
 ) -> None:
-    """The mean share of false discoveries at nominal 5 % is at most 5 %, and there are real ones.
+    """The mean share of false discoveries at nominal 5% is at most 5%, and there are real ones.
 
     A fifth of the values share all devices equally, the others have none; 250 tallies, seed
     7; 2 comparisons, the second with 6 chance supporters of a value. The test aims for .05 / 1.1

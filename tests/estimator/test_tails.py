@@ -69,7 +69,7 @@ def test_normal() -> None:
 
 
 def test_low_scores_never_exaggerate() -> None:
-    """A share of a value that nobody has is as low as -1 at most as often as a normal is, to 2 %.
+    """A share of a value that nobody has is as low as -1 at most as often as a normal is, to 2%.
 
     Exactly, over all counts of 1,000 reports, for rare and common support.
     """

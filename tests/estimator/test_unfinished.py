@@ -18,7 +18,8 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.history import Look, inspect
+from deniable_estimator.questions.history import inspect
+from deniable_estimator.questions.looks import Look
 from deniable_estimator.questions.reading import read, unfinished
 from deniable_estimator.questions.trend import trend
 from deniable_estimator.terminal import estimate as estimate_command

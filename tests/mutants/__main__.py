@@ -110,7 +110,7 @@ def main(
 ) -> None:
     """Judge the core, or those MODULES whose paths hold one of these words.
 
-    Ends with 1 if a module's tests notice fewer than 90 % of its mutants. With --seconds, only if
+    Ends with 1 if a module's tests notice fewer than 90% of its mutants. With --seconds, only if
     they surely do: the mutants that there was time for are a sample.
     """
     settings = tomllib.loads((HERE / "modules.toml").read_text(encoding="utf-8"))

@@ -26,6 +26,13 @@ def node() -> str:
 
 
 @pytest.fixture(scope="session")
+def packages(node: str) -> None:
+    """The npm packages of client/web."""
+    command = [ROOT / ".ci" / "packages", ROOT / "client" / "web"]
+    subprocess.run(command, check=True, capture_output=True, timeout=180)
+
+
+@pytest.fixture(scope="session")
 def npm_script(node: str) -> Callable[[str], str]:
     """Runs an npm script of client/web, and returns what it printed."""
 

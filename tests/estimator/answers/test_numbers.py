@@ -7,6 +7,8 @@ import io
 import json
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +17,11 @@ from deniable import Metric, Registry, SchemeError
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import Answer, answer_of, combine
-from deniable_estimator.answers.base import BASIS_COLUMNS
+from deniable_estimator.answers.base import Series
+from deniable_estimator.answers.basis import BASIS_COLUMNS
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.numbers import NUMBER_COLUMNS
+from deniable_estimator.answers.numbers import NUMBER_COLUMNS, number_change
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 
@@ -193,7 +196,7 @@ def test_schemes_are_averaged(ask: str, name: str) -> None:
 
 
 def test_the_average_of_means_has_its_level() -> None:
-    """Of 400 averages of two schemes with other ranges and epsilons, 95 % of the intervals hold the
+    """Of 400 averages of two schemes with other ranges and epsilons, 95% of the intervals hold the
     truth: from 364 to 394 with probability .998 (binomial, seed 8)."""
     rng = np.random.default_rng(8)
     metrics = [declared(epsilon=1.0), declared(high=200, epsilon=2.0)]
@@ -236,10 +239,10 @@ def test_a_change_is_told_with_its_unit(ask: str) -> None:
     change = after.change_from(before)
     assert change.values == before.series.names
     for place, name in enumerate(change.values):
-        # So few lie above p99 that 1 % of them hides it.
+        # So few lie above p99 that 1% of them hides it.
         assert change.changed[place] or name == "p99"
         assert change.low[place] <= 20 <= change.high[place]
-    assert "ms (95 % CI +" in change.describe(0)
+    assert "ms (95% CI +" in change.describe(0)
     assert change.describe(0).startswith("up ")
     rows = list(csv.DictReader(io.StringIO(change.to_csv())))
     assert [row["series"] for row in rows] == list(change.values)
@@ -247,8 +250,8 @@ def test_a_change_is_told_with_its_unit(ask: str) -> None:
 
 
 def test_no_change_is_told_as_seldom_as_it_says() -> None:
-    """Where nothing changed, the mean or a quantile is called changed in at most 5 % of 200 pairs,
-    corrected for five series: at most 20, which 5 % exceed with probability .002 (seed 11)."""
+    """Where nothing changed, the mean or a quantile is called changed in at most 5% of 200 pairs,
+    corrected for five series: at most 20, which 5% exceed with probability .002 (seed 11)."""
     rng = np.random.default_rng(11)
     metric = declared('"distribution"')
     mechanism = metric.scheme.mechanism
@@ -278,7 +281,7 @@ def test_candidates_are_refused(make_tally: Callable[..., Tally]) -> None:
 
 
 def test_fakes_move_a_mean_by_what_is_said() -> None:
-    """1 % of fakes that all send the column of the largest score move the mean by its budget."""
+    """1% of fakes that all send the column of the largest score move the mean by its budget."""
     rng = np.random.default_rng(12)
     metric = declared()
     answer = told(metric, rng.uniform(0, 100, 99_000), rng)
@@ -316,3 +319,17 @@ def test_what_has_no_limit_is_null() -> None:
     for seed in range(20):
         answer = told(metric, np.full(40, 1.0), np.random.default_rng(seed))
         json.dumps(answer.to_dict(), allow_nan=False)
+
+
+def test_a_change_whose_interval_holds_zero_is_none() -> None:
+    """A test may call two quantiles different whose interval of the difference, which is wider,
+    holds zero: that does not count as a change; without zero in it, it does."""
+
+    def answer(value: float) -> Any:
+        one = np.array([value])
+        return SimpleNamespace(level=0.95, series=Series(("p95",), one, one, one - 2, one + 2))
+
+    for moved, counts in ((1.0, False), (5.0, True)):
+        found = number_change(answer(10), answer(10 + moved), p_values={"p95": 1e-6})
+        assert (found.low[0] <= 0 <= found.high[0]) is not counts
+        assert found.changed.tolist() == [counts]

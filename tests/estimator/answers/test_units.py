@@ -32,7 +32,7 @@ def test_a_number_has_the_digits_of_its_uncertainty(
 ) -> None:
     """Down to a tenth of the half width, whole numbers among whole ends without decimals, and
     what is not finite in words without a unit."""
-    assert SECONDS.short(number, spread) == text
+    assert SECONDS.full(number, spread) == text
 
 
 def test_an_interval_has_its_unit_once() -> None:
@@ -83,3 +83,11 @@ def test_an_open_side_is_as_wide_as_the_other() -> None:
     assert half_width(2.0, 1.5, 2.5) == 0.5
     assert half_width(2.0, 1.5, math.inf) == 0.5
     assert half_width(2.0, -math.inf, math.inf) == 2.0
+
+
+def test_a_unit_of_percent_takes_no_space() -> None:
+    """A number that is measured in percent is written as a share is, other units with a space."""
+    assert NumberUnit("%").full(12.5, 0.5) == "12.50%"
+    assert NumberUnit("%").tick(20.0, 10.0) == "20%"
+    assert NumberUnit("%").interval(1.5, 2.5, 0.5) == "1.50 to 2.50%"
+    assert NumberUnit("ms").exact(3.0) == "3 ms"

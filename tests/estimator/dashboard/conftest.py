@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing.util
 import os
 import re
 import secrets
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from statistics import NormalDist
 
@@ -22,15 +24,32 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable.types.number import Number
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.overview import page
+from deniable_estimator.dashboard.published import SIZES
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.privacy.outsider import outsider_of
 
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 YESTERDAY = "2026-11-20"
+
+
+SEGMENTED = """
+[segments.platform]
+values = ["web", "desktop"]
+[metrics.theme]
+type = "category"
+description = "Which theme?"
+values = ["light", "dark"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+segments = ["platform"]
+"""
+"""More of the registry: a metric that is counted by segments."""
 
 
 class Clock:
@@ -196,9 +215,28 @@ def fill(
     store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
 
 
+def fill_sites(store: Store, registry: Registry, day: str, rng: np.random.Generator) -> None:
+    """Store what 20,000 devices report of two sites on that day."""
+    scheme = registry["site"].scheme
+    tally = sample_tally(
+        scheme, np.array([15_000, 5_000]), rng, values=["a.example", "b.example"], metric="site"
+    )
+    increments = {}
+    for number, row in enumerate(tally.rows):
+        columns = np.flatnonzero(row.cells)
+        key = TallyRowKey(TallyKey("site", scheme.fingerprint, day), number)
+        increments[key] = Increment(
+            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
+        )
+    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+
+
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of temporary files, which the dashboards of one test share."""
+    # It makes a folder once, and removes it when this process ends: in that of a test, pytest would
+    # have removed it before.
+    multiprocessing.util.get_temp_dir()
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
@@ -252,6 +290,16 @@ def token() -> str:
 @pytest.fixture
 def registry() -> Registry:
     return Registry.parse(REGISTRY)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_figures() -> None:
+    """What published sums reveal is calculated once, so that no page depends on how long it
+    takes."""
+    for text in (REGISTRY, NUMBERS):
+        registry = Registry.parse(text)
+        for metric, size in product(registry, SIZES):
+            outsider_of(registry, metric, size)
 
 
 @pytest.fixture

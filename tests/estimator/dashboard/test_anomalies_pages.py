@@ -25,7 +25,7 @@ def text(client: FlaskClient, address: str) -> str:
 
 
 def test_every_estimate_has_its_budget(browser: FlaskClient) -> None:
-    """An honest metric's page says what 1 % fakes could add, and raises no alarm."""
+    """An honest metric's page says what 1% fakes could add, and raises no alarm."""
     page = text(browser, "/metric/dark_mode")
     assert "Worst case with 1% fake devices: +1.38 points for one value." in page
     assert "Anomalous" not in page
@@ -96,7 +96,7 @@ def test_the_planner_states_the_budget(browser: FlaskClient) -> None:
 def test_what_is_impossible_is_called_so(
     empty_browser: FlaskClient, empty_store: Store, registry: Registry
 ) -> None:
-    """Also of too few reports for an alarm, a share of 130 % leads nothing and is no noise, on the
+    """Also of too few reports for an alarm, a share of 130% leads nothing and is no noise, on the
     page, on the card, in the comparison and in the files."""
     fill(empty_store, registry, "dark_mode", [1.4, -0.4], 900)
     fill(empty_store, registry, "browser", [1.2, 0.2, -0.4, 0.0], 900)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import secrets
 import threading
 import time
 from pathlib import Path
@@ -15,13 +14,11 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions.reading import Question, Selection
 
-from .conftest import NOW, TOKEN, YESTERDAY
+from .conftest import NOW, TOKEN, YESTERDAY, fill_sites
 
 REGISTRY = """
 schema = 1
@@ -49,27 +46,10 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def report(store: Store, registry: Registry, day: str) -> None:
-    """Store what 20,000 devices make of two sites on that day, seed 1."""
-    scheme = registry["site"].scheme
-    rng = np.random.default_rng(1)
-    tally = sample_tally(
-        scheme, np.array([15_000, 5_000]), rng, values=["a.example", "b.example"], metric="site"
-    )
-    increments = {}
-    for number, row in enumerate(tally.rows):
-        columns = np.flatnonzero(row.cells)
-        key = TallyRowKey(TallyKey("site", scheme.fingerprint, day), number)
-        increments[key] = Increment(
-            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-        )
-    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
-
-
 @pytest.fixture
 def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     """A signed-in browser; 20,000 devices have named two sites."""
-    report(empty_store, registry, YESTERDAY)
+    fill_sites(empty_store, registry, YESTERDAY, np.random.default_rng(1))
     settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()

@@ -57,15 +57,15 @@ def test_the_largest_comes_first_and_the_rest_is_counted() -> None:
 
 
 def test_a_boolean_keeps_its_order_and_the_whole_scale() -> None:
-    """True stands before false, even when rarer, on a scale that ends at 100 %."""
+    """Yes stands before no, even when rarer, on a scale that ends at 100%."""
     chart = bar_chart(estimated([400, 600], 1000, ("true", "false")))
-    assert [bar.label for bar in chart.bars] == ["true", "false"]
+    assert [bar.label for bar in chart.bars] == ["yes", "no"]
     assert chart.ticks[-1].text == "100%"
     assert chart.ticks[-1].at == 100
 
 
 def test_a_share_above_all_stays_inside_the_plot() -> None:
-    """Noise can take a share and its interval beyond 100 %: then the scale goes there too."""
+    """Noise can take a share and its interval beyond 100%: then the scale goes there too."""
     result = estimated([800, 200], 1000, ("true", "false"))
     assert result.share[0] > 1
     (bar,) = bar_chart(result, limit=1).bars

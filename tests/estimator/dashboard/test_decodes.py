@@ -23,7 +23,8 @@ from deniable_estimator.dashboard.decodes import (
     TooManyDecodes,
     size_of,
 )
-from deniable_estimator.questions.history import inspect, look
+from deniable_estimator.questions.history import inspect
+from deniable_estimator.questions.looks import look
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
 

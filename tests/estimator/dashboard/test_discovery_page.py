@@ -19,7 +19,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -139,9 +139,9 @@ def test_the_page(reader: FlaskClient) -> None:
     assert "<i>searched" not in page
     (explained,) = re.findall(r"Together they explain ([0-9.]+)%", page)
     assert 86 < float(explained) < 96
-    assert "of all answers hold no string" in page
+    assert "of all reports hold no string" in page
     assert "fake devices can make a string of theirs appear here" in page
-    assert "is found in 95 % of cases" in page
+    assert "is found in 95% of cases" in page
     assert 'href="/metric/engine"' in page
     assert 'href="/metric/followed"' in page
     assert page.count('<span class="dim">nobody</span>') == 3

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
+from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
@@ -20,7 +21,10 @@ from .conftest import NOW, TOKEN, fill
 SITE = "https://wiki.acme.example"
 HERE = "http://localhost"
 DAY = 86_400
-TODAY = "2026-11-21"
+SETTLED_NOW = NOW + SETTLED
+"""When the windows of the store take no more reports."""
+STILL_TAKES = "2026-11-21"
+"""A window that has ended by then, and still takes late reports."""
 
 Visit = Callable[..., FlaskClient]
 
@@ -30,7 +34,7 @@ def visit(store: Store, registry: Registry) -> Visit:
     """Opens a browser: visit(now, token=..., origins=..., public_url=..., signed_in=...)."""
 
     def visit(
-        now: float = NOW,
+        now: float = SETTLED_NOW,
         *,
         token: str = TOKEN,
         origins: str = SITE,
@@ -103,25 +107,25 @@ def test_a_link_opens_nothing_else(visit: Visit) -> None:
         assert browser.get(f"{path}?{link.partition('?')[2]}").status_code in (303, 401)
 
 
-def test_a_frame_never_counts_a_window_that_runs(
+def test_a_frame_never_counts_a_window_that_takes_reports(
     visit: Visit, store: Store, registry: Registry
 ) -> None:
     """Otherwise two readings of it would publish the sum of the few reports in between."""
-    link = link_on(visit(signed_in=True), f"/metric/browser?from=2026-11-14&to={TODAY}")
+    link = link_on(visit(signed_in=True), f"/metric/browser?from=2026-11-14&to={STILL_TAKES}")
     before = visit().get(link).text
     assert "20,000 reports" in before
-    fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, TODAY)
+    fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, STILL_TAKES)
     assert visit().get(link).text == before
-    assert "25,000 reports" in visit(NOW + DAY).get(link).text
+    assert "25,000 reports" in visit(SETTLED_NOW + DAY).get(link).text
 
 
 def test_a_link_ends(visit: Visit) -> None:
     """It opens for 90 days, not longer; a new token, or no site to show it, ends it at once."""
     link = link_on(visit(signed_in=True), "/metric/browser")
-    assert visit(NOW + 90 * DAY).get(link).status_code == 200
-    late = visit(NOW + 91 * DAY).get(link)
+    assert visit(SETTLED_NOW + 90 * DAY).get(link).status_code == 200
+    late = visit(SETTLED_NOW + 91 * DAY).get(link)
     assert late.status_code == 403
-    assert "ended on 2027-02-19" in late.text
+    assert "ended on 2027-02-26" in late.text
     assert visit(token="another token altogether").get(link).status_code == 403
     off = visit(origins="").get(link)
     assert off.status_code == 403
@@ -158,7 +162,7 @@ def test_a_link_follows_the_calendar_unless_it_names_days(visit: Visit) -> None:
     client = visit(signed_in=True)
     rolling = link_on(client, "/metric/browser")
     fixed = link_on(client, "/metric/browser?from=2026-11-20&to=2026-11-20&shares=normalized")
-    later = visit(NOW + 60 * DAY)
+    later = visit(SETTLED_NOW + 60 * DAY)
     assert "no reports in these days" in later.get(rolling).text
     assert "normalized shares" in later.get(fixed).text
 

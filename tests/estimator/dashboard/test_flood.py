@@ -16,11 +16,12 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import create_app, gunicorn_conf, source
+from deniable_estimator.dashboard import create_app, gunicorn_conf
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.sources import windows
 
 from .conftest import NOW, TOKEN
 
@@ -324,13 +325,13 @@ def test_what_has_not_changed_is_not_looked_at_again(
     """Windows are looked at once, before anybody asks; when one has changed, it alone is looked at
     again."""
     seen: list[str] = []
-    real: Callable[..., object] = source.look
+    real: Callable[..., object] = windows.look_at_each
 
-    def look(label: str, question: object) -> object:
-        seen.append(label)
-        return real(label, question)
+    def look(labels: list[str], questions: object) -> object:
+        seen.extend(labels)
+        return real(labels, questions)
 
-    monkeypatch.setattr(source, "look", look)
+    monkeypatch.setattr(windows, "look_at_each", look)
     gunicorn_conf._overview(app)
     assert len(seen) == 2 * 56
     seen.clear()

@@ -174,13 +174,16 @@ def test_a_logarithmic_axis_has_equal_factors_at_equal_distances() -> None:
 
 def test_ticks_are_round_and_leave_room_at_the_ends() -> None:
     """Linear axes have steps of 1, 2 or 5; narrow logarithmic ones also 2 and 5 times powers of
-    ten; no tick is where the ends are told."""
+    ten; no tick is where the ends are told or touches another, and none is told like another."""
     linear = NumberAxis.of(NumberRange("0", "50"))
-    assert [tick.text for tick in linear.ticks()] == ["20", "30"]
+    assert [tick.text for tick in linear.ticks()] == ["10", "20", "30", "40"]
     narrow = NumberAxis.of(NumberRange("0.5", "20", "log"))
-    assert [tick.text for tick in narrow.ticks()] == ["2", "5"]
+    assert [tick.text for tick in narrow.ticks()] == ["1", "2", "5", "10"]
     long = NumberAxis.of(NumberRange("0", "5e9"))
-    assert [tick.text for tick in long.ticks()] == ["2e9", "3e9"]
+    assert [tick.text for tick in long.ticks()] == ["1e9", "2e9", "3e9", "4e9"]
+    crowded = NumberAxis.of(NumberRange("10000", "90000"))
+    assert [tick.text for tick in crowded.ticks()] == ["40,000", "60,000"]
+    assert NumberAxis.of(NumberRange("1000000", "1000050")).ticks() == ()
     for axis in (linear, narrow, long):
         assert all(20 < tick.at < 80 for tick in axis.ticks())
 

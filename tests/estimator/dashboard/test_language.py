@@ -509,8 +509,8 @@ def test_a_message_is_its_english_text() -> None:
     """Whoever knows nothing of languages sees a str; whoever does finds its template."""
     from deniable_estimator.messages import counted, joined
 
-    made = message("only {n} reports: too few to draw conclusions about all devices", n=7)
-    assert made == "only 7 reports: too few to draw conclusions about all devices"
+    made = message("too few reports (only {n}) to draw conclusions about all devices", n=7)
+    assert made == "too few reports (only 7) to draw conclusions about all devices"
     assert str(ValueError(made)) is made
     assert translated(made, LANGUAGES["en"]) == made
     assert translated(made, CHINESE) == "只有 7 份上报：太少，无法推断全部设备的情况"

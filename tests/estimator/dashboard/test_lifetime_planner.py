@@ -35,7 +35,7 @@ def test_page_command_and_endpoint_agree(browser: FlaskClient) -> None:
     rows = re.findall(r"<tr.*?>(<th scope=\"row\">.*?)</tr>", page)
     assert len(rows) == len(made["choices"])
     for row, each in zip(rows, made["choices"], strict=True):
-        assert f"<td>±{100 * each['half_width']:.1f}%</td>" in row
+        assert f"<td>±{100 * each['half_width']:.1f} points</td>" in row
         assert f"<td>{each['epsilon']:g}</td>" in row
         assert ("best" in row) == (each == best)
         assert f"{100 * each['left_after_years'][-1]:.0f}% / " in row

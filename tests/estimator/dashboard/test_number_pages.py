@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -35,7 +35,7 @@ def test_a_mean_is_told_with_its_interval(
     number_reader: FlaskClient, number_store: Store, numbers: Registry
 ) -> None:
     """The headline has the estimate of the library in the unit; the true mean of 8 tabs lies in
-    its interval (5 % chance that it would not; the tally is always the same)."""
+    its interval (5% chance that it would not; the tally is always the same)."""
     page = number_reader.get(f"/metric/tabs?{ONE_DAY}").text
     found = re.fullmatch(
         r"The mean is ([\d.]+) tabs; the 95% interval is ([\d.]+) to ([\d.]+) tabs\.",
@@ -58,8 +58,8 @@ def test_a_geometric_mean_is_explained(number_reader: FlaskClient) -> None:
 
 
 def test_a_distribution_is_told_by_its_median_and_its_95(number_reader: FlaskClient) -> None:
-    """Yesterday's numbers are lognormal about 2 s: half of them are below 2, 95 % below 10.36
-    (a chance of 5 % each that the interval would not hold it; the tally is always the same)."""
+    """Yesterday's numbers are lognormal about 2 s: half of them are below 2, 95% below 10.36
+    (a chance of 5% each that the interval would not hold it; the tally is always the same)."""
     page = number_reader.get(f"/metric/load?{ONE_DAY}").text
     found = re.fullmatch(
         r"Half of the devices are below [\d.]+ s \(95% interval ([\d.]+) to ([\d.]+) s\); "
@@ -167,7 +167,7 @@ def test_every_quantile_can_be_followed_over_time(number_reader: FlaskClient) ->
     chosen = number_reader.get("/metric/load?value=geometric+mean").text
     assert "Over time: geometric mean" in chosen
     assert re.search(r'<text class="level"[^>]*>[\d.]+ s</text>', chosen)
-    assert re.search(r"up [\d.]+ s \(95 % CI", chosen)
+    assert re.search(r"up [\d.]+ s \(95% CI", chosen)
     assert number_reader.get("/metric/load?value=p42").status_code == 400
 
 
@@ -209,7 +209,7 @@ def test_a_comparison_is_in_the_unit(number_reader: FlaskClient) -> None:
     words."""
     days = f"{ONE_DAY}&before_from=2026-11-13&before_to=2026-11-13"
     page = number_reader.get(f"/metric/load/compare?{days}").text
-    assert re.search(r"p50 is up [\d.]+ s \(95 % CI \+[\d.]+ to \+[\d.]+\)", page)
+    assert re.search(r"p50 is up [\d.]+ s \(95% CI \+[\d.]+ to \+[\d.]+\)", page)
     assert "Change, s</th>" in page
     assert "points" not in page.replace("normalized points", "")
     assert "each row has a scale of its own" in page

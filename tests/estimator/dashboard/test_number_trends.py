@@ -105,7 +105,7 @@ def test_a_change_without_a_limit_is_told_in_words(number_store: Store, numbers:
 def test_what_has_changed_is_named(number_store: Store, numbers: Registry) -> None:
     """The mean of tabs has risen from 5 to 8, and says so in tabs."""
     told = change_headline(comparison(number_store, numbers, "tabs"))
-    assert re.fullmatch(r"mean is up [23]\.\d+ tabs \(95 % CI \+[\d.]+ to \+[\d.]+\)\.", told)
+    assert re.fullmatch(r"mean is up [23]\.\d+ tabs \(95% CI \+[\d.]+ to \+[\d.]+\)\.", told)
 
 
 def test_hardly_below_zero_is_no_whole_step(number_store: Store, numbers: Registry) -> None:

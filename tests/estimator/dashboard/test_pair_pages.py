@@ -18,10 +18,16 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import api, create_app
+from deniable_estimator.dashboard.released_views import view_of
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.releasing.making import release
+from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.request import ReleaseRequest
 
 from .conftest import NOW, TOKEN, YESTERDAY
 
@@ -282,6 +288,66 @@ def test_the_planner_of_a_forgotten_metric(pair_reader: FlaskClient) -> None:
     assert links[1] is not None
     assert links[0][1] == links[1][1]
     assert "?epsilon=2&" in links[0][1].replace("&amp;", "&")
+
+
+RANGES = (
+    FORGOTTEN.replace(
+        'type = "boolean"\n', 'type = "number"\nlow = 0\nhigh = 60\nunit = "min"\nask = "mean"\n'
+    )
+    .replace("dark_mode", "minutes")
+    .replace('"minutes"]', '"minutes"]\nbins = { minutes = [15] }')
+)
+
+
+@pytest.mark.parametrize("pair_text", [RANGES])
+def test_the_page_of_a_forgotten_number(pair_reader: FlaskClient) -> None:
+    """Its page shows the shares of the pair's ranges, by day and by week, and its files open. It is
+    compared with days before the first report, too."""
+    page = pair_reader.get("/metric/minutes")
+    assert page.status_code == 200
+    assert "the shares come from the reports of plan_by_mode" in page.text
+    assert "15 or more" in page.text
+    for more in ("?by=week", "/trend.csv", "/compare", ".csv"):
+        at = f"/metric/minutes{more}"
+        assert pair_reader.get(at).status_code == 200, at
+
+
+@pytest.mark.parametrize("pair_text", [RANGES])
+def test_the_api_names_the_ranges_of_a_forgotten_number(pair_reader: FlaskClient) -> None:
+    """`value=` takes the ranges whose shares the answer has, and a wrong one is refused with
+    them."""
+    ask = pair_reader.application.test_client()
+    base = "/api/v1/metrics/minutes"
+    for path in ("estimate", "trend", "comparison"):
+        given = {"value": "below 15"}
+        found = ask.get(f"{base}/{path}", headers=AUTHORIZED, query_string=given)
+        assert found.status_code == 200, path
+        assert "below 15" in found.text
+        assert "15 or more" not in found.text
+    refused = ask.get(f"{base}/estimate", headers=AUTHORIZED, query_string={"value": "15"})
+    assert refused.status_code == 400
+    assert "below 15, 15 or more, mean" in refused.get_json()["detail"]
+
+
+def test_a_forgotten_number_is_released_as_shares(tmp_path: Path) -> None:
+    """Its released numbers are shares of ranges: a table of values, in percent and without the
+    number's unit, in files and on pages."""
+    registry = Registry.parse(RANGES)
+    store = open_store(f"sqlite:///{tmp_path}/pairs.db")
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    for place, day in enumerate(DAYS):
+        fill_pair(store, registry, day, 3000, place)
+    later = NOW + SETTLED + 86_400
+    ledger = ReleaseLedger(tmp_path / "releases.sqlite", 1e-6, None)
+    made = release(prepare(store, registry, ReleaseRequest("minutes"), later), ledger, now=later)
+    assert made.data["columns"][0] == "value"
+    assert (made.manifest["estimates"], made.manifest["unit"]) == ("shares", None)
+    (kept,) = ledger.listed()
+    ledger.close()
+    store.close()
+    rows = view_of(kept, 10).rows
+    assert [row.name for row in rows] == ["below 15", "15 or more"]
+    assert rows[0].estimate == f"{made.data['rows'][0][1]:.2%}"
 
 
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}

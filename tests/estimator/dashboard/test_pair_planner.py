@@ -147,7 +147,7 @@ def test_a_segment_is_planned(browser: FlaskClient, kind: str) -> None:
     page = text_of(browser, f"{kind}segment_share=0.1&{QUERY}")
     assert "For a segment with 0.1 of 50,000 devices." in page
     assert "from 5,000 devices" in page
-    assert "Not private: each report tells in clear my_segment" in page
+    assert "Not private: each report states its segment without noise: my_segment" in page
     declared = re.search(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.DOTALL)
     assert declared is not None
     text = re.sub(r"\[\.\.\.\]", '["a", "b"]', declared[1].replace("&#34;", '"'))

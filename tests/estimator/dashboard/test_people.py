@@ -421,6 +421,29 @@ def test_links_end_with_the_person(people_app: Flask, path: Path) -> None:
     assert [visitor.get(f"/shared/{each}").status_code for each in (bob, own)] == [200, 200]
 
 
+def test_links_end_with_a_person_who_comes_back_at_once(people_app: Flask, path: Path) -> None:
+    """Who is removed and added again before the dashboard looks at the file has no old links. A
+    new token or role makes no new person."""
+    links: SharedLinks = people_app.extensions["deniable_links"]
+    client = people_app.test_client()
+    today = datetime.fromtimestamp(NOW, UTC).date()
+
+    def run(*arguments: str) -> None:
+        done = CliRunner().invoke(command, [*arguments, "--file", str(path)])
+        assert done.exit_code == 0, done.output
+
+    for steps, left in (
+        ([("add", "ana", "--role", "analyst", "--replace")], 1),
+        ([("remove", "ana"), ("add", "ana", "--role", "analyst")], 0),
+    ):
+        links.make("/", "", maker="ana", note="", today=today, days=9, unfinished=False)
+        for each in steps:
+            run(*each)
+        client.get("/")
+        assert len(links.listed("ana")) == left
+        links.revoke_all_of(["ana"])
+
+
 def test_the_command_revokes_links(tmp_path: Path, path: Path) -> None:
     """`deniable people remove` deletes the person's links from the file of links."""
     links = SharedLinks(str(tmp_path / "links.db"))

@@ -68,7 +68,7 @@ def test_what_changed_last_week_is_told_at_once(
     page = empty_browser.get("/metric/browser").text
     text = words(page)
     assert "Newest complete week, 9 Nov 2026 to 15 Nov 2026: firefox 50.0% (49" in text
-    assert re.search(r"chrome is down 5\.0 points \(95 % CI \N{MINUS SIGN}\d\.\d to", text)
+    assert re.search(r"chrome is down 5\.0 points \(95% CI \N{MINUS SIGN}\d\.\d to", text)
     assert re.search(r"is up 5\.0 points .* Compared with 2 Nov 2026 to 8 Nov 2026\.", text)
     assert "2 of 4 changed by more than noise." in text
     rows = re.findall(r"<tr[^>]*><th scope=\"row\">.*?</tr>", page)
@@ -173,7 +173,7 @@ def test_the_definition_and_the_risk_stand_on_top(browser: FlaskClient) -> None:
 
 
 def test_the_smallest_visible_share_leads_to_the_planner(browser: FlaskClient) -> None:
-    """With 20,000 reports at epsilon 1 among four values 1 % cannot be seen; the link has the
+    """With 20,000 reports at epsilon 1 among four values 1% cannot be seen; the link has the
     numbers of the metric, and the planner takes them."""
     page = browser.get("/metric/browser").text
     found = re.search(r"Shares of ([\d.]+)% or more stand out from the noise\. So a share of 1% is"

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_collector.upkeep.commands import store as store_command
 from deniable_estimator.analyses.sampling import sample_tally

@@ -103,6 +103,7 @@ def address(app: Flask, endpoint: str) -> str:
         "unknown": "nothing",
         "rest": "nothing",
         "known": "0123456789ab",
+        "release": "0123456789ab",
     }
     with app.test_request_context():
         return app.url_for(endpoint, **{name: known[name] for name in rule.arguments})

@@ -18,7 +18,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -120,7 +120,7 @@ def test_the_page(reader: FlaskClient) -> None:
     assert "1 segment with fewer than 100 reports is folded away" in page
     assert "<script>alert" not in page
     assert "<b>sepia" not in page
-    assert "Not private: each report tells in clear" in page
+    assert "Not private: each report states its segment without noise" in page
     assert "differs</strong>" in page
     assert re.search(r"<td>\+[0-9.]+ \(\+[0-9.]+ to \+[0-9.]+\)</td>", page)
     assert "/metric/theme/segments?" in reader.get("/metric/theme").text
@@ -128,8 +128,8 @@ def test_the_page(reader: FlaskClient) -> None:
 
 
 def test_the_planner_has_the_smallest_segment(reader: FlaskClient) -> None:
-    """The page leads to the planner with the part of the smallest segment, folded or not, and the
-    metric's page with an even part."""
+    """The page leads to the planner with the part of the smallest segment, folded or not. The page
+    of the metric, which shows all segments together, leads to the plan for all devices."""
     link = r'href="(/plan[^"]*)">Plan the smallest segment'
     found = re.search(link, reader.get("/metric/theme/segments").text)
     assert found is not None
@@ -137,7 +137,9 @@ def test_the_planner_has_the_smallest_segment(reader: FlaskClient) -> None:
     assert asked["segment_share"] == [f"{60 / (2 * (8000 + 4000 + 600 + 30)):.3g}"]
     assert asked["devices"] == [str(2 * (8000 + 4000 + 600 + 30))]
     assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
-    assert "segment_share=0.125" in reader.get("/metric/theme").text
+    metric = reader.get("/metric/theme").text
+    assert 'href="/plan?' in metric
+    assert "segment_share" not in metric
     assert "/plan/number?" in reader.get("/metric/size/segments").text
 
 
@@ -226,7 +228,7 @@ def test_the_api(segment_app: Flask) -> None:
         ("theme/segments?by=shoe", 400, "counted by platform, plan"),
         ("theme/segments?by=platform&where=plan", 400, "like platform=web"),
         ("theme/segments?by=platform&against=platform=tv", 400, "platform=tv"),
-        ("theme/segments", 400, "by"),
+        ("theme/segments", 400, "lacks the field `by`"),
         ("theme/estimate?where=plan=gold", 400, "plan has no value gold"),
         ("theme/trend?where=shoe=red", 400, "not counted by a segment shoe"),
         ("plain/segments?by=platform", 409, "not counted by segments"),

@@ -182,3 +182,22 @@ def test_a_size_that_cannot_be_is_refused(text: str) -> None:
     """The message says how to write one."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_CACHE must be a size"):
         DashboardSettings.from_env({"DENIABLE_DASHBOARD_CACHE": text})
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "inf", "nan", "one", "1e999", "1_0", "."])
+def test_a_budget_of_releases_is_an_epsilon(text: str) -> None:
+    """As the command reads it: anything else is refused by the variable's name."""
+    with pytest.raises(SettingsError, match="DENIABLE_RELEASE_BUDGET must be an epsilon above 0"):
+        DashboardSettings.from_env({"DENIABLE_RELEASE_BUDGET": text})
+    with pytest.raises(SettingsError, match="DENIABLE_RELEASE_DELTA must be a probability"):
+        DashboardSettings.from_env({"DENIABLE_RELEASE_DELTA": text})
+
+
+def test_the_account_of_releases_is_that_of_the_command() -> None:
+    """Budget and delta come from the variables that `deniable release` reads too."""
+    found = DashboardSettings.from_env(
+        {"DENIABLE_RELEASE_BUDGET": "2.5", "DENIABLE_RELEASE_DELTA": "1e-7"}
+    )
+    assert (found.release_budget, found.release_delta) == (2.5, 1e-7)
+    default = DashboardSettings.from_env({})
+    assert (default.release_budget, default.release_delta) == (None, 1e-6)

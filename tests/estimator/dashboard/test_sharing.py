@@ -13,9 +13,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from deniable import Registry
+from deniable import Registry, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, open_store
+from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -25,7 +26,9 @@ from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS, VIEWS
 
 from .conftest import NOW, TOKEN, Clock, fill, text_of
 
-TODAY = "2026-11-21"
+STILL_TAKES = "2026-11-21"
+"""A window that has ended at the clock of these tests, and still takes late reports."""
+RUNNING = "2026-11-28"
 PEOPLE = "schema = 1\n" + "".join(
     f'[people.{name}]\nrole = "{role}"\ntoken = "{hash_token(f"token of {name}")}"\n'
     for name, role in (("Ana", "analyst"), ("Bob", "analyst"), ("Rea", "reader"))
@@ -34,7 +37,8 @@ PEOPLE = "schema = 1\n" + "".join(
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock(NOW)
+    """A week later, when the windows of the store take no more reports."""
+    return Clock(NOW + SETTLED)
 
 
 @pytest.fixture
@@ -104,7 +108,7 @@ def test_two_clicks_make_a_link(ana: FlaskClient, stranger: FlaskClient) -> None
     opened = stranger.get(shared(ana, view))
     assert opened.status_code == 200
     assert "chrome leads with 74.0%" in opened.text
-    assert "Read-only link, valid until 21 Dec 2026" in opened.text
+    assert "Read-only link, valid until 28 Dec 2026" in opened.text
 
 
 VIEW_PAGES = {
@@ -140,6 +144,7 @@ def test_a_link_opens_its_view_and_nothing_else(
     shut = set()
     for rule in app.url_map.iter_rules():
         parts = {"form": "csv", "filename": "icon.svg", "unknown": "x", "known": "x", "rest": "x"}
+        parts["release"] = "x"
         for name in ("browser", "dark_mode"):
             for form in ("csv", "json", "svg", "png"):
                 with app.test_request_context():
@@ -194,7 +199,7 @@ def test_all_links_that_open_nothing_look_the_same(
     links: SharedLinks = app.extensions["deniable_links"]
     ended, revoked, open_ = (shared(ana, "/metric/browser", days=each) for each in "193")
     gone = shared(ana, "/metric/dark_mode?value=true", days="3")
-    (nine,) = (each for each in links.listed() if str(each.until) == "2026-11-30")
+    (nine,) = (each for each in links.listed() if str(each.until) == "2026-12-07")
     assert ana.post(f"/links/{nine.id}/revoke").status_code == 303
     registry = app.extensions["deniable_source"].registry
     del registry.metrics["dark_mode"]
@@ -366,27 +371,36 @@ def test_a_link_knows_nobody(app: Flask, ana: FlaskClient) -> None:
     assert ana.get("/").status_code == 200
 
 
-def test_only_ended_windows_are_shown(
-    ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry
+@pytest.mark.parametrize("growing", [STILL_TAKES, RUNNING])
+def test_only_settled_windows_are_shown(
+    ana: FlaskClient,
+    stranger: FlaskClient,
+    store: Store,
+    registry: Registry,
+    clock: Clock,
+    growing: str,
 ) -> None:
-    """What reports add to a running window changes nothing that the link shows, on the page and in
-    its files, so nobody can subtract; a link that was made for it does show it."""
-    days = f"/metric/browser?from=2026-11-20&to={TODAY}"
-    ended, running = shared(ana, days), shared(ana, days, unfinished="1")
-    files = [f"{ended}/metric/browser.{form}" for form in ("csv", "json", "svg")]
-    files += [f"{ended}/metric/browser/trend.{form}" for form in ("csv", "json")]
+    """What reports add to a window that runs, or that has ended and still takes late reports,
+    changes nothing that the link shows, on the page and in its files, so nobody can subtract; a
+    link that was made for it does show it. Seven days after its end everybody sees it."""
+    days = f"/metric/browser?from=2026-11-20&to={growing}"
+    settled, running = shared(ana, days), shared(ana, days, unfinished="1")
+    files = [f"{settled}/metric/browser.{form}" for form in ("csv", "json", "svg")]
+    files += [f"{settled}/metric/browser/trend.{form}" for form in ("csv", "json")]
 
     def seen() -> list[bytes]:
-        return [stranger.get(each).get_data() for each in (ended, *files)]
+        return [stranger.get(each).get_data() for each in (settled, *files)]
 
     before, with_it = seen(), stranger.get(running).text
     assert "20,000 devices reported" in before[0].decode()
-    fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, TODAY)
+    fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, growing)
     assert seen() == before
     assert "25,000 reports" in stranger.get(running).text
     assert "25,000 reports" not in with_it
-    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
-    assert seen() != before, "reports that come late for a window that has ended do count"
+    clock.now = windows.end(growing) + SETTLED - 1
+    assert "25,000 reports" not in stranger.get(settled).text
+    clock.now += 1
+    assert "25,000 reports" in stranger.get(settled).text
 
 
 def test_without_days_it_shows_the_latest_period(
@@ -395,7 +409,7 @@ def test_without_days_it_shows_the_latest_period(
     """Whenever it is opened; with days, these days."""
     latest = shared(ana, "/metric/browser")
     fixed = shared(ana, "/metric/browser?from=2026-11-20&to=2026-11-20")
-    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 10_000, TODAY)
+    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 10_000, STILL_TAKES)
     clock.now += 86_400
     assert "30,000 reports" in stranger.get(latest).text
     assert "20,000 devices reported" in stranger.get(fixed).text

@@ -17,13 +17,12 @@ from werkzeug.test import TestResponse
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions import reading
 
-from .conftest import NOW, TOKEN
+from .conftest import NOW, TOKEN, fill_sites
 
 REGISTRY = """
 schema = 1
@@ -58,20 +57,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
     """On each of three days 20,000 devices have named two sites, seed 1."""
-    scheme = registry["site"].scheme
     rng = np.random.default_rng(1)
-    for number, day in enumerate(DAYS):
-        tally = sample_tally(
-            scheme, np.array([15_000, 5_000]), rng, values=["a.example", "b.example"], metric="site"
-        )
-        increments = {}
-        for place, row in enumerate(tally.rows):
-            columns = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey("site", scheme.fingerprint, day), place)
-            increments[key] = Increment(
-                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-            )
-        empty_store.fold(Commit((f"{number:032x}",), increments), NOW)
+    for day in DAYS:
+        fill_sites(empty_store, registry, day, rng)
     settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     return create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
 

@@ -41,10 +41,12 @@ def made(*options: str) -> tuple[str, str]:
     return document["token"], document["lines"]
 
 
-def reader(store: Store, lines: str, token: str, registry: Registry | None = None) -> FlaskClient:
+def reader(
+    store: Store, lines: str, token: str, registry: Registry | None = None, ledger: str = "none"
+) -> FlaskClient:
     """A program that shows this token to a dashboard with these tokens."""
     app: Flask = create_app(
-        DashboardSettings(dashboard_token=TOKEN, api_tokens=lines),
+        DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, releases=ledger),
         store=store,
         registry=registry or Registry.parse(TAGGED),
         clock=lambda: NOW,
@@ -57,12 +59,13 @@ def reader(store: Store, lines: str, token: str, registry: Registry | None = Non
 def test_a_token_is_shown_once_apart_from_its_lines() -> None:
     """What goes into the file holds the digest, not the token; two tokens are never alike."""
     options = ["new", "--name", "grafana", "--scope", "plan", "--metric", "b*", "--tag", "x"]
+    options.append("--settled")
     result = CliRunner().invoke(command, options)
     secret = result.stderr.strip().removeprefix("token: ")
     assert secret not in result.stdout
     (kept,) = parse_tokens(result.stdout)
     assert kept == ApiToken(
-        "grafana", digest_of_token(secret), frozenset({"plan"}), ("b*",), ("x",)
+        "grafana", digest_of_token(secret), frozenset({"plan"}), ("b*",), ("x",), settled=True
     )
     assert made("--scope", "plan")[0] != made("--scope", "plan")[0]
 
@@ -95,6 +98,7 @@ def test_the_command_refuses_what_the_file_could_not_hold(options: list[str]) ->
         ("/api/v1/metrics/browser/estimate", "read:estimates"),
         ("/api/v1/metrics/browser/trend", "read:estimates"),
         ("/api/v1/metrics/browser/comparison", "read:estimates"),
+        ("/api/v1/releases", "read:releases"),
         ("/api/v1/plan?size=10&epsilon=1&devices=1000", "plan"),
     ],
 )
@@ -197,7 +201,11 @@ def test_the_file_of_tokens_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("no toml", "is not TOML"),
+        (
+            f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["plan"]\nsettled = 1',
+            "token 1: settled must be true or false",
+        ),
+        ("/etc/tokens.toml", "is not TOML.*name its file with DENIABLE_API_TOKENS_FILE"),
         ("x = 1", "nothing else"),
         ("tokens = 1", r"\[\[tokens\]\]"),
         (f'[[tokens]]\nname = ""\nsha256 = "{SHA}"\nscopes = ["plan"]', "token 1: name"),

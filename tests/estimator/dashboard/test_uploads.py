@@ -14,6 +14,7 @@ import stat
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from flask.testing import FlaskClient
 
@@ -22,7 +23,7 @@ from deniable_collector.operation.events import EventFormatter
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.source import DataSource
+from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
     MOST_LISTS,
@@ -31,8 +32,8 @@ from deniable_estimator.dashboard.uploads import (
     Uploads,
 )
 
-from .conftest import NOW, TOKEN, Clock
-from .test_candidates import client, folder, registry, report
+from .conftest import NOW, TOKEN, Clock, fill_sites
+from .test_candidates import client, folder, registry
 
 __all__ = ["client", "folder", "registry"]
 
@@ -320,7 +321,7 @@ def test_the_trend_of_a_line_is_drawn(
     client: FlaskClient, empty_store: Store, registry: Registry
 ) -> None:
     """Small charts lead to the trend of each string, by the number of its line."""
-    report(empty_store, registry, OTHER)
+    fill_sites(empty_store, registry, OTHER, np.random.default_rng(1))
     send(client, b"nobody.example\na.example\nb.example\n")
     page = client.get("/metric/site?by=day").text
     assert "Over time: a.example" in page

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
@@ -114,7 +114,7 @@ def test_one_change_has_one_interval(
     for day, shares in (("2026-11-13", [0.3, 0.6, 0.1, 0.0]), ("2026-11-20", [0.4, 0.55, 0.05, 0])):
         fill(empty_store, registry, "browser", shares, 20_000, day)
     query = "from=2026-11-20&to=2026-11-20"
-    interval = r"down (\S+) points \(95 % CI (\S+) to (\S+)\)"
+    interval = r"down (\S+) points \(95% CI (\S+) to (\S+)\)"
     page = told(browser.get(f"/metric/browser?{query}&value=chrome").text)
     (since,) = re.findall(f"chrome is {interval}", page)
     trend = told(browser.get("/metric/browser?from=2026-11-13&to=2026-11-20&value=chrome").text)

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from deniable import Registry
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_estimator.judging.changes import judge
 from deniable_estimator.judging.levels import judgement_level
@@ -130,7 +130,7 @@ def test_nothing_found(ask: Callable[..., Result], tmp_path: Path) -> None:
     """Where all finds are left out, the table says so, and an empty list is no error."""
     result = ask("--min-share", "0.9")
     assert result.exit_code == 0
-    assert "below 90.00 %" in result.output
+    assert "below 90.00%" in result.output
 
 
 def test_trend(ask: Callable[..., Result]) -> None:

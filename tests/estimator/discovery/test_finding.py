@@ -14,7 +14,7 @@ from deniable import Scheme
 from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree, ProjectiveGeometry
 from deniable_collector.tally import Tally, empty_tally
-from deniable_estimator.analyses.discovery import DecodedRows, Head
+from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.confirming import Supported, _agrees, step_up
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.tree import candidates
@@ -36,7 +36,7 @@ def finds(code: PrefixTree, crowd: Tally, part: MakePart) -> Finds:
 
 
 def test_all_common_strings_are_found(finds: Finds) -> None:
-    """Strings of 5 % of 180,000 devices and more are found, in any script, and nothing else (20
+    """Strings of 5% of 180,000 devices and more are found, in any script, and nothing else (20
     standard errors; one fixed crowd)."""
     assert {each.text for each in finds.finds} == {
         *("search", "seam", "a", "搜索", "поиск", HOSTILE),
@@ -45,7 +45,7 @@ def test_all_common_strings_are_found(finds: Finds) -> None:
 
 
 def test_shares_and_intervals(finds: Finds) -> None:
-    """Each interval at 99.99 % covers the truth, and shares fall in order (alpha .001, 7
+    """Each interval at 99.99% covers the truth, and shares fall in order (alpha .001, 7
     intervals)."""
     shares = [each.share for each in finds.finds]
     assert shares == sorted(shares, reverse=True)
@@ -103,7 +103,7 @@ def test_rows_that_chose_a_string_do_not_estimate_it(code: PrefixTree, crowd: Ta
     the last row alone."""
     decoded = DecodedRows(code, crowd)
     for text, cut, rows in (("a", False, 5), ("seam", False, 3), ("longerword", True, 1)):
-        seen = decoded.supported(Head(text.encode(), cut))
+        seen = decoded.supported(FoundHead(text.encode(), cut))
         assert len(seen.counts) == rows
         assert seen.reports == tuple(decoded.reports[-rows:])
         row = 6 - rows
@@ -138,7 +138,7 @@ def test_p_values_of_strings_that_nobody_has(code: PrefixTree, crowd: Tally) -> 
     q = float(code.q)
     for each in pool:
         if each.head not in heads:
-            seen = decoded.supported(Head(each.head, each.cut))
+            seen = decoded.supported(FoundHead(each.head, each.cut))
             error = np.sqrt(seen.total * q * (1 - q))
             scores.append((seen.count - seen.total * q) / error)
     size = len(scores)
@@ -223,7 +223,11 @@ def test_devices_that_report_again(code: PrefixTree, crowd: Tally) -> None:
 
 def test_asked_by_name(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
     """Strings that are named are estimated as finds are, those that nobody has around 0."""
-    heads = [Head(b"search", False), Head(b"nobody", False), Head(b"too long to be", False)]
+    heads = [
+        FoundHead(b"search", False),
+        FoundHead(b"nobody", False),
+        FoundHead(b"too long to be", False),
+    ]
     shares = shares_of([part(code, crowd)], heads, 0.95)
     assert shares is not None
     assert shares.values == ("search", "nobody")

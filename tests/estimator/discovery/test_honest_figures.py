@@ -36,10 +36,10 @@ def test_one_report_says_little(code: PrefixTree, draw: Draw, part: MakePart) ->
 
 
 def test_too_few_for_any_string(code: PrefixTree, draw: Draw, part: MakePart) -> None:
-    """No share above 100 % is named as one that surfaces."""
+    """No share above 100% is named as one that surfaces."""
     one = _seen(finds_view(find_strings([part(code, draw(code, {"a": 1}, seed=1))], Rule())))
     assert "too small for any string to surface" in one
-    assert "%" not in one.replace("95 %", "")
+    assert "%" not in one.replace("95%", "")
     some = _seen(finds_view(find_strings([part(code, draw(code, {"a": 15}, seed=1))], Rule())))
     assert "strings of any letters, may be missing" in some
 
@@ -71,3 +71,11 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 def test_formulas_in_all_widths(text: str) -> None:
     """A spreadsheet that takes wide signs for formulas too is given none."""
     assert harmless(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["a;b", ";=cmd()", "a; @b", "x\u037ey"])
+def test_no_text_begins_a_cell(text: str) -> None:
+    """A spreadsheet that separates cells by semicolons takes a text for one cell: no text begins
+    another one, which could hold a formula."""
+    assert harmless(text) == text.replace(";", "\\x3b")
+    assert ";" not in harmless(text)

@@ -182,3 +182,21 @@ def test_a_list_is_not_overwritten(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "is one of the lists" in done.output
     assert words.read_text() == "weather\n"
+
+
+def test_only_a_prior_is_replaced(tmp_path: Path) -> None:
+    """A new prior replaces an older one and says so. Any other file stays as it is."""
+    words, out, other = (tmp_path / name for name in ("words.txt", "prior.json", "metrics.toml"))
+    words.write_text("weather\n")
+    other.write_text("schema = 1\n")
+    options = ["--source", "ours", "--licence", "CC0"]
+    for told in ("into", "in place of the prior that was there"):
+        done = CliRunner().invoke(command.prior, [str(words), "--out", str(out), *options])
+        assert done.exit_code == 0, done.output
+        assert told in done.output
+    done = CliRunner().invoke(command.prior, [str(words), "--out", str(other), *options])
+    assert done.exit_code == 1
+    assert "exists and is no prior: name another file" in done.output
+    assert other.read_text() == "schema = 1\n"
+    done = CliRunner().invoke(command.prior, [str(words), "--out", str(tmp_path), *options])
+    assert done.exit_code == 2

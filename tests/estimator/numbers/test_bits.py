@@ -150,9 +150,9 @@ def test_tallies_are_drawn_like_reports() -> None:
     [(1.0, 16, 2_000), (1.0, 64, 20_000), (4.0, 16, 1_000), (6.0, 64, 20_000)],
 )
 def test_intervals_cover(epsilon: float, cells: int, reports: int) -> None:
-    """The 95 % intervals of the shares below all edges, of 20 ranges and of the mean hold the truth
-    in 94 to 96 % of 1,500 tallies on average (the mean: 93.4 to 96.6 %, binomial, alpha 5e-3), and
-    those of quantiles in 94 % or more; seed 4."""
+    """The 95% intervals of the shares below all edges, of 20 ranges and of the mean hold the truth
+    in 94 to 96% of 1,500 tallies on average (the mean: 93.4 to 96.6%, binomial, alpha 5e-3), and
+    those of quantiles in 94% or more; seed 4."""
     rng = np.random.default_rng(4)
     mechanism = DBitFlip.design(UNIT, epsilon, 2 * epsilon, cells)
     shares = population(cells)
@@ -186,7 +186,7 @@ def test_intervals_cover(epsilon: float, cells: int, reports: int) -> None:
 @pytest.mark.parametrize("memo_epsilon", [2.0, 6.0])
 def test_intervals_cover_when_devices_report_again(memo_epsilon: float) -> None:
     """800 devices that keep rows, numbers and memos report 12 times: the intervals of all edges
-    cover in 94 to 96.5 % of 600 tallies; without `repeats`, in less than 92 %. Seed 5."""
+    cover in 94 to 96.5% of 600 tallies; without `repeats`, in less than 92%. Seed 5."""
     rng = np.random.default_rng(5)
     mechanism = DBitFlip.design(UNIT, 1.0, memo_epsilon)
     mechanism = DBitFlip(UNIT, 16, 8, mechanism.memo, mechanism.fresh)
@@ -246,7 +246,7 @@ def test_an_average_with_a_hierarchical_histogram() -> None:
 
 def test_planned_variances_are_those_of_large_crowds() -> None:
     """Of 200,000 reports of an even crowd, without its sampling, n times the variances are the
-    planned ones: on average over edges, over pairs of edges, at the ends and of the mean."""
+    planned ones: on average over edges, at the ends and of the mean."""
     mechanism = DBitFlip.design(UNIT, 1.0, 2.0, 64)
     planned = bits_variances(mechanism)
     rows = crowd(mechanism, np.full(64, 1 / 64), 200_000, np.random.default_rng(8))
@@ -254,17 +254,11 @@ def test_planned_variances_are_those_of_large_crowds() -> None:
     below = np.arange(65) / 64
     noise = found.variance * 200_000 - below * (1 - below)
     assert noise[1:-1].mean() == pytest.approx(planned.cdf, rel=0.02)
-    assert noise.max() == pytest.approx(planned.cdf_worst, rel=0.02)
     assert max(noise[1], noise[-2]) == pytest.approx(planned.clamped, rel=0.05)
     points, _ = cell_points(mechanism)
     mean = cells_mean(mechanism, found).variance * 200_000
     spread = float(np.square(points).mean() - points.mean() ** 2)
     assert mean == pytest.approx(planned.mean + spread, rel=0.02)
-    pairs = [
-        float(mechanism.share_variance) * (end - start) * (64 - end + start) / 64
-        for start, end in itertools.combinations(range(1, 64), 2)
-    ]
-    assert planned.range_share == pytest.approx(np.mean(pairs))
 
 
 def test_fakes_move_answers_as_far_as_told() -> None:
@@ -316,7 +310,7 @@ def figures(
 @pytest.mark.parametrize("which", ["one cell", "falling", "even"])
 @pytest.mark.parametrize("epsilon", [1.0, 6.0])
 def test_honest_crowds_raise_no_alarm(which: str, epsilon: float) -> None:
-    """Each figure has a p-value below .05 in no more than 5 % of 300 tallies (binomial, alpha 1e-4
+    """Each figure has a p-value below .05 in no more than 5% of 300 tallies (binomial, alpha 1e-4
     for each of 4; seed 9)."""
     rng = np.random.default_rng(9)
     mechanism = DBitFlip.design(UNIT, epsilon, 2 * epsilon, 64)

@@ -35,7 +35,7 @@ def _drawn(
 
 
 def test_no_change_of_a_quantile(make_tree: MakeTree) -> None:
-    """Of 400 pairs of tallies of one crowd, 5 % have a p-value below .05 for p50 and p90
+    """Of 400 pairs of tallies of one crowd, 5% have a p-value below .05 for p50 and p90
     (two-sided binomial, alpha 1e-4 for each of 2; seed 1), and fewer an interval without 0."""
     tree = make_tree(2.0)
     rng = np.random.default_rng(1)

@@ -26,7 +26,7 @@ def _empty(tree: HierarchicalHistogram) -> tuple[TallyRow, ...]:
 
 
 def test_coverage(make_tree: MakeTree) -> None:
-    """Intervals of an edge and of a range, averaged over two epsilons, hold the truth in 95 % of
+    """Intervals of an edge and of a range, averaged over two epsilons, hold the truth in 95% of
     500 pairs of tallies (two-sided binomial, alpha 1e-4 for each of 2; seed 1)."""
     trees = make_tree(1.0, 64), make_tree(2.0, 64)
     rng = np.random.default_rng(1)

@@ -104,7 +104,7 @@ def test_quantiles_that_the_crowd_is_too_small_for(make_tree: MakeTree) -> None:
 
 
 def test_quantile_coverage(make_tree: MakeTree) -> None:
-    """Intervals of four quantiles hold the truth in no less than 95 % of 300 tallies of 30,000
+    """Intervals of four quantiles hold the truth in no less than 95% of 300 tallies of 30,000
     reports (binomial, alpha 1e-4 for each of 4; seed 6)."""
     tree = make_tree(2.0)
     rng = np.random.default_rng(6)

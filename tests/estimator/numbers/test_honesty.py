@@ -59,7 +59,7 @@ def test_a_group_of_columns_is_independent_of_the_number(
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize(("epsilon", "reports"), [(0.5, 1000), (2.0, 20_000), (4.0, 200_000)])
 def test_honest_windows(make_window: MakeWindow, crowd: str, epsilon: float, reports: int) -> None:
-    """Each figure has a p-value below .05 in no more than 5 % of 300 tallies (binomial, alpha 1e-4
+    """Each figure has a p-value below .05 in no more than 5% of 300 tallies (binomial, alpha 1e-4
     for each of 4; seed 1)."""
     window = make_window(epsilon)
     rng = np.random.default_rng(1)
@@ -77,7 +77,7 @@ def test_honest_windows(make_window: MakeWindow, crowd: str, epsilon: float, rep
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize(("epsilon", "reports"), [(1.0, 10_000), (2.0, 100_000)])
 def test_honest_trees(make_tree: MakeTree, crowd: str, epsilon: float, reports: int) -> None:
-    """Each figure has a p-value below .05 in no more than 5 % of 100 tallies (binomial, alpha 1e-4
+    """Each figure has a p-value below .05 in no more than 5% of 100 tallies (binomial, alpha 1e-4
     for each of 9; seed 2)."""
     tree = make_tree(epsilon, 64, mean=True)
     rng = np.random.default_rng(2)
@@ -98,7 +98,7 @@ def _alarms(figures: list[tuple[str, float, float, float]]) -> set[str]:
 
 
 def test_fakes_in_one_column(make_window: MakeWindow) -> None:
-    """1 % of fakes who all send the last column are too many for its group, even where the honest
+    """1% of fakes who all send the last column are too many for its group, even where the honest
     devices are all at `low`; where they are at `high`, for the column alone as well."""
     window = make_window(1.0)
     rng = np.random.default_rng(3)

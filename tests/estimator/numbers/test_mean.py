@@ -60,7 +60,7 @@ def test_expected_scores_are_the_numbers(make_window: MakeWindow, epsilon: float
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_interval_of_few_reports(make_window: MakeWindow, epsilon: float) -> None:
-    """From 300 reports the interval holds the mean in 95 % of 2,000 tallies (two-sided binomial,
+    """From 300 reports the interval holds the mean in 95% of 2,000 tallies (two-sided binomial,
     alpha 1e-4; seed 1)."""
     window = make_window(epsilon)
     rng = np.random.default_rng(1)
@@ -85,7 +85,7 @@ def test_one_report_is_not_certain(make_window: MakeWindow) -> None:
 
 @pytest.mark.parametrize("columns", [2, 64])
 def test_devices_that_report_again(make_window: MakeWindow, columns: int) -> None:
-    """When 500 devices reported four times each, misses are no more than 5 % allow in 600 tallies
+    """When 500 devices reported four times each, misses are no more than 5% allow in 600 tallies
     (binomial, alpha 1e-4; seed 2), and far too many without `repeats`. With one bit, of which the
     counters do not tell how numbers are spread, the bound is the largest possible spread."""
     window = make_window(4.0, columns)
@@ -139,7 +139,7 @@ def test_middles_of_whole_numbers(make_tree: MakeTree, high: str, exact: bool) -
 
 def test_both_rows_tell_of_the_mean(make_tree: MakeTree) -> None:
     """With a mean's row, its mean and the tree's are weighed as planned, and the interval holds the
-    mean in 95 % of 600 tallies (two-sided binomial, alpha 1e-4; seed 3)."""
+    mean in 95% of 600 tallies (two-sided binomial, alpha 1e-4; seed 3)."""
     tree = make_tree(1.0, 64, mean=True)
     rng = np.random.default_rng(3)
     points, _ = cell_points(tree)

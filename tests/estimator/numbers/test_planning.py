@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -62,19 +61,17 @@ def test_known_noise_of_a_mean(make_window: MakeWindow, epsilon: float, worst: f
 @pytest.mark.parametrize(
     ("epsilon", "known"),
     [
-        (0.5, (106, 155, 170, 40.3)),
-        (1.0, (24.3, 35.7, 39.8, 9.59)),
-        (4.0, (0.41, 0.60, 0.68, 0.20)),
+        (0.5, (106, 40.3)),
+        (1.0, (24.3, 9.59)),
+        (4.0, (0.41, 0.20)),
     ],
 )
 def test_known_noise_of_shares(
     make_tree: MakeTree, epsilon: float, known: tuple[float, ...]
 ) -> None:
-    """The curve on average and at worst, ranges and clamped shares, computed once with another
-    program and rounded."""
+    """The curve on average, and clamped shares, computed once with another program and rounded."""
     found = tree_variances(make_tree(epsilon))
-    each = (found.cdf, found.cdf_worst, found.range_share, found.clamped)
-    assert each == pytest.approx(known, rel=0.02)
+    assert (found.cdf, found.clamped) == pytest.approx(known, rel=0.02)
 
 
 def test_edges_of_known_noise(make_tree: MakeTree) -> None:
@@ -89,19 +86,8 @@ def test_devices_and_servers_plan_alike(make_tree: MakeTree, mean: bool) -> None
     tree = make_tree(2.0, 64, mean=mean)
     edges = tree.edge_variances()
     found = tree_variances(tree)
-    assert (found.cdf, found.cdf_worst) == pytest.approx((np.mean(edges), max(edges)))
-
-
-def test_ranges_are_an_average_over_all_pairs(make_tree: MakeTree) -> None:
-    """The closed form is the mean over all pairs of edges, one by one."""
-    tree = make_tree(1.0, 16)
-    table = scores(tree)
-    pairs = [
-        (np.arange(16) >= start) & (np.arange(16) < end)
-        for start, end in itertools.combinations(range(1, 16), 2)
-    ]
-    expected = table.planned(np.array(pairs, np.float64)).mean()
-    assert tree_variances(tree).range_share == pytest.approx(float(expected))
+    clamped = max(edges[0], edges[-1])
+    assert (found.cdf, found.clamped) == pytest.approx((np.mean(edges), clamped))
 
 
 def test_a_row_for_the_mean(make_tree: MakeTree) -> None:
@@ -141,7 +127,7 @@ def test_reach_of_a_quantile(make_tree: MakeTree) -> None:
 
 def test_crowds_see_what_was_planned(make_tree: MakeTree) -> None:
     """Over 60 tallies of an even crowd the variances from the counters are the planned ones plus
-    sampling, within 3 % on average over the edges (seed 1)."""
+    sampling, within 3% on average over the edges (seed 1)."""
     tree = make_tree(1.0)
     rng = np.random.default_rng(1)
     cells = np.full(256, 1 / 256)

@@ -33,7 +33,7 @@ MakeWindow: TypeAlias = Callable[..., SlidingWindow]
 
 @pytest.mark.parametrize("side", [0, -1])
 def test_attack_on_a_mean(make_window: MakeWindow, side: int) -> None:
-    """1 % of fakes who all send the last (or first) column move the mean exactly that far."""
+    """1% of fakes who all send the last (or first) column move the mean exactly that far."""
     window = make_window(1.0)
     rng = np.random.default_rng(1)
     row = sample_window(window, np.array([TOP // 3]), np.array([99_000]), rng)
@@ -71,7 +71,7 @@ def _flooded(
 @pytest.mark.parametrize("total", [500, 30_000])
 def test_attack_on_a_share(make_tree: MakeTree, edge: int, sign: int, total: int) -> None:
     """No split of the fakes over rows moves the share below an edge further than the budget, and
-    the best of 2,000 splits comes within 1 % of it."""
+    the best of 2,000 splits comes within 1% of it."""
     tree = make_tree(2.0, 64)
     rng = np.random.default_rng(edge)
     rows = sample_crowd(tree, rng.dirichlet(np.ones(64)), 50_000, rng)
@@ -137,7 +137,7 @@ def test_attack_on_a_quantile(make_tree: MakeTree) -> None:
 
 
 def test_attack_on_both_means(make_tree: MakeTree) -> None:
-    """1 % of fakes in the best row move the mean of all rows exactly as far as the budget says,
+    """1% of fakes in the best row move the mean of all rows exactly as far as the budget says,
     where one row is enough for them; without a mean's row, it is the budget of that question."""
     tree = make_tree(1.0, 16, mean=True)
     assert tree.mean is not None

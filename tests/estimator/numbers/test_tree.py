@@ -161,7 +161,7 @@ def _repeated(
 
 def test_devices_that_report_again(make_tree: MakeTree) -> None:
     """Intervals hold the share in the population when 1,000 devices reported three times each:
-    in 400 tallies, of one edge where half lies below, misses are no more than 5 % allow
+    in 400 tallies, of one edge where half lies below, misses are no more than 5% allow
     (binomial, alpha 1e-4; seed 3). Without `repeats` far too many miss."""
     tree = make_tree(4.0, 16)
     shares = np.array([0.25, 0.25] + [0.0] * 12 + [0.25, 0.25])
@@ -177,7 +177,7 @@ def test_devices_that_report_again(make_tree: MakeTree) -> None:
 
 
 def test_coverage(make_tree: MakeTree) -> None:
-    """Intervals of three edges, a range and the clamped share hold the truth in 95 % of 600 tallies
+    """Intervals of three edges, a range and the clamped share hold the truth in 95% of 600 tallies
     of 20,000 reports (two-sided binomial, alpha 1e-4 for each of 5; seed 4)."""
     tree = make_tree(1.0)
     rng = np.random.default_rng(4)

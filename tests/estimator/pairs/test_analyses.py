@@ -95,7 +95,7 @@ def test_too_few_devices_give_no_conditional() -> None:
 
 
 def test_conditionals_are_covered() -> None:
-    """Of 400 tallies, the 95 % intervals of a well known and a poorly known conditional hold the
+    """Of 400 tallies, the 95% intervals of a well known and a poorly known conditional hold the
     truth 370 to 395 times. The chance of a false alarm is below 0.002 for each of two; seed 3."""
     rng, mechanism = np.random.default_rng(3), SubsetSelection.design(12, 1.0)
     truth = TABLE / TABLE.sum(axis=1, keepdims=True)
@@ -110,8 +110,8 @@ def test_conditionals_are_covered() -> None:
 
 @pytest.mark.parametrize("epsilon", [4.0, 8.0])
 def test_rare_conditionals_of_little_noise_are_covered(epsilon: float) -> None:
-    """Of 600 tallies of 300 reports, of which about one has the rarest cell, at most 50 of the 95 %
-    intervals of a known conditional miss the truth. With a chance of 5 % there are more with a
+    """Of 600 tallies of 300 reports, of which about one has the rarest cell, at most 50 of the 95%
+    intervals of a known conditional miss the truth. With a chance of 5% there are more with a
     probability below 0.0005, for each of two; seed 9."""
     rng, mechanism = np.random.default_rng(9), SubsetSelection.design(4, epsilon)
     table = np.array([[0.49, 0.01], [0.498, 0.002]])
@@ -143,7 +143,7 @@ def test_the_statistic_is_the_dense_one() -> None:
 
 @pytest.mark.parametrize(("shape", "epsilon", "n"), [((2, 2), 1.0, 2000), ((3, 4), 4.0, 1000)])
 def test_the_test_keeps_its_level(shape: tuple[int, int], epsilon: float, n: int) -> None:
-    """Of 500 tallies of independent lists, 11 to 43 are called dependent at 5 %: the binomial
+    """Of 500 tallies of independent lists, 11 to 43 are called dependent at 5%: the binomial
     chance of less or more is below 0.002, two comparisons, seed 11."""
     rng = np.random.default_rng(11)
     mechanism = SubsetSelection.design(shape[0] * shape[1], epsilon)
@@ -189,7 +189,7 @@ def test_values_that_hardly_occur_are_lumped() -> None:
     ],
 )
 def test_the_effect_is_covered(table: np.ndarray, epsilon: float, n: int) -> None:
-    """Of 400 tallies of a middling effect, the 95 % interval of Cramer's V holds the true one 365
+    """Of 400 tallies of a middling effect, the 95% interval of Cramer's V holds the true one 365
     to 395 times; a false alarm has a chance below 0.002 for each of two, seed 8."""
     rng, mechanism = np.random.default_rng(8), SubsetSelection.design(table.size, epsilon)
     product = np.outer(table.sum(axis=1), table.sum(axis=0))

@@ -11,9 +11,12 @@ from click.testing import Result
 from tests.estimator.pairs.conftest import DAYS, REGISTRY
 
 from deniable import Registry
-from deniable_estimator.terminal.declared import plan, privacy
+from deniable_estimator.terminal.anomalies_command import anomalies
+from deniable_estimator.terminal.estimate_command import estimate
+from deniable_estimator.terminal.plan_command import plan
+from deniable_estimator.terminal.privacy_command import privacy
 from deniable_estimator.terminal.simulated import simulate
-from deniable_estimator.terminal.stored import anomalies, estimate, trend
+from deniable_estimator.terminal.trend_command import trend
 
 Run = Callable[..., Result]
 

@@ -5,24 +5,13 @@ import math
 
 import pytest
 from click.testing import CliRunner
+from tests.client.discoveries import declaration, declared
 
-from deniable import Registry
 from deniable_estimator.planning.discoveries import plan_discovery
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.words import shared_words
-from deniable_estimator.terminal.declared import plan, privacy
-
-METRIC = """
-schema = 1
-app = "editor"
-[metrics.search]
-type = "discovery"
-description = "What people search for."
-owner = "growth@acme.example"
-expires = 2030-06-30
-epsilon = 2.0
-lifetime_epsilon = 6.0
-"""
+from deniable_estimator.terminal.plan_command import plan
+from deniable_estimator.terminal.privacy_command import privacy
 
 
 def planned(*options: str) -> str:
@@ -34,7 +23,7 @@ def planned(*options: str) -> str:
 def test_a_plan_tells_what_surfaces() -> None:
     """The command prints from which share on strings surface, the tally's size, and the fakes."""
     told = planned("--epsilon", "2", "--devices", "1000000", "--lifetime-epsilon", "6")
-    assert "half of them found from 0.898 % of the devices on, 95 % from 1.28 % on" in told
+    assert "half of them found from 0.898% of the devices on, 95% from 1.28% on" in told
     assert "8,647,200 counters" in told
     assert "4,287 fake devices put a string of theirs on the list" in told
     assert "each device reports 3 times" in told
@@ -76,8 +65,8 @@ def test_wrong_calls(options: list[str], told: str) -> None:
 
 def test_the_label_says_how_many_holders_a_string_needs() -> None:
     """With `devices` the label has the holders of a string that stays hidden, and of one that is
-    found in half and in 95 % of the windows; without, it says what is missing."""
-    registry = Registry.parse(METRIC + "devices = 1_000_000\n")
+    found in half and in 95% of the windows; without, it says what is missing."""
+    registry = declared("devices = 1_000_000")
     given = guarantee_in(registry, registry["search"])
     assert given.to_dict()["discovery"] == {
         "devices": 1_000_000,
@@ -89,14 +78,14 @@ def test_the_label_says_how_many_holders_a_string_needs() -> None:
     assert "no more about a device than its report did" in listed
     assert "from 8,984 on that have a string" in crowd
     assert "no guarantee for a device" in crowd
-    registry = Registry.parse(METRIC)
+    registry = declared()
     assert "say `devices`" in shared_words(guarantee_in(registry, registry["search"]))[1]
 
 
 def test_the_command_prints_the_label(tmp_path) -> None:
     """`deniable privacy` has the same sentences, and a registry's sum works with a discovery."""
     path = tmp_path / "metrics.toml"
-    path.write_text(METRIC + "devices = 1_000_000\n", encoding="utf-8")
+    path.write_text(declaration("devices = 1_000_000"), encoding="utf-8")
     for arguments in (["search"], []):
         done = CliRunner().invoke(privacy, [*arguments, "--registry", str(path)])
         assert done.exit_code == 0, done.output

@@ -86,7 +86,7 @@ def test_without_turnover_a_device_sends_the_binomial_mean() -> None:
 
 
 def test_a_simulated_crowd_is_as_computed() -> None:
-    """40,000 simulated devices, of which 40 % are replaced in a year, send in each of 12 quarters
+    """40,000 simulated devices, of which 40% are replaced in a year, send in each of 12 quarters
     (of 61 days) as many reports as computed, and have as many left at its end.
 
     Seed 11; 24 two-sided z-tests over independent devices, alpha 0.001 in all (Bonferroni).
@@ -116,7 +116,7 @@ def test_a_simulated_crowd_is_as_computed() -> None:
 def test_a_simulated_crowd_has_the_planned_variance() -> None:
     """The share of a value that 5,000 simulated devices report through two years (randomized
     response, weekly), window by window, scatters as the plan says: sum of squared z-scores of 104
-    windows within its 99.9 % range of chi squared.
+    windows within its 99.9% range of chi squared.
 
     Seed 12, alpha 0.001. The number of reports of each window is the planned one on average.
     """

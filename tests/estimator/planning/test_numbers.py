@@ -53,7 +53,7 @@ def test_the_plan_is_of_the_mechanism_that_the_registry_has(ask: str) -> None:
 @pytest.mark.parametrize("scale", ["linear", "log"])
 @pytest.mark.parametrize("ask", ASKS)
 def test_widths_are_those_of_a_crowd_spread_evenly(ask: str, scale: str) -> None:
-    """The planned width of the mean is within 5 % that of the interval of a simulated crowd that
+    """The planned width of the mean is within 5% that of the interval of a simulated crowd that
     lies evenly on the scale, for which it is made. Seed 1."""
     metric = Registry.parse(REGISTRY.format(scale=scale, ask=ASKED[ask]))["m"]
     places = (np.arange(5000) + 0.5) / 5000

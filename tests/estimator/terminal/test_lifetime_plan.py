@@ -31,7 +31,7 @@ def test_the_table_shows_each_choice_and_marks_the_best() -> None:
             for line in lines
             if line[: len(marked) + 2] == [*marked, str(each.reports), f"{each.epsilon:g}"]
         ]
-        assert f"±{100 * each.half_width:.1f}%" in line
+        assert f"±{100 * each.half_width:.1f} points" in " ".join(line)
     assert sum(line[:1] == ["*"] for line in lines) == 1
     assert "Best: 3 reports with epsilon 2.66 each, sample rate 0.00411" in shown
     text = " ".join(shown.split())

@@ -36,7 +36,7 @@ def test_a_mean_is_planned() -> None:
     arguments = ("--number", "--low", "-20", "--high", "30", "--ask", "mean", "--unit", "degrees")
     words = " ".join(planned(*arguments, "--half-width", "0.5").output.split())
     assert "-20 to 30 degrees, linear scale" in words
-    assert "mean ±0.32 degrees (95 % interval)" in words
+    assert "mean ±0.32 degrees (95% interval)" in words
     assert "for ±0.50 degrees 41,733 devices" in words
     assert "quantile" not in words
     assert "No usable signal" in planned(*arguments, "--devices", "5").output

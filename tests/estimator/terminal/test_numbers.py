@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Callable
 
+import click
 import pytest
 
-from deniable_estimator.terminal import ALARM, NO_DATA, anomalies, estimate, trend
+from deniable_estimator.terminal import ALARM, NO_DATA, anomalies, estimate, plan, trend
+from deniable_estimator.terminal.release import release
 
 from .conftest import CROWDS, DAYS, DEVICES, Call
 
@@ -24,7 +26,7 @@ def test_a_distribution_as_a_table(call: Call, report: Report) -> None:
     assert re.search(r"^p50 +0\.\d+ +0\.\d+ \.\. 0\.\d+", told, re.MULTILINE)
     assert re.search(r"^p99 .* at least \d", told, re.MULTILINE)
     assert re.search(r"^geometric mean +0\.\d+ +0\.\d+ \.\. 0\.\d+", told, re.MULTILINE)
-    assert "Poisoning budget: 1 % fake devices could add up to 0." in told
+    assert "Poisoning budget: 1% fake devices could add up to 0." in told
     assert " s to the geometric mean." in told
     assert re.search(r"^below 0\.001 s +", told, re.MULTILINE)
     assert re.search(r"^100 s or more +", told, re.MULTILINE)
@@ -159,3 +161,9 @@ def test_quantiles_without_a_limit_are_not_compared(call: Call, report: Report) 
     ]
     assert len(figures) == len(DAYS) - 7
     assert all(0 <= figure["p_value"] <= 1 for figure in figures)
+
+
+@pytest.mark.parametrize("command", [estimate, plan, release], ids=lambda each: str(each.name))
+def test_help_names_no_range_where_there_is_none(command: click.Command, call: Call) -> None:
+    """An option that takes any number is not described as a range without ends."""
+    assert "None" not in call(command, "--help").output

@@ -18,7 +18,7 @@ from deniable.mechanisms.prefix_code import ALPHABETS, head
 from deniable.wire import SealedReport, pack_columns
 from deniable_collector.bench.reports import MadeUp
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
@@ -140,7 +140,7 @@ def test_as_many_fakes_as_forecast_put_a_string_on_the_list() -> None:
 
     A million devices with one common string, 3 tokens at epsilon 4, numpy's generator with seed 11.
     A third of the forecast is 1.2 standard errors of a row: a run in which it appears has a
-    probability below 1 %, and the seed is fixed.
+    probability below 1%, and the seed is fixed.
     """
     code = PrefixTree.design("search", 4.0, 3)
     rng = np.random.default_rng(11)

@@ -45,7 +45,7 @@ def test_a_week_without_a_change(store: Store, registry: Registry, report: Repor
     (line,) = found.unchanged
     assert line.metric == "browser"
     assert line.text.startswith("firefox 4")
-    assert "95 % CI" in line.text
+    assert "95% CI" in line.text
     assert "no change that can be told from noise" in line.text
     assert line.link == "https://d.example/metric/browser?from=2026-10-12&to=2026-10-18"
 
@@ -58,7 +58,7 @@ def test_a_week_with_a_change(store: Store, registry: Registry, report: Report) 
     report(14, firefox=0.9)
     (line,) = made(store, registry).changed
     assert line.text.startswith("firefox up ")
-    assert "95 % CI" in line.text
+    assert "95% CI" in line.text
     assert "chrome down" in line.text
     assert made(store, registry, noon(20)).changed[0].text.startswith("firefox up 4")
 

@@ -90,11 +90,11 @@ def test_a_number(store: Store, fill: Fill) -> None:
     assert found["down"] == []
     message = watcher.run(WatchState(), noon(35)).messages[0]
     assert message["facts"]["unit"] == "s"
-    assert " s (95 % CI" in message["text"]
+    assert " s (95% CI" in message["text"]
     digest = weekly_digest(
         store, REGISTRY, (REGISTRY["latency"],), {}, "https://d.example", noon(34)
     )
-    assert "s (95 % CI" in digest.unchanged[0].text
+    assert "s (95% CI" in digest.unchanged[0].text
 
 
 @pytest.mark.parametrize("listed", [True, False])

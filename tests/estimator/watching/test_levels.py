@@ -59,7 +59,7 @@ def test_false_alarms_are_at_most_as_stated(simulation: ModuleType) -> None:
 
 def test_a_change_of_three_standard_errors_is_told(simulation: ModuleType) -> None:
     """Among 200 metrics with 10 false alarms a month, a rise by 3 standard errors is told within
-    two windows with a power of 60 % or more, and one by 5 with 99 %. Two binomial tests of 60 runs
+    two windows with a power of 60% or more, and one by 5 with 99%. Two binomial tests of 60 runs
     at alpha = .001 each, seed 3."""
     rng = np.random.default_rng(3)
     allowed = FalseAlarms(10.0, "month")

@@ -68,7 +68,7 @@ def test_a_change_is_told_once(watcher: Watcher, report: Report) -> None:
     message = next(each for each in result.messages if each["facts"]["series"] == "firefox")
     facts = message["facts"]
     assert message["text"].startswith("firefox up ")
-    assert "95 % CI" in message["text"]
+    assert "95% CI" in message["text"]
     assert message["since"] == facts["window"] == day(35)
     assert facts["low"] < facts["difference"] < facts["high"]
     assert 0.1 < facts["difference"] < 0.3

@@ -1,0 +1,27 @@
+"""A registry with one discovery."""
+
+from __future__ import annotations
+
+from deniable import Registry
+
+__all__ = ["declaration", "declared"]
+
+
+def declaration(*lines: str, lifetime: float = 6.0) -> str:
+    """The registry's text; `lines` stand at the end of its only metric."""
+    return f"""
+schema = 1
+app = "editor"
+[metrics.search]
+type = "discovery"
+description = "What people search for."
+owner = "growth@acme.example"
+expires = 2030-06-30
+epsilon = 2.0
+lifetime_epsilon = {lifetime}
+""" + "\n".join(lines)
+
+
+def declared(*lines: str, lifetime: float = 6.0) -> Registry:
+    """The same, read."""
+    return Registry.parse(declaration(*lines, lifetime=lifetime))

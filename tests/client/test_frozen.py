@@ -1,0 +1,138 @@
+"""Frozen classes behave as frozen dataclasses do."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar
+
+import pytest
+
+from deniable.frozen import frozen
+
+_NOTHING: Mapping[str, int] = {}
+
+
+@frozen
+class Point:
+    """A class with every feature that `frozen` knows."""
+
+    kind: ClassVar[str] = "point"
+    x: int
+    y: int = 2
+    names: Mapping[str, int] = _NOTHING
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError("x is negative")
+
+    @cached_property
+    def total(self) -> int:
+        return self.x + self.y
+
+
+@dataclasses.dataclass(frozen=True)
+class Twin:
+    """The same as a dataclass."""
+
+    kind: ClassVar[str] = "point"
+    x: int
+    y: int = 2
+    names: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+@frozen
+class Pair:
+    """A class whose fields can be hashed, and one of whose fields does not count in comparing."""
+
+    name: str
+    note: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pair) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def test_takes_arguments_as_a_dataclass_does() -> None:
+    """Positions, names and defaults give the same fields as in a dataclass."""
+    for args, kwargs in (((1,), {}), ((1, 3), {}), ((), {"x": 1, "y": 4}), ((1,), {"y": 5})):
+        made, twin = Point(*args, **kwargs), Twin(*args, **kwargs)
+        assert (made.x, made.y, made.names) == (twin.x, twin.y, twin.names)
+        assert repr(made) == repr(twin).replace("Twin", "Point")
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "told"),
+    [
+        ((), {}, "lacks 'x'"),
+        ((), {"y": 1}, "lacks 'x'"),
+        ((1, 2, {}, 4), {}, "takes 3 arguments, not 4"),
+        ((1,), {"x": 2}, "two values for 'x'"),
+        ((1,), {"z": 2}, "no field 'z'"),
+        ((), {"z": 2}, "no field 'z'"),
+        ((1, 2, {}), {"z": 2}, "no field 'z'"),
+    ],
+)
+def test_refuses_other_arguments(
+    args: tuple[object, ...], kwargs: dict[str, object], told: str
+) -> None:
+    """A call that a dataclass refuses is refused, and the error names the field."""
+    with pytest.raises(TypeError):
+        Twin(*args, **kwargs)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=told):
+        Point(*args, **kwargs)  # type: ignore[arg-type]
+
+
+def test_cannot_be_changed() -> None:
+    """Fields can be neither assigned nor deleted, with the error of dataclasses."""
+    made = Point(1)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="'x'"):
+        made.x = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError, match="'x'"):
+        del made.x
+    assert made.x == 1
+
+
+def test_compares_and_hashes_by_its_fields() -> None:
+    """Equal fields of the same class are equal; methods that a class writes itself stay."""
+    assert Point(1) == Point(1, 2) != Point(1, 3)
+    assert Point(1) != Twin(1)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Point(1))  # as a dataclass with a dictionary in it
+    assert Pair("a", "first") == Pair("a", "second") != Pair("b")
+    assert len({Pair("a", "first"), Pair("a", "second")}) == 1
+
+
+def test_checks_itself_at_the_end() -> None:
+    """`__post_init__` runs with all fields in place, and its error passes."""
+    with pytest.raises(ValueError, match="negative"):
+        Point(-1)
+
+
+def test_serves_the_functions_of_dataclasses() -> None:
+    """`replace`, `fields`, `asdict` and `is_dataclass` take instances, and `match` takes fields."""
+    made = Point(1)
+    assert made.total == 3
+    changed = dataclasses.replace(made, y=7)
+    assert (changed.x, changed.y, changed.total) == (1, 7, 8)
+    assert [(each.name, each.default) for each in dataclasses.fields(made)] == [
+        (each.name, each.default) for each in dataclasses.fields(Twin)
+    ]
+    assert dataclasses.asdict(made) == {"x": 1, "y": 2, "names": {}}
+    assert dataclasses.is_dataclass(Point)
+    match made:
+        case Point(x, y):
+            assert (x, y) == (1, 2)
+        case _:
+            pytest.fail("no match")
+
+
+def test_can_be_copied_and_pickled() -> None:
+    """A copy and a pickled instance are equal to the original, as worker processes need it."""
+    made = Point(1, names={"a": 1})
+    assert copy.deepcopy(made) == copy.copy(made) == pickle.loads(pickle.dumps(made)) == made

@@ -1,0 +1,39 @@
+"""Windows that all have the same counts, so that a sum of them shows what is missing or doubled;
+and one window, into which reports come one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+
+WIDTH = 3_000
+REPORTS = 9
+WINDOW = "2026-11-20"
+_PLACES = np.arange(0, WIDTH, 7)
+
+
+def fill_windows(store, scheme, labels, batch, now):
+    """Add the counts to windows of the metric "m", by one commit."""
+    increment = Increment(WIDTH, REPORTS, _PLACES, _PLACES + 1)
+    keys = (TallyRowKey(TallyKey("m", scheme, label), 0) for label in labels)
+    store.fold(Commit((batch,), dict.fromkeys(keys, increment)), now)
+
+
+def whole(store, scheme, labels, times=1):
+    """Whether these windows have these counts, so many times in all."""
+    (row,) = store.tally("m", scheme, labels).rows
+    right = np.zeros(WIDTH, np.int64)
+    right[_PLACES] = times * (_PLACES + 1)
+    return row.reports == REPORTS * times and np.array_equal(row.cells, right)
+
+
+def one_report(scheme, batch):
+    """A commit that adds one report to the window of the metric "m", in a row of 8 cells."""
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    return Commit((batch,), {key: Increment(8, 1, (1,), (1,))})
+
+
+def reports_in(store, scheme):
+    """How many reports the window has."""
+    return store.tally("m", scheme.fingerprint, [WINDOW]).reports

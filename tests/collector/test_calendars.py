@@ -1,0 +1,201 @@
+"""Periods of calendars, and the fewest reads that add up to a range."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable import WindowError, windows
+from deniable.keeping import CALENDARS, in_words, mistakes, read_keep, well_formed
+from deniable_collector.stores.errors import NotKept
+from deniable_collector.stores.summed.calendars import bounds, period_of
+from deniable_collector.stores.summed.sums import Holding, SumName, SumRecord, cover
+
+FIRST = date(2025, 12, 29)
+DAYS = [f"{FIRST + timedelta(each)}" for each in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("calendar", "window", "period", "first", "after"),
+    [
+        ("week", "2026-01-01", "2026-W01", "2025-12-29", "2026-01-05"),
+        ("month", "2026-12-31", "2026-12", "2026-12-01", "2027-01-01"),
+        ("quarter", "2026-12-31", "2026-Q4", "2026-10-01", "2027-01-01"),
+        ("quarter", "2026-04", "2026-Q2", "2026-04-01", "2026-07-01"),
+        ("quarter", "2026-01-01", "2026-Q1", "2026-01-01", "2026-04-01"),
+    ],
+)
+def test_a_window_lies_in_its_period(calendar, window, period, first, after):
+    """The period of a window begins and ends as the calendar says."""
+    assert period_of(calendar, window) == period
+    assert [datetime.fromtimestamp(each, UTC).date().isoformat() for each in bounds(period)] == [
+        first, after,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", ["2026-Q0", "2026-Q5", "0000-Q1", "2026-Q", "x"])
+def test_no_period(label):
+    """What names no period is refused."""
+    with pytest.raises(WindowError):
+        bounds(label)
+
+
+@given(st.dates(date(1, 1, 1), date(9999, 9, 30)), st.sampled_from(["week", "month", "quarter"]))
+def test_each_day_lies_in_one_period(day, calendar):
+    """The period of a day contains it, and is that of its first day too."""
+    label = day.isoformat()
+    try:
+        begin, end = bounds(period_of(calendar, label))
+    except WindowError:
+        assert calendar == "week"  # the last weeks of the year 9999 end after it
+        return
+    assert begin <= windows.start(label) < windows.end(label) <= end
+    first = datetime.fromtimestamp(begin, UTC).date().isoformat()
+    assert period_of(calendar, first) == period_of(calendar, label)
+
+
+def holding(there, gone, copies, kept):
+    """Windows with a tally, dropped ones, the calendars that have valid copies, and those that
+    have kept sums."""
+    sums = {}
+    for calendar in CALENDARS["day"]:
+        for form, members, chosen in (("copy", there, copies), ("kept", gone, kept)):
+            if calendar in chosen:
+                for day in members:
+                    name = SumName(form, "day", period_of(calendar, day))
+                    record = sums.setdefault(name, SumRecord({}, {}, []))
+                    record.reports[day] = [1]
+                    if form == "copy":
+                        record.stamps[day] = "s"
+    return Holding(dict.fromkeys(there, "s"), sums)
+
+
+_calendars = st.sets(st.sampled_from(CALENDARS["day"]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 99), st.integers(0, 99), st.integers(0, 99), _calendars, _calendars,
+    st.sets(st.integers(0, 99), max_size=4), st.sets(st.integers(0, 99), max_size=3),
+)  # fmt: skip
+def test_a_cover_counts_each_window_once(one, two, dropped, copies, kept, again, absent):
+    """Whatever sums there are, a cover has each window that was asked for exactly once, and none
+    else with reports. Where there is none, a kept period has windows that were not asked for."""
+    first, last = min(one, two), max(one, two)
+    days = [day for place, day in enumerate(DAYS) if place not in absent]
+    gone = [day for day in days if day < DAYS[dropped]] if kept else []
+    there = [day for day in days if day >= DAYS[dropped] or DAYS.index(day) in again]
+    held = holding(there, gone, copies, kept)
+    asked = DAYS[first : last + 1]
+    try:
+        found = cover(asked, held)
+    except NotKept as error:
+        refused = error
+    else:
+        refused = None
+    if refused is not None:
+        assert set(refused.windows) == set(gone) & set(asked)
+        if len(kept) == 1:
+            (calendar,) = kept
+            cut = {period_of(calendar, day) for day in refused.windows}
+            assert any(period_of(calendar, day) in cut for day in {*gone, *there} - {*asked})
+        return
+    unknown = set(asked) - {*there, *gone}
+    own, from_sums = [day for day in found.windows if day not in unknown], []
+    for name in found.sums:
+        record = held.sums[name]
+        (from_sums if name.kept else own).extend(record.reports)
+    assert sorted(own) == sorted(set(there) & set(asked))
+    assert sorted(from_sums) == sorted(set(gone) & set(asked))
+
+
+def test_a_year_is_a_dozen_reads():
+    """A year with copies of all calendars takes four reads, with those of months a dozen, and a
+    range that begins within a month takes its days beside."""
+    year = [f"{date(2026, 1, 1) + timedelta(each)}" for each in range(365)]
+    all_of_them = holding(year, [], CALENDARS["day"], [])
+    assert len(cover(year, all_of_them).sums) == 4
+    found = cover(year, holding(year, [], ["month"], []))
+    assert (len(found.sums), len(found.windows)) == (12, 0)
+    found = cover(year[20:], holding(year, [], ["month"], []))
+    assert (len(found.sums), len(found.windows)) == (11, 11)
+    found = cover(year[20:], all_of_them)
+    assert len(found.sums) + len(found.windows) == 5 + 11
+
+
+def test_no_fewer_reads_are_possible():
+    """Of a short range, no combination of its periods takes fewer reads than the cover."""
+    days = [f"{date(2026, 1, 26) + timedelta(each)}" for each in range(40)]
+    held = holding(days, [], ["week", "month"], [])
+    for first in range(0, 12, 3):
+        asked = days[first:]
+        found = cover(asked, held)
+        sums = [
+            set(record.stamps) for record in held.sums.values() if record.stamps.keys() <= {*asked}
+        ]
+        least = min(
+            len(some) + len(set(asked).difference(*some))
+            for count in range(len(sums) + 1)
+            for some in combinations(sums, count)
+            if sum(map(len, some)) == len(set().union(*some))
+        )
+        assert len(found.windows) + len(found.sums) == least
+
+
+def test_sums_of_one_calendar_alone():
+    """A week that lacks what its month has is not read: an import may have brought the month
+    alone."""
+    gone = [day for day in DAYS if "2026-01-05" <= day < "2026-03-01"]
+    held = holding([], gone, [], ["week", "month"])
+    held.sums[SumName("kept", "day", "2026-01")].reports["2026-01-05"] = [5]
+    assert SumName("kept", "day", "2026-W02") not in cover(gone, held).sums
+    with pytest.raises(NotKept):
+        cover([day for day in gone if day < "2026-01-12"], held)
+
+
+@pytest.mark.parametrize(
+    ("keep", "window", "words"),
+    [
+        ({"day": "90 days", "month": "forever"}, "day", None),
+        ({"day": 60, "week": "1 year", "month": "2 years", "quarter": "forever"}, "day", None),
+        ({"month": "forever"}, "day", None),
+        ({"week": "30 days"}, "week", None),
+        ({"month": "1 year", "quarter": "forever"}, "month", None),
+        ({"day": "59 days", "month": "forever"}, "day", "least is 60"),
+        ({"month": "199 days", "quarter": "forever"}, "month", "least is 200"),
+        ({"week": "forever"}, "month", "names week"),
+        ({"day": "90 days"}, "week", "names day"),
+        ({"day": "90 days", "month": "70 days"}, "day", "shorter than of day"),
+        ({"month": "forever", "quarter": "2 years"}, "day", "shorter than of month"),
+    ],
+)
+def test_what_a_metric_may_keep(keep, window, words):
+    """A longer period is not kept for a shorter time, and only what windows add up to is kept."""
+    assert well_formed(keep) is None
+    found = mistakes(read_keep(keep), window)
+    assert (found is None) if words is None else words in (found or "")
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        None, {}, [], "forever", {"day": None}, {"day": "7 days"}, {"day": 7}, {"day": True},
+        {"day": 90.5}, {"day": "90"}, {"day": "101 years"}, {"year": "forever"}, {"day": "-9 days"},
+        {"day": "<script>"}, {"\u202eday": "forever"}, {"day": "9" * 10_000},
+    ],
+)  # fmt: skip
+def test_what_is_no_keep(keep):
+    """What is no duration, or names no calendar, is refused in words."""
+    assert well_formed(keep)
+    assert len(well_formed(keep)) < 250
+
+
+def test_a_keep_in_words():
+    """The finest calendar comes first."""
+    assert in_words(read_keep({"month": "forever", "day": "90 days"})) == (
+        "day for 90 days, month for ever"
+    )

@@ -1,0 +1,232 @@
+"""The memory of imports: no window counts twice because it came as a day and in a sum."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+from deniable import windows
+from deniable_collector.stores import open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.summed.calendars import bounds
+from deniable_collector.stores.summed.imported import (
+    TALLY,
+    Imported,
+    brought_before,
+    source_of,
+)
+from deniable_collector.upkeep import commands, importing
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection
+from deniable_collector.upkeep.exporting import export
+from deniable_collector.upkeep.importing import load
+
+STORES = ["sqlite", "redis", "cluster"]
+DAYS = ["2026-01-05", "2026-01-06", "2026-02-03"]
+
+
+class Origin:
+    """A store with one report in each of DAYS."""
+
+    def __init__(self, url, scheme, new_id, noon):
+        self.url = url
+        self.store = open_store(url)
+        self.of = "m", scheme.fingerprint
+        self.store.publish({"m": [scheme]})
+        for day in DAYS:
+            key = TallyRowKey(TallyKey(*self.of, day), 0)
+            self.store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+
+    def drop(self, day, *calendars):
+        """Drop what had ended by the end of a day into sums of these calendars."""
+        self.store.sums.drop_windows(*self.of, windows.end(day), calendars)
+
+    def file(self, path, **chosen):
+        """Its tallies as a file."""
+        selection = TallySelection(**chosen)
+        export(self.store, path, selection, origin=self.store.identity())
+        return path
+
+
+@pytest.fixture
+def scheme(shelf):
+    return shelf(8)
+
+
+@pytest.fixture
+def origin(scheme, new_id, noon, tmp_path):
+    found = Origin(f"sqlite:///{tmp_path}/origin.db", scheme, new_id, noon)
+    with closing(found.store):
+        yield found
+
+
+def counted(store, scheme):
+    """The reports of each window of a store, whatever has them."""
+    labels = store.all_windows("m", scheme.fingerprint)
+    return store.reports("m", scheme.fingerprint, labels)
+
+
+ALL = dict.fromkeys(DAYS, 1)
+
+
+def test_a_sum_after_its_days_is_refused(origin, store, scheme, tmp_path, noon):
+    """Days that were imported are not added once more in the sum of their month, also weeks later,
+    when the ids of imports are forgotten. The rest of the file is added where it is chosen."""
+    days = origin.file(tmp_path / "days.gz")
+    load(days, store, noon)
+    origin.drop(DAYS[1], "month")
+    late = noon + 60 * 86_400
+    with pytest.raises(ArchiveError, match=r"window 2026-01-05 of metric m came .* of its month"):
+        load(origin.file(tmp_path / "sums.gz"), store, late)
+    assert counted(store, scheme) == ALL
+    february = TallySelection(since=windows.start("2026-02-01"))
+    done = load(origin.file(tmp_path / "sums.gz"), store, noon, february)
+    assert (done.reports, done.known_reports, done.sums) == (0, 1, 0)
+    assert load(days, store, noon).known_reports == len(DAYS)
+    assert counted(store, scheme) == ALL
+
+
+def test_days_after_their_sum_are_refused(origin, store, scheme, tmp_path, noon):
+    """A sum that was imported keeps the days of an earlier file out, and a file of other days is
+    added."""
+    days = origin.file(tmp_path / "days.gz")
+    origin.drop(DAYS[1], "month", "quarter")
+    load(origin.file(tmp_path / "sums.gz"), store, noon)
+    with pytest.raises(ArchiveError, match=r"another form \(as a tally\).* Nothing was added"):
+        load(days, store, noon)
+    assert counted(store, scheme) == ALL
+    assert load(days, store, noon, TallySelection(since=windows.start("2026-02-01"))).reports == 0
+
+
+def test_a_sum_that_has_grown_is_refused(origin, store, scheme, tmp_path, noon):
+    """The sum of a month that has more days than when it was imported is not added to that one."""
+    origin.drop(DAYS[0], "month")
+    load(origin.file(tmp_path / "first.gz", before=windows.end(DAYS[0])), store, noon)
+    load(origin.file(tmp_path / "first.gz", before=windows.end("2026-01")), store, noon)
+    assert counted(store, scheme) == dict.fromkeys(DAYS[:2], 1)
+    origin.drop(DAYS[1], "month")
+    with pytest.raises(ArchiveError, match=r"window 2026-01-0[56] of metric m"):
+        load(origin.file(tmp_path / "second.gz"), store, noon)
+    assert counted(store, scheme) == dict.fromkeys(DAYS[:2], 1)
+
+
+def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noon, monkeypatch):
+    """An import that ends after it has noted what it brings is completed by the same command, and
+    a second one adds nothing."""
+    origin.drop(DAYS[1], "month", "quarter")
+    file = origin.file(tmp_path / "all.gz")
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "_groups", lambda found: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            load(file, store, noon)
+    assert counted(store, scheme) == {}
+    assert load(file, store, noon).sums == 2
+    assert load(file, store, noon).sums == 0
+    assert counted(store, scheme) == ALL
+
+
+def test_the_same_days_of_another_store_are_added(
+    origin, store, scheme, new_id, tmp_path, noon, shelf
+):
+    """Two stores that have reports of the same days are added up, one with days and the other with
+    their sum, as their files name different origins without being told to."""
+    other = Origin(f"sqlite:///{tmp_path}/other.db", scheme, new_id, noon)
+    with closing(other.store):
+        assert other.store.identity() != origin.store.identity()
+        other.drop(DAYS[1], "month")
+        load(origin.file(tmp_path / "one.gz"), store, noon)
+        load(other.file(tmp_path / "two.gz"), store, noon)
+    assert counted(store, scheme) == dict.fromkeys(DAYS, 2)
+
+
+def test_what_was_dropped_may_come_again(origin, store, scheme, tmp_path, noon):
+    """When nothing of the days is left, not even in a sum, they may come in another form."""
+    load(origin.file(tmp_path / "days.gz"), store, noon)
+    origin.drop(DAYS[1], "month")
+    sums = origin.file(tmp_path / "sums.gz")
+    store.drop(windows.end("2026-02-28"))
+    with pytest.raises(ArchiveError, match="came from the same store before"):
+        load(sums, store, noon)
+    store.drop(windows.end("2026-03-31"), ("other",))
+    assert len(store.sums.imported("m", scheme.fingerprint)) == len(DAYS)
+    store.drop(windows.end("2026-03-31"))
+    assert store.sums.imported("m", scheme.fingerprint) == []
+    assert load(sums, store, noon).sums == 1
+
+
+def test_commands_name_the_origin(home, origin, scheme, tmp_path):
+    """`export` and `merge` call the store by its identity, which shows nothing of its secret, and a
+    merge that would count a day twice is refused in words."""
+    file = tmp_path / "tallies.gz"
+    asked = ["export", str(file), "--store", origin.url, "--json"]
+    told = json.loads(CliRunner().invoke(commands.store, asked).stdout)
+    assert told["origin"] == origin.store.identity() != ""
+    merge = ["merge", origin.url]
+    assert CliRunner().invoke(commands.store, merge, env=home.environ).exit_code == 0
+    origin.drop(DAYS[1], "month")
+    done = CliRunner().invoke(commands.store, merge, env=home.environ)
+    assert (done.exit_code, "would be counted twice" in done.output) == (1, True)
+    assert "Traceback" not in done.output
+    assert counted(home.open(), scheme) == ALL
+
+
+def test_a_file_without_an_origin_is_added_as_before(origin, store, scheme, tmp_path, noon):
+    """A file that does not say which store it is from is compared with nothing."""
+    export(origin.store, tmp_path / "tallies.gz")
+    assert load(tmp_path / "tallies.gz", store, noon).reports == len(DAYS)
+    assert store.sums.imported("m", scheme.fingerprint) == []
+
+
+def test_identity_stays(store, scheme, new_id, noon, home):
+    """A store has the same name in every process from its first commit on."""
+    store.publish({"m": [scheme]})
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, DAYS[0]), 0)
+    store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+    assert len(store.identity()) == 16
+    assert home.open().identity() == store.identity()
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "twice"),
+    [
+        ([], (TALLY, ""), False),
+        ([(TALLY, "")], (TALLY, ""), False),
+        ([(TALLY, "")], ("month", "1"), True),
+        ([("month", "1")], (TALLY, ""), True),
+        ([("month", "1")], ("month", "1"), False),
+        ([("month", "1")], ("month", "2"), True),
+        ([("month", "1")], ("quarter", "2"), False),
+        ([(TALLY, ""), ("month", "1")], ("month", "1"), False),
+        ([(TALLY, ""), ("month", "1")], (TALLY, ""), False),
+    ],
+)
+def test_what_counts_twice(known, new, twice):
+    """A window may come in the same form again, and in sums of several calendars, but not in two
+    forms from one store; another store and another window are never in the way."""
+    there = [Imported("a", form, batch, DAYS[0]) for form, batch in known]
+    brought = Imported("a", *new, DAYS[0])
+    assert brought_before([brought], there) == (brought if twice else None)
+    assert brought_before([brought._replace(source="b")], there) is None
+    assert brought_before([brought._replace(window=DAYS[1])], there) is None
+    assert Imported.parse(str(brought)) == brought
+
+
+def test_any_text_is_an_origin():
+    """The name of a source is short and has no space, whatever the origin is."""
+    for text in ("<script>", "a b\n", "\u202e", 10_000 * "x", "\x00"):
+        assert len(source_of(text)) == 16
+        assert source_of(text).isalnum()
+    assert source_of("") == ""
+
+
+@pytest.mark.parametrize(
+    ("window", "last"), [("2026-01-05", "2026-Q1"), ("2026-02", "2026-Q1"), ("2026-W05", "")]
+)
+def test_an_import_is_remembered_while_a_sum_may_have_it(window, last):
+    """What is remembered of a window is forgotten when its quarter had ended by a drop. A week is
+    in no sum, and forgotten with itself."""
+    ended = bounds(last)[1] if last else windows.end(window)
+    brought = Imported("a", TALLY, "", window)
+    assert (brought.ended(ended - 1), brought.ended(ended)) == (False, True)

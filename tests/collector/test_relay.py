@@ -1,0 +1,518 @@
+"""The relay in the test's own process, in front of a real server that plays the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from deniable.oblivious.signed_keys import PATH, SIGNATURE
+from deniable_collector.oblivious.relay import CapsuleRelay, app
+from deniable_collector.oblivious.relay_metrics import GATEWAY_SECONDS, HELD
+from deniable_collector.oblivious.relay_settings import RelaySettings
+from deniable_collector.operation.metrics import summed
+
+CAPSULE = {"content-type": "message/ohttp-req"}
+SEALED = {"Content-Type": "message/ohttp-res"}
+KEYS = {"Content-Type": "application/ohttp-keys", SIGNATURE: "signed"}
+PAGE = "https://app.example"
+
+
+class Hop:
+    """A relay and its gateway: what the gateway got, and what it responds with."""
+
+    def __init__(self):
+        self.got = []
+        self.status, self.headers, self.body = 200, SEALED, b"the response"
+        self.answer = None
+
+    async def respond(self, request):
+        """The gateway's part."""
+        self.got.append((request.method, dict(request.headers), await request.read()))
+        if self.answer is not None:
+            return await self.answer(request)
+        body = b"the keys" if request.method == "GET" else self.body
+        return web.Response(body=body, status=self.status, headers=self.headers)
+
+    async def ask(self, method="POST", body=b"the capsule", path=PATH, **more):
+        """(status, header, body) of one request; None if the relay sends no response."""
+        headers = {**(CAPSULE if method == "POST" else {}), **more.get("headers", {})}
+        pieces = body if isinstance(body, list) else [body]
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "headers": [(name.encode(), text.encode()) for name, text in headers.items()],
+            "client": (more.get("client", "192.0.2.1"), 1),
+            "server": more.get("server", ("127.0.0.1", more.get("port", 80))),
+        }
+        messages = [
+            {"type": "http.request", "body": each, "more_body": number < len(pieces)}
+            for number, each in enumerate(pieces, 1)
+        ]
+        if more.get("gone"):
+            messages[-1] = {"type": "http.disconnect"}
+        self.read = 0
+        sent = []
+
+        async def receive():
+            self.read += 1
+            return messages.pop(0)
+
+        async def send(message):
+            sent.append(message)
+
+        await self.relay(scope, receive, send)
+        if not sent:
+            return None
+        start, last = sent
+        found = {name.decode(): text.decode("latin-1") for name, text in start["headers"]}
+        return start["status"], found, last["body"]
+
+    async def problem(self, *arguments, **more):
+        """(status, code, Retry-After) of a request that the relay refuses."""
+        status, headers, body = await self.ask(*arguments, **more)
+        assert headers["content-type"] == "application/problem+json"
+        kind = json.loads(body)["type"].removeprefix("urn:deniable:problem:")
+        return status, kind, headers.get("retry-after")
+
+
+def run(work, **environ):
+    """Run `work(hop)` beside a gateway, with these settings of the relay."""
+
+    async def whole():
+        hop, served = Hop(), web.Application(client_max_size=1 << 24)
+        for path in (PATH, "/elsewhere"):
+            served.router.add_route("*", path, hop.respond)
+        async with TestServer(served, host="127.0.0.1") as server:
+            given = {"RELAY_GATEWAY": f"http://localhost:{server.port}", "RATE": "off", **environ}
+            settings = {f"DENIABLE_{name}": value for name, value in given.items()}
+            hop.relay = CapsuleRelay(RelaySettings.from_env(settings))
+            await lifespan(hop, work)
+
+    asyncio.run(whole())
+
+
+async def lifespan(hop, work):
+    """Do some work between the start and the stop that a server announces."""
+    told, sent = asyncio.Queue(), asyncio.Queue()
+    task = asyncio.create_task(hop.relay({"type": "lifespan"}, told.get, sent.put))
+    await told.put({"type": "lifespan.startup"})
+    assert await sent.get() == {"type": "lifespan.startup.complete"}
+    try:
+        await work(hop)
+    finally:
+        await told.put({"type": "lifespan.shutdown"})
+        assert await sent.get() == {"type": "lifespan.shutdown.complete"}
+        await task
+
+
+def counted(status, code=""):
+    """How many responses of this status and problem were counted."""
+    labels = {"status": str(status), "problem": code}
+    return summed().get_sample_value("deniable_requests_total", labels) or 0
+
+
+@pytest.mark.parametrize("key", ["", "a-key-of-this-relay"])
+def test_a_capsule_and_its_response(key):
+    """A capsule goes on with its content type, the relay's key if it has one, and nothing else of
+    the request. The response comes back as it is, with the headers of every response."""
+
+    async def work(hop):
+        before = counted(200)
+        headers = {"cookie": "a=b", "authorization": "Bearer mine", "x-forwarded-for": "192.0.2.9"}
+        hop.headers = {**SEALED, "Set-Cookie": "c=d"}
+        status, found, body = await hop.ask(body=[b"the ", b"capsule"], headers=headers)
+        assert (status, body) == (200, b"the response")
+        assert found == {
+            "content-length": "12",
+            "content-type": "message/ohttp-res",
+            "cache-control": "no-store",
+            "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+        }
+        ((method, got, capsule),) = hop.got
+        assert (method, capsule) == ("POST", b"the capsule")
+        del got["Host"]
+        shown = {"Authorization": f"Bearer {key}"} if key else {}
+        assert got == {**shown, "Content-Type": "message/ohttp-req", "Content-Length": "11"}
+        assert counted(200) == before + 1
+        # No cookie of one exchange reaches the next.
+        await hop.ask()
+        assert "Cookie" not in hop.got[1][1]
+
+    run(work, **({"RELAY_KEY": key} if key else {}))
+
+
+def test_problems_of_the_gateway():
+    """A problem of the gateway comes back with its status and Retry-After, if that is a number, and
+    is counted under one code for all."""
+
+    async def work(hop):
+        for status, again, told in (
+            (400, None, None),
+            (429, "7", "7"),
+            (401, None, None),
+            (503, "soon", None),
+            (503, "-3", None),
+            (503, "\N{SUPERSCRIPT TWO}", None),
+        ):
+            before = counted(status, "gateway")
+            hop.status, hop.headers = status, {"Content-Type": "Application/Problem+JSON; a=b"}
+            if again:
+                hop.headers["Retry-After"] = again
+            found, headers, body = await hop.ask()
+            assert (found, headers.get("retry-after"), body) == (status, told, b"the response")
+            assert headers["content-type"] == "application/problem+json"
+            assert ("www-authenticate" in headers) is (status == 401)
+            assert counted(status, "gateway") == before + 1
+
+    run(work)
+
+
+def test_what_is_no_gateway():
+    """A response of another type, one that is too long, and a redirect do not get through."""
+
+    async def work(hop):
+        hop.headers = {"Content-Type": "text/html"}
+        assert await hop.problem() == (503, "gateway-odd", "5")
+        hop.status, hop.headers = 302, {"Location": "/elsewhere"}
+        assert await hop.problem() == (503, "gateway-odd", "5")
+        assert len(hop.got) == 2
+        hop.status, hop.headers, hop.body = 200, SEALED, b"x" * 262_144
+        assert (await hop.ask())[2] == hop.body
+        hop.body += b"x"
+        assert await hop.problem() == (503, "gateway-odd", "5")
+
+    run(work)
+
+
+def test_a_response_is_not_changed():
+    """A response that says it is compressed goes on as it is: the relay does not unpack it."""
+
+    async def work(hop):
+        hop.headers = {**SEALED, "Content-Encoding": "gzip"}
+        assert (await hop.ask())[2] == b"the response"
+
+    run(work)
+
+
+def test_a_response_in_pieces():
+    """A response that comes in two pieces goes on whole."""
+
+    async def work(hop):
+        async def respond(request):
+            response = web.StreamResponse(headers=SEALED)
+            await response.prepare(request)
+            for piece in (b"the first ", b"and the last"):
+                await response.write(piece)
+                await asyncio.sleep(0.1)
+            return response
+
+        hop.answer = respond
+        assert (await hop.ask())[2] == b"the first and the last"
+
+    run(work)
+
+
+def test_a_gateway_that_does_not_respond():
+    """After DENIABLE_RELAY_TIMEOUT the relay no longer waits."""
+
+    async def work(hop):
+        async def respond(request):
+            await asyncio.sleep(30)
+
+        hop.answer = respond
+        async with asyncio.timeout(20):
+            assert await hop.problem() == (503, "gateway-unavailable", "5")
+
+    run(work, RELAY_TIMEOUT="1")
+
+
+def test_the_gateway_cannot_be_reached():
+    """A gateway that does not listen is told as away, without its address."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    async def work(hop):
+        for method in ("POST", "GET"):
+            assert await hop.problem(method) == (503, "gateway-unavailable", "5")
+        assert str(port).encode() not in (await hop.ask())[2]
+
+    run(work, RELAY_GATEWAY=f"http://127.0.0.1:{port}")
+
+
+def test_other_requests():
+    """Only a GET, HEAD or POST of the one path is served; a WebSocket is closed."""
+
+    async def work(hop):
+        assert await hop.problem("PUT") == (405, "http-405", None)
+        assert await hop.problem("OPTIONS") == (405, "http-405", None)
+        for path in ("/", "/v1/reports", f"{PATH}/"):
+            assert await hop.problem("GET", path=path) == (404, "http-404", None)
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        await hop.relay({"type": "websocket"}, None, send)
+        assert sent == [{"type": "websocket.close", "code": 1000}]
+        assert hop.got == []
+
+    run(work)
+
+
+def test_content_types():
+    """A capsule comes as such, or as the text of a beacon from a page that may send."""
+
+    async def work(hop):
+        for kind, status in (("Message/OHTTP-Req; a=b", 200), ("application/json", 415)):
+            assert (await hop.ask(headers={"content-type": kind}))[0] == status
+        text = {"content-type": "text/plain"}
+        assert await hop.problem(headers=text) == (415, "http-415", None)
+        other = {**text, "origin": "https://other.example"}
+        assert await hop.problem(headers=other) == (403, "origin-not-allowed", None)
+        assert (await hop.ask(headers={**text, "origin": PAGE}))[0] == 200
+        latin = {"content-type": "text/plain;charset=latin-1", "origin": PAGE}
+        assert await hop.problem(headers=latin) == (415, "http-415", None)
+        assert [capsule for _, _, capsule in hop.got] == [b"the capsule"] * 2
+
+    run(work, CORS_ORIGINS=PAGE)
+
+
+def test_a_beacon_without_pages():
+    """Where no page may send, a beacon is refused."""
+
+    async def work(hop):
+        beacon = {"content-type": "text/plain", "origin": PAGE}
+        assert await hop.problem(headers=beacon) == (403, "origin-not-allowed", None)
+
+    run(work)
+
+
+def test_what_pages_may_read():
+    """A listed page may ask and read, also the signature of the keys; others learn only that the
+    response differs by origin."""
+
+    async def work(hop):
+        status, headers, body = await hop.ask("OPTIONS", headers={"origin": PAGE})
+        assert (status, body, headers["content-type"]) == (204, b"", "text/plain")
+        assert headers["access-control-allow-origin"] == PAGE
+        assert headers["access-control-allow-methods"] == "POST"
+        _, headers, _ = await hop.ask(headers={"origin": PAGE})
+        assert headers["access-control-allow-origin"] == PAGE
+        assert headers["access-control-expose-headers"] == f"Retry-After, {SIGNATURE}"
+        _, headers, _ = await hop.ask(headers={"origin": "https://other.example"})
+        assert headers["vary"] == "Origin"
+        assert not any(name.startswith("access-control") for name in headers)
+
+    run(work, CORS_ORIGINS=PAGE)
+
+
+@pytest.mark.parametrize("hops", ["0", "1"])
+def test_rates(hops, caplog):
+    """Each network has its rate: that of the connection, or of what a trusted proxy saw. A refused
+    capsule does not go on, and if a proxy is unknown the operator is told."""
+
+    async def work(hop):
+        forwarded = {"x-forwarded-for": "198.51.100.1"}
+        assert [(await hop.ask(headers=forwarded))[0] for _ in range(2)] == [200, 200]
+        status, code, again = await hop.problem(headers=forwarded)
+        assert (status, code, int(again) > 60) == (429, "too-many-requests", True)
+        elsewhere = {"client": "203.0.113.1", "headers": forwarded}
+        assert (await hop.ask(**elsewhere))[0] == (200 if hops == "0" else 429)
+        assert len(hop.got) == (3 if hops == "0" else 2)
+
+    run(work, RATE="2/day", TRUSTED_PROXIES=hops)
+    assert ("DENIABLE_TRUSTED_PROXIES is 0" in caplog.text) is (hops == "0")
+
+
+def test_the_size_of_a_capsule():
+    """A capsule at the limit goes on; one beyond it is refused, by what its header says or as soon
+    as too much has come, and the rest is read so that the response arrives."""
+    most = 2 * 5000 + 1024
+
+    async def work(hop):
+        length = {"content-length": str(most)}
+        assert (await hop.ask(body=b"x" * most, headers=length))[0] == 200
+        more = {"content-length": str(most + 1)}
+        refused = (413, "body-too-large", None)
+        assert await hop.problem(body=[b"x" * most, b"x"], headers=more) == refused
+        assert hop.read == 2
+        assert await hop.problem(body=[b"x" * most, b"x", b"y"]) == refused
+        assert hop.read == 3
+        # The server has checked the length already; what is no number is no reason to fail.
+        assert (await hop.ask(headers={"content-length": "\N{SUPERSCRIPT TWO}"}))[0] == 200
+        assert len(hop.got) == 2
+        # The largest body of a collector, a binary batch, does not count here.
+        assert most < hop.relay.guard.max_request < 100_000
+
+    run(work, MAX_BODY="5000")
+
+
+def test_a_client_that_waits_for_leave():
+    """A client that waits for "100 Continue" is refused without its body, and its connection ends;
+    one whose capsule is taken sends it."""
+
+    async def work(hop):
+        waits = {"expect": "100-continue"}
+        status, headers, _ = await hop.ask(headers={**waits, "content-type": "text/html"})
+        assert (status, headers["connection"], hop.read) == (415, "close", 0)
+        status, headers, _ = await hop.ask(headers=waits)
+        assert (status, "connection" in headers, hop.read) == (200, False, 1)
+
+    run(work)
+
+
+def test_a_full_relay():
+    """Capsules beyond DENIABLE_QUEUE are refused, and whatever comes of a capsule, it no longer
+    waits afterwards."""
+
+    async def work(hop):
+        assert await hop.problem(body=b"x" * 3001) == (503, "queue-full", "1")
+        assert await hop.ask(body=[b"x" * 2000, b""], gone=True) is None
+        hop.headers = {"Content-Type": "text/html"}
+        assert (await hop.problem(body=b"x" * 3000))[1] == "gateway-odd"
+        hop.headers = SEALED
+        for _ in range(3):
+            assert (await hop.ask(body=b"x" * 3000))[0] == 200
+        # Two that wait at the same time share the room.
+        found = await asyncio.gather(*(hop.ask(body=b"x" * 2000) for _ in range(2)))
+        assert sorted(status for status, _, _ in found) == [200, 503]
+        assert await hop.problem(body=b"x" * 3001) == (503, "queue-full", "1")
+
+    run(work, QUEUE="3000")
+
+
+def test_the_list_of_keys():
+    """The list comes with its type and signature, to HEAD without a body. The gateway is asked for
+    it once a minute; after it has refused a capsule again, but once a second at most."""
+
+    async def work(hop):
+        loop = asyncio.get_running_loop()
+        clock, later = loop.time, 0.0
+        loop.time = lambda: clock() + later
+
+        async def asked():
+            before = len(hop.got)
+            hop.status, hop.headers = 200, KEYS
+            found = await hop.ask("GET")
+            assert (found[0], found[2], found[1]["deniable-signature".lower()]) == (
+                *(200, b"the keys"),
+                "signed",
+            )
+            assert found[1]["content-type"] == "application/ohttp-keys"
+            return len(hop.got) - before
+
+        assert await asked() == 1
+        assert hop.got[0][1]["Accept"] == "application/ohttp-keys"
+        status, headers, body = await hop.ask("HEAD")
+        assert (status, headers["content-length"], body) == (200, "8", b"")
+        later += 59
+        assert await asked() == 0
+        later += 1.5
+        assert await asked() == 1
+        later += 2
+        for status, again in ((200, 0), (500, 0), (503, 0), (400, 1)):
+            hop.status = status
+            hop.headers = SEALED if status == 200 else {"Content-Type": "application/problem+json"}
+            await hop.ask()
+            assert await asked() == again
+        hop.status = 499
+        hop.headers = {"Content-Type": "application/problem+json"}
+        await hop.ask()
+        assert await asked() == 0
+        later += 1.1
+        assert await asked() == 1
+
+    run(work)
+
+
+def test_a_list_without_a_signature():
+    """A list of keys that is not signed is told without a signature; devices refuse it."""
+
+    async def work(hop):
+        hop.headers = {"Content-Type": KEYS["Content-Type"]}
+        assert (await hop.ask("GET"))[1][SIGNATURE.lower()] == ""
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"), [(200, SEALED), (404, KEYS), (500, KEYS), (204, KEYS)]
+)
+def test_no_list_of_keys(status, headers):
+    """What is no list of keys is not told as one, also not as readiness."""
+
+    async def work(hop):
+        hop.status, hop.headers = status, headers
+        assert await hop.problem("GET") == (503, "gateway-odd", "5")
+        assert await hop.problem("GET", path="/readyz") == (503, "gateway-odd", "5")
+        assert (await hop.ask("HEAD", path="/readyz"))[0] == 404
+
+    run(work)
+
+
+def test_probes():
+    """Health is the relay's own, readiness the gateway's, and metrics are at the private port
+    alone."""
+
+    async def work(hop):
+        assert (await hop.ask("GET", path="/healthz"))[::2] == (200, b'{"status": "ok"}')
+        assert hop.got == []
+        hop.headers = KEYS
+        assert (await hop.ask("GET", path="/readyz"))[::2] == (200, b'{"status": "ready"}')
+        assert await hop.problem("GET", path="/metrics", port=9464) == (404, "http-404", None)
+        assert await hop.problem("POST", path="/metrics", port=9465) == (404, "http-404", None)
+        assert await hop.problem("POST", path="/healthz") == (404, "http-404", None)
+        status, headers, body = await hop.ask("GET", path="/metrics", port=9465)
+        assert (status, headers["content-type"][:10]) == (200, "text/plain")
+        assert b"deniable_relay_held_bytes" in body
+
+    run(work, METRICS_BIND="127.0.0.1:9465")
+
+
+@pytest.mark.parametrize("server", [None, ("127.0.0.1", 0), ("127.0.0.1", 1)])
+def test_no_metrics_without_a_private_address(server):
+    """Where no private address is set, nobody reads metrics, also not through a Unix socket, whose
+    connections have no port."""
+
+    async def work(hop):
+        assert await hop.problem("GET", path="/metrics", server=server) == (404, "http-404", None)
+
+    run(work)
+
+
+def test_figures_of_a_capsule():
+    """While a capsule waits for the gateway its bytes are shown; then its time is counted."""
+
+    async def work(hop):
+        shown, took = [], GATEWAY_SECONDS.collect()[0].samples
+
+        async def respond(request):
+            await asyncio.sleep(1.2)
+            shown.append(HELD.collect()[0].samples[0].value)
+            return web.Response(body=b"x", headers=SEALED)
+
+        hop.answer = respond
+        assert (await hop.ask(body=b"x" * 321))[0] == 200
+        assert shown == [321]
+        now = GATEWAY_SECONDS.collect()[0].samples
+        grown = {new.name: new.value - old.value for old, new in zip(took, now, strict=True)
+                 if new.labels.get("le") in (None, "+Inf")}  # fmt: skip
+        assert grown["deniable_relay_gateway_seconds_count"] == 1
+        assert 1 < grown["deniable_relay_gateway_seconds_sum"] < 60
+
+    run(work, METRICS_BIND="127.0.0.1:9465")
+
+
+def test_the_app_of_the_environment(monkeypatch):
+    """A server makes the relay from the environment."""
+    monkeypatch.setenv("DENIABLE_RELAY_GATEWAY", "https://t.acme.example")
+    assert isinstance(app(), CapsuleRelay)

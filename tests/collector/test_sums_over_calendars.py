@@ -1,0 +1,554 @@
+"""Sums over calendars: a month is the sum of its days, also when the days are gone."""
+
+from __future__ import annotations
+
+import gzip
+from contextlib import closing
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from deniable import Registry, windows
+from deniable_collector.stores import StoreError, open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
+from deniable_collector.stores.errors import NotKept
+from deniable_collector.stores.sealed.blocks import UnreadableFile
+from deniable_collector.stores.summed.sums import SumName
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection
+from deniable_collector.upkeep.exporting import export
+from deniable_collector.upkeep.importing import load
+from deniable_collector.upkeep.reading import check
+from deniable_collector.upkeep.retention import Retention, rules_of
+from deniable_collector.upkeep.sealing import Sealer, add_up_all, settled_periods
+
+STORES = ["sqlite", "redis", "cluster"]
+WIDTH = 40
+DAY = 86_400.0
+REGISTRY = """
+schema = 1
+app = "bench"
+
+[metrics.m]
+owner = "bench@acme.example"
+expires = 2999-12-31
+type = "boolean"
+description = "What was searched for."
+window = "{window}"
+keep = {keep}
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+FIRST = date(2025, 12, 1)
+DAYS = [f"{FIRST + timedelta(each)}" for each in range(100)]
+"""From Monday, 1 December, to 10 March."""
+
+
+def months(*labels):
+    """The days of some months that are among DAYS."""
+    return [day for day in DAYS if day[:7] in labels]
+
+
+@pytest.fixture
+def opened(request, home, tmp_path):
+    """Opens stores of one place, with blocks in the store or in a folder."""
+    archive = str(tmp_path / "archive") if getattr(request, "param", "") == "folder" else ""
+    stores = []
+
+    def opened():
+        shards = 1 if home.kind == "sqlite" else 2
+        store = open_store(home.url, prefix=home.prefix, shards=shards, archive=archive)
+        stores.append(store)
+        return store
+
+    yield opened
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def crowd(opened, shelf, new_id, noon):
+    """A store with 100 days of counts, and what each day has."""
+    return Crowd(opened(), shelf(WIDTH), new_id, noon)
+
+
+class Crowd:
+    """A store, and the truth of it."""
+
+    def __init__(self, store, scheme, new_id, noon, days=DAYS):
+        self.store, self.scheme, self.new_id, self.noon = store, scheme.fingerprint, new_id, noon
+        self.truth = {}
+        store.publish({"m": [scheme]})
+        for _ in range(2 * store.shards):
+            self.add_many({
+                day: (number + 1, number % WIDTH, number + 5) for number, day in enumerate(days)
+            })  # fmt: skip
+
+    def add(self, day, reports, column, count):
+        self.add_many({day: (reports, column, count)})
+
+    def add_many(self, counts):
+        """Reports, a column and its count for each day, in one commit."""
+        batch = self.new_id()
+        increments = {
+            TallyRowKey(TallyKey("m", self.scheme, day), 0): Increment(
+                WIDTH, reports, (column,), (count,)
+            )
+            for day, (reports, column, count) in counts.items()
+        }
+        commit = Commit((batch,), increments, shard_of(batch, self.store.shards))
+        assert not self.store.fold(commit, self.noon)
+        for day, (reports, column, count) in counts.items():
+            right = self.truth.setdefault(day, np.zeros(WIDTH + 1, np.int64))
+            right[0] += reports
+            right[1 + column] += count
+
+    def check(self, days, store=None):
+        """Whether the store has exactly the sum of these days, to the last cell."""
+        (row,) = (store or self.store).tally("m", self.scheme, days).rows
+        right = sum((self.truth[day] for day in days), np.zeros(WIDTH + 1, np.int64))
+        assert row.reports == right[0]
+        assert np.array_equal(row.cells, right[1:])
+        reports = (store or self.store).reports("m", self.scheme, days)
+        assert reports == {day: self.truth[day][0] for day in days}
+
+    def check_each(self, days):
+        """Whether the store has exactly each of these days alone, in their order."""
+        found = self.store.each_tally("m", self.scheme, days)
+        assert list(found) == days
+        for day, tally in found.items():
+            (row,) = tally.rows
+            right = self.truth.get(day, np.zeros(WIDTH + 1, np.int64))
+            assert tally.windows == (day,)
+            assert (row.reports, *row.cells) == tuple(right)
+
+    def seal(self, step=1):
+        for day in self.store.windows("m", self.scheme)[::step]:
+            self.store.seal(TallyKey("m", self.scheme, day))
+
+    def add_up(self):
+        """Makes all copies."""
+        made = 0
+        for day in DAYS:
+            for calendar, period in (
+                ("month", day[:7]),
+                ("quarter", f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}"),
+                ("week", windows.window_at("week", windows.start(day))),
+            ):
+                assert calendar
+                made += bool(self.store.sums.add_up("m", self.scheme, "day", period))
+        return made
+
+    def drop(self, before, *calendars):
+        return self.store.sums.drop_windows("m", self.scheme, windows.start(before), calendars)
+
+
+def test_copies_are_the_sum_of_their_windows(crowd):
+    """Every range has the same sum with copies as without, and no copy is made twice."""
+    crowd.seal(7)
+    made = crowd.add_up()
+    assert made >= 18
+    assert crowd.add_up() == 0
+    for days in (DAYS, DAYS[3:90], months("2026-01", "2026-02"), DAYS[:7], DAYS[5:6], []):
+        crowd.check(days)
+    assert crowd.store.sums.check("m", crowd.scheme) == []
+
+
+def test_each_window_alone_is_read_at_once(crowd):
+    """Many windows read at once are exactly those that each has alone: open, sealed and empty ones,
+    with copies beside them, and where some were dropped; what only a longer sum has is refused."""
+    days = [*DAYS[20:], "2031-01-01", *DAYS[:20]]
+    crowd.check_each(days)
+    crowd.seal(2)
+    crowd.add_up()
+    crowd.check_each(days)
+    assert crowd.store.each_tally("m", crowd.scheme, []) == {}
+    crowd.drop(DAYS[10], "month")
+    kept = [day for day in days if day not in crowd.store.dropped("m", crowd.scheme)]
+    crowd.check_each(kept)
+    with pytest.raises(NotKept):
+        crowd.store.each_tally("m", crowd.scheme, days)
+
+
+def test_a_late_report_is_in_the_sum_at_once(crowd):
+    """A commit to a day that a copy has makes the copy invalid: the days are read, until another
+    copy is made."""
+    crowd.add_up()
+    crowd.add("2026-01-05", 3, 2, 4)
+    crowd.check(DAYS)
+    crowd.check(months("2026-01"))
+    assert crowd.add_up() >= 3
+    crowd.check(months("2026-01"))
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_days_go_and_their_sums_stay(crowd, copies):
+    """Dropped days are in the sums of their week, month and quarter, to the last cell, and each
+    day's reports are known."""
+    if copies:
+        crowd.add_up()
+    dropped = crowd.drop("2026-02-03", "week", "month", "quarter")
+    assert dropped.failed == ()
+    assert dropped.tallies == 64
+    left = [day for day in DAYS if day >= "2026-02-03"]
+    assert crowd.store.windows("m", crowd.scheme) == left
+    assert crowd.store.dropped("m", crowd.scheme) == DAYS[:64]
+    for days in (DAYS, months("2026-01"), months("2026-02"), left, DAYS[:7], DAYS[7:63]):
+        crowd.check(days)
+    assert crowd.drop("2026-02-03", "week", "month", "quarter").tallies == 0
+    crowd.drop("2026-03-05", "week", "month", "quarter")
+    crowd.check(DAYS)
+    crowd.check(months("2026-02"))
+    assert crowd.store.sums.check("m", crowd.scheme) == []
+
+
+def test_a_range_that_has_no_sum(crowd):
+    """A range within a month whose days are gone is refused, with the months that can be had."""
+    crowd.drop("2026-02-01", "month")
+    with pytest.raises(NotKept) as refused:
+        crowd.check(DAYS[5:])
+    assert refused.value.periods == ("2025-12", "2026-01")
+    with pytest.raises(NotKept):
+        crowd.check(["2026-01-05"])
+    crowd.check(months("2025-12"))
+    crowd.check(months("2026-01", "2026-02"))
+
+
+def test_a_report_for_a_day_that_is_gone(crowd):
+    """An import to a dropped day counts once in all sums that have the day, before and after this
+    day is dropped again."""
+    crowd.seal()
+    crowd.drop("2026-02-01", "week", "month")
+    crowd.add("2026-01-05", 3, 2, 4)
+    crowd.check(months("2026-01"))
+    crowd.check(DAYS)
+    with pytest.raises(NotKept):
+        crowd.store.tally("m", crowd.scheme, ["2026-01-05"])
+    crowd.seal()
+    assert crowd.drop("2026-02-01", "week", "month").tallies == 1
+    crowd.check(months("2026-01"))
+    crowd.check(DAYS[:63])
+
+
+def test_windows_that_are_lost_on_purpose(crowd):
+    """Without sums to keep, dropped windows are gone, and so are the copies that had them."""
+    crowd.add_up()
+    crowd.drop("2026-01-01")
+    assert crowd.store.dropped("m", crowd.scheme) == []
+    assert crowd.store.tally("m", crowd.scheme, DAYS[:31]).reports == 0
+    crowd.check(DAYS[31:])
+    gone = windows.end("2026-01-31")
+    assert crowd.store.drop(gone) == 31
+    assert not [
+        name for name in crowd.store.sums.names("m", crowd.scheme) if name.covers("2026-01-31")
+    ]
+    crowd.check(DAYS[62:])
+
+
+def test_dropping_all_drops_the_sums_too(crowd):
+    """`drop` of everything that had ended by a day leaves no sum whose period had ended."""
+    crowd.drop("2026-02-03", "month", "quarter")
+    assert crowd.store.drop(windows.end("2026-01-31"), metrics=("other",)) == 0
+    crowd.check(DAYS)
+    # December, January and the last quarter of 2025.
+    assert crowd.store.drop(windows.end("2026-01-31")) == 3
+    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
+        "kept-day-2026-Q1", "kept-day-2026-02",
+    ]  # fmt: skip
+
+
+def test_months_go_when_their_quarter_has_them(crowd):
+    """A kept month goes only where its quarter has all of it. Else the same step adds it to the
+    quarter, or it stays, where that would count days twice."""
+    crowd.drop("2026-01-10", "month")
+    crowd.drop("2026-02-15", "month", "quarter")
+    end = windows.end("2026-02")
+    gone = crowd.store.sums.drop_sums("m", crowd.scheme, "month", end, ("month", "quarter"))
+    assert gone.tallies == 2
+    assert [tally.window for tally, _ in gone.failed] == ["kept-day-2026-01"] * crowd.store.shards
+    crowd.check(months("2025-12"))
+    crowd.check(months("2026-01"))
+    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
+        "kept-day-2025-Q4", "kept-day-2026-01", "kept-day-2026-Q1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("month", "quarter"), ("quarter", "month"), ("week", "month"), ("month", "week")],
+)
+def test_an_edit_of_keep(crowd, first, second):
+    """After `keep` names another calendar, all that was dropped before and after can be read, and a
+    late report of a day stays in the sum that has this day."""
+    crowd.drop("2026-01-12", first)
+    crowd.drop("2026-02-16", second)
+    crowd.check(DAYS)
+    crowd.check(DAYS[: DAYS.index("2026-02-16")])
+    for day, reports in (("2026-01-05", 3), ("2026-01-20", 900)):
+        crowd.add(day, reports, 2, 4)
+        crowd.check(DAYS)
+    crowd.drop("2026-02-16", second)
+    assert crowd.store.windows("m", crowd.scheme)[0] == "2026-02-16"
+    crowd.check(DAYS)
+    crowd.check(DAYS[: DAYS.index("2026-02-16")])
+
+
+def test_a_sum_that_an_import_brings(crowd):
+    """A kept sum is added once for each id, for ever, to what is there."""
+    crowd.drop("2026-02-01", "month")
+    january = crowd.store.sums.kept_sum("m", crowd.scheme, SumName("kept", "day", "2026-01"))
+    assert january.reports["2026-01-05"] == [crowd.truth["2026-01-05"][0]]
+    before = crowd.store.version("m", crowd.scheme, ["2026-01-05"])
+    assert crowd.store.sums.add("m", crowd.scheme, january, "aa")
+    assert not crowd.store.sums.add("m", crowd.scheme, january, "aa")
+    assert crowd.store.version("m", crowd.scheme, ["2026-01-05"]) != before
+    for day in months("2026-01"):
+        crowd.truth[day] = crowd.truth[day] * 2
+    crowd.check(months("2026-01"))
+    crowd.check(DAYS)
+
+
+def test_a_damaged_window_stays(crowd, monkeypatch, home):
+    """A window whose block is damaged is not dropped; the others are, and the failure names it."""
+    if home.kind != "sqlite":
+        pytest.skip("the same code")
+    place = crowd.store.sums._place
+    read = place.window_counters
+
+    def damaged(shard, tally):
+        from deniable_collector.stores.sealed.blocks import DamagedBlock
+
+        if tally.window == "2026-01-05":
+            raise DamagedBlock("the sealed block is damaged", tally)
+        return read(shard, tally)
+
+    monkeypatch.setattr(place, "window_counters", damaged)
+    gone = crowd.drop("2026-02-01", "month")
+    assert gone.tallies == 61
+    assert [tally.window for tally, _ in gone.failed] == ["2026-01-05"]
+    crowd.check(months("2026-01"))
+
+
+def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
+    """Counts that come between reading a day and dropping it are in the sum, because the step is
+    refused and begun again."""
+    place = crowd.store.sums._place
+    change = place.change
+    late = iter([True])
+
+    def after_a_commit(*arguments):
+        if next(late, False):
+            crowd.add("2025-12-03", 2, 1, 9)
+        return change(*arguments)
+
+    monkeypatch.setattr(place, "change", after_a_commit)
+    assert crowd.drop("2026-01-01", "month").tallies == 31
+    crowd.check(months("2025-12"))
+
+
+def test_an_unknown_scheme(crowd):
+    """The reports of a scheme that was never published are refused."""
+    with pytest.raises(StoreError):
+        crowd.store.reports("m", "abcdefabcdef", DAYS)
+
+
+@pytest.mark.parametrize("opened", ["store", "folder"], indirect=True)
+def test_files_of_sums(crowd, tmp_path, home):
+    """The files of windows that are dropped into sums go, and all others are in use."""
+    crowd.seal(5)
+    crowd.add_up()
+    crowd.drop("2026-02-03", "month")
+    folder = tmp_path / "archive"
+    if not folder.exists():
+        assert not crowd.store.block_files()
+        return
+    if home.kind != "sqlite":
+        # Those of dropped windows stay for a minute: a Redis that crashes may need them again.
+        assert crowd.store.block_files() < names_in(folder)
+        place = crowd.store.sums._place
+        place._clock = lambda: 1e12
+        place._forget_unused()
+    assert crowd.store.block_files() == names_in(folder)
+
+
+def names_in(folder):
+    """The blocks in a folder."""
+    return {each.name for each in folder.iterdir() if each.name.endswith(".block")}
+
+
+def test_other_processes_see_the_same(crowd, opened):
+    """Another process reads the same sums, and what it adds up is recognized."""
+    crowd.add_up()
+    with closing(opened()) as other:
+        crowd.check(DAYS, other)
+        crowd.drop("2026-02-03", "month")
+        crowd.check(DAYS, other)
+        assert other.sums.names("m", crowd.scheme) == crowd.store.sums.names("m", crowd.scheme)
+
+
+def declared(keep, window="day"):
+    """The metric `m` with this `keep`."""
+    text = REGISTRY.format(keep=keep, window=window)
+    return Registry.parse(text)
+
+
+def moment(day):
+    """Noon of a day."""
+    return windows.start(day) + DAY / 2
+
+
+def test_the_collector_keeps_what_the_registry_says(crowd, home):
+    """Days go after the days of `keep`, months stay; other metrics go by DENIABLE_KEEP_DAYS."""
+    metrics = declared('{ day = "60 days", month = "forever" }')
+    retention = Retention(crowd.store, 8, lambda: moment("2026-03-14"), metrics)
+    assert retention.apply() == DAY
+    assert crowd.store.windows("m", crowd.scheme) == [day for day in DAYS if day >= "2026-01-13"]
+    crowd.check(DAYS)
+    assert {str(name) for name in crowd.store.sums.names("m", crowd.scheme)} == {
+        "kept-day-2025-12", "kept-day-2026-01",
+    }  # fmt: skip
+    later = Retention(crowd.store, 8, lambda: moment("2026-06-14"), metrics)
+    later.apply()
+    crowd.check(DAYS)
+    assert crowd.store.windows("m", crowd.scheme) == []
+    Retention(crowd.store, 8, lambda: moment("2026-06-14")).apply()
+    assert crowd.store.sums.names("m", crowd.scheme) == []
+
+
+def test_sums_are_kept_for_their_time(crowd, home):
+    """A sum of a calendar goes when its own time is over; one without an end stays."""
+    metrics = declared('{ day = "60 days", month = "62 days", quarter = "forever" }')
+    for day in ("2026-03-03", "2026-04-09", "2026-05-06", "2026-07-20"):
+        assert Retention(crowd.store, 0, lambda day=day: moment(day), metrics).apply() == DAY
+        crowd.check(DAYS)
+    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
+        "kept-day-2025-Q4", "kept-day-2026-Q1",
+    ]  # fmt: skip
+
+
+def test_the_collector_adds_up_what_is_sealed(crowd):
+    """The sealer adds up each period whose windows are all sealed and accept no more reports, and
+    removes a copy that has become useless."""
+    now = moment("2026-02-09")
+    crowd.seal()
+    sealer = Sealer(crowd.store, clock=lambda: now)
+    sealer._rest = lambda seconds: False
+    sealer.apply()
+    names = {str(name) for name in crowd.store.sums.names("m", crowd.scheme)}
+    assert names >= {"copy-day-2025-12", "copy-day-2026-01", "copy-day-2025-Q4"}
+    assert not names & {"copy-day-2026-02", "copy-day-2026-Q1", "copy-day-2026-W06"}
+    crowd.check(DAYS)
+    assert settled_periods(crowd.store, now) == []
+    crowd.add("2026-01-05", 3, 2, 4)
+    assert settled_periods(crowd.store, now) == []  # until the day is sealed again
+    crowd.seal()
+    late = {period for *_, period in settled_periods(crowd.store, now)}
+    assert late == {"2026-01", "2026-W02"}
+    crowd.drop("2026-01-01", "month")
+    late = {period for *_, period in settled_periods(crowd.store, now)}
+    assert "2025-12" not in late
+    add_up_all(crowd.store, settled_periods(crowd.store, now))
+    assert settled_periods(crowd.store, now) == []
+    crowd.check(DAYS)
+
+
+def test_a_rule_for_each_metric():
+    """A rule has the days of its windows and the calendars whose sums stay."""
+    (rule,) = rules_of(declared('{ month = "forever" }'), 400).values()
+    assert (rule.windows, rule.calendars, rule.sums) == (400, ("month",), [])
+    (rule,) = rules_of(declared('{ day = "90 days", month = "5 years" }'), 400).values()
+    assert (rule.windows, rule.calendars, rule.sums) == (90, ("month",), [("month", 1830)])
+    (rule,) = rules_of(declared('{ day = "forever" }'), 400).values()
+    assert (rule.windows, rule.calendars, rule.sums) == (0, (), [])
+    (rule,) = rules_of(declared('{ month = "2 years", quarter = "forever" }', "month"), 0).values()
+    assert (rule.windows, rule.calendars, rule.sums) == (732, ("quarter",), [])
+    text = REGISTRY.replace("keep = {keep}", "").format(window="day")
+    assert rules_of(Registry.parse(text), 9) == {}
+
+
+def test_export_and_import_take_sums_along(crowd, tmp_path, noon, shelf):
+    """A file has the kept sums, and adds each once for ever; the days that are there count once."""
+    crowd.drop("2026-02-03", "week", "month")
+    crowd.add("2026-01-05", 3, 2, 4)
+    path = tmp_path / "tallies.gz"
+    contents = export(crowd.store, path, origin="a")
+    assert contents.sums == len(crowd.store.sums.names("m", crowd.scheme))
+    assert check(path) == contents
+    with closing(open_store(f"sqlite:///{tmp_path}/other.db")) as other:
+        done = load(path, other, noon)
+        assert (done.sums, done.known_sums) == (contents.sums, 0)
+        for days in (DAYS, months("2026-01"), DAYS[:7], months("2026-02")):
+            crowd.check(days, other)
+        again = load(path, other, noon + DAY, TallySelection(before=moment("2026-02-01")))
+        assert again.sums == 0
+        assert again.known_sums > 0
+        crowd.check(DAYS[:7], other)
+        # Days of another store that lie in a month of which only the sum is kept.
+        more = Crowd(other, shelf(WIDTH), crowd.new_id, noon, DAYS[30:40])
+        for day, right in more.truth.items():
+            crowd.truth[day] = crowd.truth[day] + right
+        crowd.check(DAYS, other)
+        crowd.check(months("2026-01"), other)
+
+
+def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
+    """A file that has dropped days in sums of weeks is refused, and nothing of it is added, where
+    they are in sums of months; the days that it has in tallies are added where they are chosen."""
+    crowd.drop("2026-02-03", "month")
+    path = tmp_path / "tallies.gz"
+    with closing(open_store(f"sqlite:///{tmp_path}/other.db")) as other:
+        weeks = Crowd(other, shelf(WIDTH), crowd.new_id, noon)
+        weeks.drop("2026-01-05", "week")
+        export(other, path, origin="weeks")
+        with pytest.raises(ArchiveError, match=r"2025-12-01 .* its week, .* its month"):
+            load(path, crowd.store, noon)
+        crowd.check(DAYS)
+        later = TallySelection(since=windows.start("2026-01-05"))
+        assert load(path, crowd.store, noon, later).rows == 65
+    for day in DAYS[DAYS.index("2026-01-05") :]:
+        crowd.truth[day] = crowd.truth[day] + weeks.truth[day]
+    crowd.check(DAYS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"period":"2026-01"', '"period":"2026-02"'),
+        ('"period":"2026-01"', '"period":"2026-Q9"'),
+        ('"kind":"day"', '"kind":"year"'),
+        ('"2026-01-05":[', '"2026-01-05":[1,'),
+        ('"window":"kept-day-2026-01"', '"window":"kept-day-2026-02"'),
+        ('{"line":"sum"', '{"line":"none"'),
+    ],
+)
+def test_a_file_with_a_damaged_sum(crowd, tmp_path, old, new, home):
+    """A file whose sums do not hold together is refused as a whole."""
+    if home.kind != "sqlite":
+        pytest.skip("the same code")
+    crowd.drop("2026-02-03", "month")
+    path = tmp_path / "tallies.gz"
+    export(crowd.store, path)
+    text = gzip.decompress(path.read_bytes()).decode()
+    assert old in text
+    path.write_bytes(gzip.compress(text.replace(old, new).encode()))
+    with pytest.raises(ArchiveError):
+        check(path)
+
+
+def test_a_file_that_cannot_be_read_keeps_back_its_own_sums(crowd, monkeypatch):
+    """Where a window's file cannot be read, its sums are named as failed, and the others made."""
+    crowd.seal()
+    place = crowd.store.sums._place
+    read = place.window_counters
+
+    def unreadable(shard, tally):
+        if tally.window == "2025-12-07":
+            raise UnreadableFile("its file cannot be read", tally=tally)
+        return read(shard, tally)
+
+    monkeypatch.setattr(place, "window_counters", unreadable)
+    periods = settled_periods(crowd.store, moment("2026-02-09"))
+    outcome = add_up_all(crowd.store, periods)
+    failed = {tally.window for tally, _ in outcome.failed}
+    assert failed == {"2025-W49", "2025-12", "2025-Q4"}
+    assert outcome.tallies == len(periods) - 3 > 3

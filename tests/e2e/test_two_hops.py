@@ -1,0 +1,262 @@
+"""Pages that `deniable web --oblivious` made, in real browsers: their reports go through a real
+relay to a real gateway, and are counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deniable import Registry
+from deniable.web_command import web_files
+from deniable_collector.oblivious.key_file import KeyFile
+from deniable_collector.stores import open_store
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+METRICS = """
+schema = 1
+app = "example"
+[defaults]
+owner = "tests@acme.example"
+expires = 2999-12-31
+
+[segments.platform]
+values = ["desktop", "phone"]
+
+[metrics.plan]
+epsilon = 2.0
+lifetime_epsilon = 80.0
+type = "category"
+description = "The plan."
+values = ["free", "pro"]
+
+[metrics.dark_mode]
+epsilon = 2.0
+lifetime_epsilon = 80.0
+type = "boolean"
+description = "Dark mode is on."
+
+[metrics.both]
+epsilon = 2.0
+lifetime_epsilon = 80.0
+type = "pair"
+description = "How plan and dark mode go together."
+of = ["plan", "dark_mode"]
+
+[metrics.word]
+epsilon = 2.0
+lifetime_epsilon = 80.0
+type = "discovery"
+description = "The word that was sought last."
+max_length = 4
+
+[metrics.visit]
+epsilon = 2.0
+lifetime_epsilon = 80.0
+type = "boolean"
+description = "The first visit of the day was from a search."
+answer = "at_once"
+aggregate = "first"
+segments = ["platform"]
+"""
+DAY = 86_400
+POLICY = "default-src 'none'; script-src 'self'; connect-src {relay}"
+PAGE = '<!doctype html><title>page</title><script src="deniable.min.js"></script>'
+"""It loads the SDK with the registry; `app.js`, where a test writes one, uses it."""
+
+START = """
+    const [endpoint, relay, gateway, now] = arguments;
+    window.now = now;
+    window.telemetry = new deniable.Client(deniable.metrics, {
+      endpoint, relay, gateway, consent: true, spread: 0, clock: () => window.now,
+      segments: {platform: "desktop"},
+    });
+"""
+FLUSH = "telemetry.flush(20).then(arguments[0]);"
+
+
+@dataclass
+class Site:
+    """A site, and the two hops that its pages send through."""
+
+    address: str = ""
+    collector: str = ""
+    relay: str = ""
+    identity: str = ""
+    database: str = ""
+    folder: Path = field(default_factory=Path)
+    paths: list[str] = field(default_factory=list)
+    policy: str = ""
+
+    def counted(self) -> dict[str, int]:
+        """How many reports of each metric are counted."""
+        store, found = open_store(self.database), {}
+        try:
+            for metric in Registry.parse(METRICS):
+                scheme = metric.scheme.fingerprint
+                windows = store.windows(metric.name, scheme)
+                found[metric.name] = store.tally(metric.name, scheme, windows).reports
+        finally:
+            store.close()
+        return found
+
+    def reaches(self, **expected: int) -> bool:
+        """Whether so many reports are counted within half a minute."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            found = self.counted()
+            if all(found[name] == number for name, number in expected.items()):
+                return True
+            time.sleep(0.2)
+        return False
+
+
+@pytest.fixture(params=["x25519", "p256"])
+def site(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    listening: Callable[..., str],
+) -> Iterator[Site]:
+    """A site with a strict policy, whose pages may use the relay and cannot reach the gateway."""
+    made = Site(folder=tmp_path / "site", database=f"sqlite:///{tmp_path}/tallies.db")
+    made.folder.mkdir()
+
+    class Handler(SimpleHTTPRequestHandler):
+        def end_headers(self) -> None:
+            self.send_header("Content-Security-Policy", made.policy)
+            super().end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing: the tests' output is for the tests."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(made.folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    made.address = f"http://127.0.0.1:{server.server_address[1]}"
+
+    for name, content in web_files(Registry.parse(METRICS), oblivious=True).items():
+        (made.folder / name).write_bytes(content)
+    (made.folder / "index.html").write_text(PAGE, encoding="utf-8")
+    (tmp_path / "metrics.toml").write_text(METRICS, encoding="utf-8")
+    keys = KeyFile.new(request.param)
+    keys.write(tmp_path / "keys.json")
+    made.identity = keys.identity
+
+    made.collector = listening(
+        "collect",
+        DENIABLE_REGISTRY=str(tmp_path / "metrics.toml"),
+        DENIABLE_STORE=made.database,
+        DENIABLE_GATEWAY_KEYS=str(tmp_path / "keys.json"),
+    )
+    made.relay = listening(
+        "relay", DENIABLE_RELAY_GATEWAY=made.collector, DENIABLE_CORS_ORIGINS=made.address
+    )
+    made.policy = POLICY.format(relay=made.relay)
+    yield made
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_page_in_two_hops(site: Site, open_browser: Callable[[bool], Chrome]) -> None:
+    """Pairs, a discovery, segments and what answers at once reach the tally in two hops, from a
+    page whose policy lets it reach the relay alone. A report that waits when the page is left goes
+    as a beacon, and is counted once."""
+    browser = open_browser(True)
+    browser.set_script_timeout(60)
+    now = time.time()
+    place = (site.collector, site.relay, site.identity)
+    browser.get(site.address)
+    browser.execute_script(START, *place, now - DAY)
+    browser.execute_script(
+        'for (const [name, value] of [["plan", "pro"], ["dark_mode", true], ["word", "tea"]])'
+        " telemetry.record(name, value);"
+    )
+    browser.execute_async_script(FLUSH)
+    browser.execute_script(f"window.now = {now};")
+    assert browser.execute_async_script(FLUSH), browser.get_log("browser")  # type: ignore[no-untyped-call]
+    assert site.counted() == {"plan": 1, "dark_mode": 1, "both": 1, "word": 1, "visit": 0}
+
+    browser.execute_script('telemetry.record("visit", true);')
+    # Until the report is sealed, stored and put into its capsule; it would be sent 0 to 10 s later.
+    states = "telemetry.sent().then(found => arguments[0](found[0].metric));"
+    deadline = time.monotonic() + 20
+    while browser.execute_async_script(states) != "visit":
+        assert time.monotonic() < deadline
+    time.sleep(0.2)
+    browser.get("about:blank")
+    assert site.reaches(visit=1)
+    browser.get(site.address)
+    browser.execute_script(START, *place, now)
+    assert browser.execute_async_script(FLUSH)
+    assert browser.execute_script("return telemetry.counters;") == {}
+    assert site.counted()["visit"] == 1
+    browser.execute_script(START, site.collector, site.relay, "B" * 87, now + DAY)
+    browser.execute_script('telemetry.record("visit", true);')
+    assert not browser.execute_async_script(FLUSH)
+    assert browser.execute_script("return telemetry.counters;") == {"network": 1}
+    assert site.counted()["visit"] == 1
+
+
+@pytest.mark.parametrize("site", ["x25519"], indirect=True)
+def test_firefox_in_two_hops(site: Site, tmp_path: Path) -> None:
+    """In Firefox a page's report reaches the tally in two hops too, once by `fetch` and once by a
+    beacon."""
+    firefox = shutil.which("firefox-esr") or shutil.which("firefox")
+    if firefox is None:
+        reason = "firefox is needed"
+        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    options: dict[str, Any] = {
+        "endpoint": site.collector,
+        "relay": site.relay,
+        "gateway": site.identity,
+        "consent": True,
+        "spread": 0,
+        "segments": {"platform": "phone"},
+    }
+    # The second day's report is only sealed; then the page says that it is hidden.
+    (site.folder / "app.js").write_text(
+        f"""
+        const now = {time.time()};
+        const options = {json.dumps(options)};
+        let later = -{DAY};
+        const clock = () => now + later;
+        const telemetry = new deniable.Client(deniable.metrics, {{...options, clock}});
+        telemetry.record("visit", true);
+        telemetry.flush(20).then(async () => {{
+          later = 0;
+          telemetry.record("visit", true);
+          while ((await telemetry.sent()).length < 2);
+          setTimeout(() => dispatchEvent(new Event("pagehide")), 300);
+        }});
+        """,
+        encoding="utf-8",
+    )
+    page = PAGE + '<script src="app.js"></script>'
+    (site.folder / "firefox.html").write_text(page, encoding="utf-8")
+    command = [firefox, "--headless", "--no-remote", "--profile", str(tmp_path / "profile")]
+    (tmp_path / "profile").mkdir()
+    with subprocess.Popen(
+        [*command, f"{site.address}/firefox.html"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as browser:
+        try:
+            assert site.reaches(visit=2)
+        finally:
+            browser.terminate()

@@ -1,0 +1,226 @@
+"""Releases in the read API: what is listed, what they spend, and who sees which."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_collector.upkeep.retention import SETTLED
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.access.token_command import token as command
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.releasing.charge import Charge
+from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.releasing.making import Release, release
+from deniable_estimator.releasing.manifest import verify
+from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.request import ReleaseRequest
+from deniable_estimator.terminal.release_files import list_releases
+
+from .conftest import NOW, TOKEN, Clock
+
+LATER = NOW + SETTLED + 86_400
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "releases.sqlite"
+
+
+@pytest.fixture
+def make(store: Store, registry: Registry, ledger: Path) -> Callable[..., Release]:
+    """Releases a metric, as the command does."""
+
+    def made(metric: str, epsilon: Fraction | None = None, **more: Any) -> Release:
+        kept = ReleaseLedger(ledger, 1e-6, None)
+        try:
+            request = ReleaseRequest(metric, epsilon=epsilon, **more)
+            return release(prepare(store, registry, request, LATER), kept, now=LATER)
+        finally:
+            kept.close()
+
+    return made
+
+
+@pytest.fixture
+def reader(store: Store, registry: Registry, ledger: Path) -> Callable[..., FlaskClient]:
+    """A program with a token of these options; without any, with the dashboard's own."""
+
+    def new(*options: str, **settings: Any) -> FlaskClient:
+        secret, lines = TOKEN, ""
+        if options:
+            result = CliRunner().invoke(command, ["new", "--name", "x", *options, "--json"])
+            made = json.loads(result.stdout)
+            secret, lines = made["token"], made["lines"]
+        given = {"releases": str(ledger), **settings}
+        app = create_app(
+            DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, **given),
+            store=store,
+            registry=registry,
+            clock=Clock(LATER),
+        )
+        client = app.test_client()
+        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {secret}"
+        return client
+
+    return new
+
+
+def test_the_list_says_what_was_released_and_what_it_spends(
+    make: Callable[..., Release], reader: Callable[..., FlaskClient]
+) -> None:
+    """Newest first, each by its manifest; the total is that of the command, against the budget."""
+    exact, noisy = make("browser"), make("dark_mode", Fraction(1, 2))
+    found = reader(release_budget=2.0).get("/api/v1/releases").json
+    assert [each["id"] for each in found["releases"]] == [noisy.id, exact.id]
+    first, second = found["releases"]
+    assert (first["metric"], first["method"], first["epsilon"]) == ("dark_mode", "laplace", 0.5)
+    assert second["epsilon"] == exact.manifest["epsilon"]
+    assert (second["first"], second["last"], second["window"]) == ("2026-11-20",) * 2 + ("day",)
+    assert second["csv_sha256"] == hashlib.sha256(exact.csv.encode()).hexdigest()
+    assert found["total"] == {**noisy.spent.to_dict(), "budget": 2.0, "unfinished": 0}
+    assert found["metrics"]["dark_mode"] == {"releases": 1, "epsilon": 0.5}
+    assert list(found["metrics"]) == ["dark_mode", "browser"]
+
+
+def test_the_command_lists_the_same_account(
+    make: Callable[..., Release], reader: Callable[..., FlaskClient], ledger: Path
+) -> None:
+    """`deniable release list --json` and the API give the same total, and the same by metric."""
+    make("browser")
+    make("browser", Fraction(1, 4))
+    arguments = ["--ledger", str(ledger), "--budget", "3", "--json"]
+    told = json.loads(CliRunner().invoke(list_releases, arguments).stdout)
+    found = reader(release_budget=3.0).get("/api/v1/releases").json
+    assert told["total"] == found["total"]
+    assert told["metrics"] == found["metrics"]
+
+
+def test_a_release_is_its_document_and_its_table(
+    make: Callable[..., Release], reader: Callable[..., FlaskClient]
+) -> None:
+    """Byte by byte as they were made, so that whoever fetches them can verify them; asked again
+    with the ETag, the response is 304."""
+    made, client = make("browser", Fraction(1, 2)), reader()
+    document = client.get(f"/api/v1/releases/{made.id}")
+    table = client.get(f"/api/v1/releases/{made.id}?format=csv")
+    assert document.text == made.document
+    assert table.text == made.csv
+    assert verify(document.get_data(), table.get_data(), None)["id"] == made.id
+    again = client.get(
+        f"/api/v1/releases/{made.id}", headers={"If-None-Match": document.headers["ETag"]}
+    )
+    assert (again.status_code, again.get_data()) == (304, b"")
+    assert table.headers["ETag"] != document.headers["ETag"]
+
+
+def test_the_list_as_csv(make: Callable[..., Release], reader: Callable[..., FlaskClient]) -> None:
+    """A line for each release."""
+    made = make("browser")
+    text = reader().get("/api/v1/releases", headers={"Accept": "text/csv"}).text
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["id"], row["metric"], row["reports"]) == (made.id, "browser", "20000")
+
+
+def test_a_token_sees_the_releases_of_its_metrics(
+    make: Callable[..., Release], reader: Callable[..., FlaskClient]
+) -> None:
+    """Of others it learns neither name, number nor spending, and the total is not told."""
+    mine, other = make("browser"), make("dark_mode", Fraction(1, 2))
+    client = reader("--scope", "read:releases", "--metric", "brow*")
+    found = client.get("/api/v1/releases").json
+    assert [each["id"] for each in found["releases"]] == [mine.id]
+    assert found["total"] is None
+    assert list(found["metrics"]) == ["browser"]
+    assert client.get(f"/api/v1/releases/{mine.id}").status_code == 200
+    assert client.get(f"/api/v1/releases/{other.id}").status_code == 404
+    assert client.get("/api/v1/releases?metric=dark_mode").status_code == 403
+    nobody = reader("--scope", "read:releases", "--metric", "nothing_*")
+    assert nobody.get("/api/v1/releases").json == {"releases": [], "total": None, "metrics": {}}
+
+
+def test_a_program_that_publishes_releases_needs_no_sums(
+    make: Callable[..., Release], reader: Callable[..., FlaskClient]
+) -> None:
+    """The scope read:releases opens no estimate, and read:estimates no release."""
+    made = make("browser")
+    client = reader("--scope", "read:releases")
+    assert client.get(f"/api/v1/releases/{made.id}").status_code == 200
+    assert client.get("/api/v1/metrics/browser/estimate").status_code == 403
+    client = reader("--scope", "read:estimates", "--scope", "read:metrics", "--scope", "plan")
+    for path in ("/api/v1/releases", f"/api/v1/releases/{made.id}"):
+        refused = client.get(path)
+        assert refused.json["type"] == "urn:deniable:problem:missing-scope"
+        assert refused.json["scope"] == "read:releases"
+
+
+def test_the_newest_of_a_metric_can_be_asked_for(
+    make: Callable[..., Release], reader: Callable[..., FlaskClient]
+) -> None:
+    """`metric` and `limit` together name it; a metric without releases has an empty list."""
+    make("browser", Fraction(1, 2))
+    newest = make("browser", Fraction(1, 4))
+    make("dark_mode", Fraction(1, 2))
+    client = reader()
+    found = client.get("/api/v1/releases?metric=browser&limit=1").json["releases"]
+    assert [each["id"] for each in found] == [newest.id]
+    assert client.get("/api/v1/releases?metric=silent").json["releases"] == []
+    assert client.get("/api/v1/releases?metric=nothing").status_code == 404
+    assert client.get("/api/v1/releases?limit=0").status_code == 400
+
+
+def test_what_was_charged_and_not_published_counts_and_is_not_listed(
+    reader: Callable[..., FlaskClient], ledger: Path
+) -> None:
+    """An unfinished release is no release, but it spends; the next commit changes the total."""
+    kept = ReleaseLedger(ledger, 1e-6, None)
+    client = reader()
+    assert client.get("/api/v1/releases").json["total"]["epsilon"] == 0.0
+    for count in (1, 2):
+        charge = Charge("browser", (f"2026-11-{count:02}",), 8, "laplace", 0.25, 0.0, 0.25, 0.03)
+        kept.charged(f"id{count}", date(2026, 11, 21), charge)
+        found = client.get("/api/v1/releases").json
+        assert found["releases"] == []
+        assert found["total"]["unfinished"] == count
+        assert found["total"]["epsilon"] == pytest.approx(0.25 * count)
+        assert client.get(f"/api/v1/releases/id{count}").status_code == 404
+    kept.close()
+
+
+def test_an_epsilon_that_cannot_be_stated_is_null(
+    reader: Callable[..., FlaskClient], ledger: Path
+) -> None:
+    """If the deltas add up to more than that of the dashboard, no epsilon holds."""
+    kept = ReleaseLedger(ledger, 1e-3, None)
+    kept.charged("a", date(2026, 11, 21), Charge("browser", ("2026-11-01",), 8, "exact", 0.1, 1e-5))
+    kept.close()
+    found = reader().get("/api/v1/releases").json
+    assert found["total"]["epsilon"] is None
+    assert found["metrics"]["browser"]["epsilon"] is None
+
+
+def test_without_a_ledger_the_error_names_the_setting(
+    reader: Callable[..., FlaskClient], ledger: Path
+) -> None:
+    """No setting is a conflict, no file yet an empty list, a broken file an error of the server."""
+    for path in ("/api/v1/releases", "/api/v1/releases/abc"):
+        refused = reader(releases="").get(path)
+        assert refused.status_code == 409
+        assert "DENIABLE_RELEASES" in refused.json["detail"]
+    assert reader().get("/api/v1/releases").json["releases"] == []
+    ledger.write_text("this is no database, but a text that is long enough to be taken for one")
+    assert reader().get("/api/v1/releases").status_code == 503
+    assert reader().get("/api/v1/releases/abc").status_code == 503

@@ -1,0 +1,91 @@
+"""The picture of what releases spend: what is drawn where."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable_estimator.dashboard.charts.spending import HEIGHT, MOST_BARS, spending_of
+from deniable_estimator.releasing.charge import Charge
+from deniable_estimator.releasing.looking import MOST_STEPS, ReleaseAccount
+
+FIRST = date(2026, 11, 2)
+
+
+def charge(epsilon: float, metric: str = "browser", window: str = "2026-10-01") -> Charge:
+    return Charge(metric, (window,), None, "laplace", epsilon, 0.0, epsilon)
+
+
+def account(*made: tuple[int, Charge], budget: float | None = None) -> ReleaseAccount:
+    """Releases, each so many days after the first day."""
+    rows = [(FIRST + timedelta(days), each, True) for days, each in made]
+    return ReleaseAccount.of(rows, 1e-6, budget)
+
+
+def test_the_line_climbs_by_what_each_day_spends() -> None:
+    """Stairs from nothing: half of the height at the half of the time, and the top at the end."""
+    found = spending_of(
+        account((0, charge(1.0)), (5, charge(1.0)), budget=2.0), FIRST + timedelta(10)
+    )
+    assert found.line is not None
+    assert found.line.path == f"M0 {HEIGHT}H0V75H500V0H1000"
+    assert found.line.budget == 0
+    assert [each.text for each in found.line.levels] == ["0.0", "0.5", "1.0", "1.5", "2.0"]
+    assert (found.part, found.over, found.epsilon) == (100.0, False, "2.000")
+
+
+@pytest.mark.parametrize("made", [[], [(0, charge(1.0))]])
+def test_one_day_is_no_line(made: list[tuple[int, Charge]]) -> None:
+    """Where all was released today, and where nothing was, there is nothing to draw."""
+    assert spending_of(account(*made), FIRST).line is None
+
+
+def test_a_budget_that_is_far_away_does_not_flatten_the_line() -> None:
+    """It stands in words, and the scale is that of what is spent."""
+    found = spending_of(account((0, charge(0.1)), budget=100.0), FIRST + timedelta(9))
+    assert found.line is not None
+    assert found.line.budget is None
+    assert found.budget == "100"
+    assert found.part == 0.1
+
+
+def test_metrics_beyond_the_most_bars_are_counted() -> None:
+    """Those that spend the most are drawn, the largest first."""
+    made = [(0, charge(1 + number / 100, f"m{number:02}")) for number in range(MOST_BARS + 5)]
+    found = spending_of(account(*made), FIRST)
+    assert (len(found.bars), found.more) == (MOST_BARS, 5)
+    assert found.bars[0].name == f"m{MOST_BARS + 4:02}"
+    assert found.bars[0].width < 100.0
+
+
+def test_a_clock_that_was_set_back_breaks_no_line() -> None:
+    """A release that seems to be older than the one before it counts on that one's day."""
+    found = account((5, charge(1.0)), (2, charge(1.0)), (6, charge(1.0)))
+    assert found.steps == ((FIRST + timedelta(5), 2.0), (FIRST + timedelta(6), 3.0))
+    assert spending_of(found, FIRST).line is not None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.floats(1e-6, 50.0)), max_size=60),
+    st.none() | st.floats(1e-3, 1e4),
+)
+def test_everything_is_drawn_inside_and_nothing_goes_down(
+    made: list[tuple[int, float]], budget: float | None
+) -> None:
+    """Whatever was released: bars are from 0 to 100%, and the line stays in its plot, never
+    descends, and ends at the total."""
+    whole = account(*((days, charge(epsilon)) for days, epsilon in made), budget=budget)
+    found = spending_of(whole, FIRST + timedelta(3))
+    assert len(whole.steps) <= MOST_STEPS
+    assert all(0 <= bar.width <= 100 for bar in found.bars)
+    assert found.part is None or 0 <= found.part <= 100
+    if whole.steps:
+        assert whole.steps[-1][1] == whole.total.epsilon
+    if found.line is not None:
+        downs = [float(each) for each in re.findall(r"V([0-9.]+)", found.line.path)]
+        assert all(0 <= each <= HEIGHT for each in downs)
+        assert downs == sorted(downs, reverse=True)

@@ -1,0 +1,279 @@
+"""A sealed window that cannot be read: everything else is answered, and it is never silent."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.stores import open_store
+from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.errors import StoreError
+from deniable_collector.upkeep.commands import store as store_commands
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.questions.readable import ReadableStore
+from deniable_estimator.questions.reading import read
+from deniable_estimator.questions.trend import trend
+from deniable_estimator.terminal import anomalies, estimate
+
+from .conftest import NOW, REGISTRY, TOKEN, Clock, fill
+
+DAYS = [f"2026-11-{day:02}" for day in range(3, 13)]
+BAD = DAYS[4]
+SHARES = [0.7, 0.3]
+EACH = 1_000
+
+
+class Damage:
+    """A store with sealed days of dark_mode and browser, of which one file can be damaged."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder}/store.db"
+        self.folder = folder / "blocks"
+        self.registry = Registry.parse(REGISTRY)
+        with self.opened() as store:
+            store.publish({each.name: [each.scheme] for each in self.registry})
+            for day in DAYS:
+                fill(store, self.registry, "dark_mode", SHARES, EACH, day=day)
+                store.seal(TallyKey("dark_mode", self.scheme, day))
+            fill(store, self.registry, "browser", [0.4, 0.3, 0.2, 0.1], EACH)
+        (self.file,) = self.folder.glob(f"dark_mode.*{BAD}*")
+        self.right = self.file.read_bytes()
+        self.file.write_bytes(self.right[:-1])
+
+    @property
+    def scheme(self) -> str:
+        return self.registry["dark_mode"].scheme.fingerprint
+
+    def opened(self):  # type: ignore[no-untyped-def]
+        return closing(open_store(self.url, archive=str(self.folder)))
+
+    def restore(self) -> None:
+        self.file.write_bytes(self.right)
+
+
+@pytest.fixture
+def damage(tmp_path: Path) -> Damage:
+    return Damage(tmp_path)
+
+
+@pytest.fixture
+def minutes() -> Clock:
+    """The clock by which unreadable windows are tried again."""
+    return Clock()
+
+
+@pytest.fixture
+def client(damage: Damage, minutes: Clock) -> Iterator[FlaskClient]:
+    with damage.opened() as store:
+        app = create_app(
+            DashboardSettings(dashboard_token=TOKEN, dashboard_embed_days=28),
+            store=store,
+            registry=damage.registry,
+            clock=lambda: NOW,
+        )
+        app.extensions["deniable_source"].store._clock = minutes
+        client = app.test_client()
+        client.post("/login", data={"token": TOKEN})
+        client.environ_base["HTTP_ACCEPT"] = "text/html"
+        yield client
+
+
+def test_pages_answer_without_the_window(client: FlaskClient) -> None:
+    """Overview, metric page, comparison and files answer for all other windows; each names the one
+    that is missing, at the first visit and from what is kept."""
+    days = f"from={DAYS[0]}&to={DAYS[-1]}"
+    for address in (f"/?{days}", f"/metric/dark_mode?{days}", f"/metric/dark_mode.csv?{days}",
+                    f"/metric/dark_mode/compare?from={BAD}&to={DAYS[-1]}"):  # fmt: skip
+        for _ in range(2):
+            page = client.get(address)
+            while page.status_code == 202:
+                page = client.get(address)
+            assert page.status_code == 200, address
+            if page.mimetype == "text/csv":
+                assert page.headers["Deniable-Unreadable"] == f"dark_mode/{BAD}"
+                continue
+            assert "deniable store verify" in page.text, address
+            assert f"because it cannot be read: dark_mode, {BAD}." in page.text, address
+            assert page.headers["Deniable-Unreadable"] == f"dark_mode/{BAD}"
+    assert f"{(len(DAYS) - 1) * EACH:,}" in client.get(f"/metric/dark_mode?{days}").text
+    other = client.get(f"/metric/browser?{days}")
+    assert other.status_code == 200
+    assert "cannot be read" not in other.text
+
+
+def test_programs_are_told(client: FlaskClient) -> None:
+    """The API lists all metrics and answers with the windows that it has, names the others in the
+    answer, and in a header where a file has no room for it."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}
+    days = {"from": DAYS[0], "to": DAYS[-1]}
+    listed = client.get("/api/v1/metrics", query_string=days, headers=headers)
+    assert listed.status_code == 200
+    rows = {each["name"]: each for each in listed.json["metrics"]}  # type: ignore[index]
+    assert rows["dark_mode"]["n"] == (len(DAYS) - 1) * EACH
+    assert listed.headers["Deniable-Unreadable"] == f"dark_mode/{BAD}"
+    answer = client.get("/api/v1/metrics/dark_mode/estimate", query_string=days, headers=headers)
+    assert answer.status_code == 200
+    found = answer.json
+    assert found is not None
+    assert found["unreadable"] == [BAD]
+    assert BAD not in found["windows"]
+    assert any(BAD in each for each in found["warnings"])
+    tag = answer.headers["ETag"]
+    again = client.get(
+        "/api/v1/metrics/dark_mode/estimate",
+        query_string=days,
+        headers={**headers, "If-None-Match": tag},
+    )
+    assert again.status_code == 200
+    over_time = client.get("/api/v1/metrics/dark_mode/trend", query_string=days, headers=headers)
+    assert any(BAD in each for each in over_time.json["notes"])  # type: ignore[index]
+
+
+def test_a_restored_window_counts_again(
+    client: FlaskClient, damage: Damage, minutes: Clock
+) -> None:
+    """A minute after its file was restored, all pages have the window, and nothing that was kept
+    meanwhile is shown any more."""
+    address = f"/metric/dark_mode?from={DAYS[0]}&to={DAYS[-1]}"
+    whole, part = f"{len(DAYS) * EACH:,}", f"{(len(DAYS) - 1) * EACH:,}"
+    assert part in client.get(address).text
+    assert part in client.get(address).text
+    damage.restore()
+    assert part in client.get(address).text
+    minutes.now += 61
+    client.get(address)
+    page = client.get(address)
+    assert whole in page.text
+    assert "cannot be read" not in page.text
+    assert "Deniable-Unreadable" not in page.headers
+    damage.file.unlink()
+    # What was read and has not changed is kept.
+    assert whole in client.get(address).text
+
+
+def test_commands_answer_and_warn(damage: Damage, tmp_path: Path) -> None:
+    """`deniable estimate` and `anomalies` answer for all other windows, and warn on the error
+    stream; a store's own commands refuse to export less than there is."""
+    metrics = tmp_path / "metrics.toml"
+    metrics.write_text(REGISTRY)
+    environ = {"DENIABLE_STORE": damage.url, "DENIABLE_ARCHIVE": str(damage.folder),
+               "DENIABLE_REGISTRY": str(metrics)}  # fmt: skip
+    for command in (estimate, anomalies):
+        done = CliRunner().invoke(command, ["dark_mode", "--from", DAYS[0]], env=environ)
+        assert f"warning: not counted, because it cannot be read: dark_mode, {BAD}." in done.stderr
+    done = CliRunner().invoke(estimate, ["dark_mode", "--from", DAYS[0], "--json"], env=environ)
+    assert json.loads(done.stdout)["unreadable"] == [BAD]
+    assert json.loads(done.stdout)["n"] == (len(DAYS) - 1) * EACH
+    file = tmp_path / "tallies.gz"
+    exported = CliRunner().invoke(store_commands, ["export", str(file)], env=environ)
+    assert exported.exit_code == 1
+    assert f"window {BAD}" in exported.output
+    assert not file.exists()
+
+
+def test_each_window_alone_is_read_without_the_bad_one(damage: Damage) -> None:
+    """Of many windows read at once, the one that cannot be read is empty and named, and the others
+    are as they are."""
+    with damage.opened() as store:
+        reader = ReadableStore(store)
+        found = reader.each_tally("dark_mode", damage.scheme, DAYS)
+    assert list(found) == DAYS
+    for day, tally in found.items():
+        assert tally.reports == (0 if day == BAD else EACH)
+        assert tally.unreadable == ((BAD,) if day == BAD else ())
+
+
+def test_a_trend_names_what_it_lacks(damage: Damage) -> None:
+    """A trend by day has a gap, one by week counts the other days; both say which day is missing,
+    and estimates of only that day have no reports and say why."""
+    with damage.opened() as store:
+        days = trend(ReadableStore(store), damage.registry, "dark_mode", now=NOW)
+        weeks = trend(ReadableStore(store), damage.registry, "dark_mode", by="week", now=NOW)
+        alone = date.fromisoformat(BAD)
+        only = read(ReadableStore(store), damage.registry, "dark_mode", alone, alone, now=NOW)
+    assert [each.label for each in days.periods if not each.n] == [BAD]
+    assert sum(each.n for each in weeks.periods) == (len(DAYS) - 1) * EACH
+    for found in (days, weeks):
+        assert any(BAD in note for note in found.notes)
+    assert (only.n, only.unreadable) == (0, (BAD,))
+    assert any("cannot be read" in each for each in only.warnings)
+
+
+def test_all_windows_unreadable_and_the_archive_away(damage: Damage) -> None:
+    """Without the folder every sealed window is named and nothing is counted; what is open is
+    read."""
+    damage.folder.rename(damage.folder.with_name("elsewhere"))
+    with damage.opened() as store:
+        reader = ReadableStore(store)
+        sealed = reader.tally("dark_mode", damage.scheme, DAYS)
+        opened = read(reader, damage.registry, "browser", now=NOW)
+        assert reader.row_reports("dark_mode", damage.scheme, DAYS[:1])[DAYS[0]].sum() == 0
+    assert (sealed.reports, sealed.windows, sealed.unreadable) == (0, (), tuple(DAYS))
+    assert reader.left_out() == {"dark_mode": tuple(DAYS)}
+    assert (opened.n, opened.unreadable) == (EACH, ())
+
+
+def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Clock) -> None:
+    """The version of the tallies changes when a window is found unreadable, when it is tried again
+    and when it can be read; that of other windows and metrics stays."""
+    with damage.opened() as store:
+        reader = ReadableStore(store, clock=minutes)
+
+        def versions() -> tuple[bytes, bytes, bytes, bytes]:
+            each = reader.each_version("dark_mode", damage.scheme, DAYS)
+            whole = reader.version("dark_mode", damage.scheme, DAYS)
+            many = reader.versions({"dark_mode": DAYS, "browser": ["2026-11-20"]})
+            assert reader.version("dark_mode", damage.scheme, DAYS[:2]) == store.version(
+                "dark_mode", damage.scheme, DAYS[:2]
+            )
+            return whole, each[BAD], many["dark_mode"], each[DAYS[0]] + many["browser"]
+
+        seen = [versions()]
+        for step in ("found", "kept", "tried again", "read"):
+            minutes.now += 61 if step == "tried again" else 1
+            if step == "read":
+                damage.restore()
+            if step != "tried again":
+                reader.tally("dark_mode", damage.scheme, DAYS)
+            seen.append(versions())
+    whole = [each[:3] for each in seen]
+    assert whole[1] == whole[2]
+    assert len(set(whole)) == 4
+    assert all(len({each[place] for each in whole}) == 4 for place in range(3))
+    assert len({each[3] for each in seen}) == 1
+
+
+def test_a_reader_writes_nothing(damage: Damage) -> None:
+    """Commits, schemes and dropping are refused, whoever asks."""
+    with damage.opened() as store:
+        reader = ReadableStore(store)
+        for work in (lambda: reader.drop(NOW), lambda: reader.publish({}),
+                     lambda: reader.fold(None, NOW)):  # type: ignore[arg-type]  # fmt: skip
+            with pytest.raises(StoreError, match="only read"):
+                work()
+
+
+def test_a_block_of_a_newer_version_is_left_out(tmp_path: Path, damage: Damage) -> None:
+    """A block that a newer version wrote is one window that cannot be read; the error says to
+    upgrade."""
+    with closing(sqlite3.connect(damage.url.removeprefix("sqlite:///"))) as file, file:
+        name = damage.file.name
+        newer = b"\x02" + damage.right[1:]
+        kept = (b"\x00" + newer, b"\x01" + name.encode())
+        file.execute("UPDATE blocks SET block = ? WHERE block = ?", kept)
+    with damage.opened() as store:
+        tally = ReadableStore(store).tally("dark_mode", damage.scheme, DAYS)
+        with pytest.raises(StoreError, match="newer version of deniable: upgrade this one"):
+            store.tally("dark_mode", damage.scheme, [BAD])
+    assert tally.reports == (len(DAYS) - 1) * EACH
+    assert tally.unreadable == (BAD,)

@@ -1,0 +1,118 @@
+"""A store with five days of reports, and the command with a ledger beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from deniable import Registry, Scheme
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.terminal.release import release
+
+DAYS = [f"2026-01-{day:02}" for day in range(5, 10)]
+
+MORE = """
+[segments.platform]
+values = ["ios", "web"]
+
+[metrics.theme]
+type = "boolean"
+description = "A dark theme."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+segments = ["platform"]
+
+[metrics.speed]
+type = "number"
+description = "How fast it starts."
+ask = "mean"
+low = 0
+high = 10
+unit = "s"
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.tabs]
+type = "number"
+description = "How many tabs are open."
+ask = "mean"
+low = 0
+high = 10
+epsilon = 1.0
+lifetime_epsilon = 8.0
+
+[metrics.word]
+type = "string"
+description = "A word."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+
+[metrics.site]
+type = "string"
+mechanism = "rappor"
+description = "A site."
+longitudinal = "memoize"
+epsilon = 1.0
+lifetime_epsilon = 4.0
+
+[metrics.dark_mode_x_browser]
+type = "pair"
+of = ["dark_mode", "browser"]
+description = "Both."
+epsilon = 2.0
+lifetime_epsilon = 8.0
+"""
+
+Fill = Callable[[Tally, Scheme], None]
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def registry_file(tmp_path: Path, registry_file: Path) -> Path:
+    registry_file.write_text(registry_file.read_text() + MORE)
+    return registry_file
+
+
+@pytest.fixture
+def filled(registry: Registry, fill: Fill) -> None:
+    """Five days of 4,000 devices each."""
+    rng = np.random.default_rng(1)
+    crowds = {
+        "browser": ([0, 1, 2, 3], [2000, 1000, 600, 400]),
+        "dark_mode": ([0, 1], [1500, 2500]),
+        "speed": ([1 << 28, 1 << 29], [2000, 2000]),
+        "dark_mode_x_browser": (list(range(8)), [500] * 8),
+        "tabs": ([1 << 28, 1 << 29], [2000, 2000]),
+    }
+    for name, (items, counts) in crowds.items():
+        scheme = registry[name].scheme
+        for day in DAYS:
+            rows = analysis_of(scheme.mechanism).sample_rows(np.array(items), np.array(counts), rng)
+            fill(Tally(name, scheme.fingerprint, (day,), tuple(rows)), scheme)
+
+
+@pytest.fixture
+def run(registry_file: Path, store_url: str, tmp_path: Path, filled: None) -> Run:
+    """Call the command with this store, registry and ledger."""
+
+    def call(text: str, **environment: str) -> Result:
+        words = text.split()
+        if words[0] not in ("list", "verify"):
+            words += ["--registry", str(registry_file), "--store", store_url]
+        if words[0] != "verify":
+            words += ["--ledger", str(tmp_path / "releases.sqlite")]
+        return CliRunner().invoke(release, words, env=environment)
+
+    return call
+
+
+def document(result: Result) -> dict[str, object]:
+    assert result.exit_code == 0, result.output
+    found: dict[str, object] = json.loads(result.stdout)
+    return found

@@ -1,0 +1,287 @@
+"""The ledger of releases: charged first, kept before it is seen, the same for all processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import sqlite3
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from deniable_estimator.releasing.charge import Charge
+from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.releasing.looking import account_in
+from deniable_estimator.releasing.rows import LedgerError
+from deniable_estimator.releasing.words import figure
+
+TODAY = date(2026, 11, 23)
+
+
+def charge(epsilon: float, window: str = "2026-11-01") -> Charge:
+    return Charge("browser", (window,), 8, "laplace", epsilon, 0.0, epsilon, epsilon**2 / 2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "releases.sqlite"
+
+
+def test_a_release_is_kept_once(path: Path) -> None:
+    """The second document of the same release is thrown away, and the first is returned."""
+    ledger = ReleaseLedger(path, 1e-6, None)
+    assert ledger.charged("a", TODAY, charge(0.5)).document is None
+    assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
+    assert ledger.keep("a", lambda: ("two", "csv")).document == "one"
+    found = ledger.charged("a", TODAY, charge(0.5))
+    assert (found.document, found.csv) == ("one", "csv")
+    assert ledger.spent().releases == 1
+
+
+def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path: Path) -> None:
+    """After a failure while noise is drawn the charge stays, there is no document, and the same
+    release is finished without a second charge."""
+    ledger = ReleaseLedger(path, 1e-6, None)
+    ledger.charged("a", TODAY, charge(0.5))
+
+    def fail() -> tuple[str, str]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.keep("a", fail)
+    ledger.close()
+    again = ReleaseLedger(path, 1e-6, 0.5)
+    assert again.spent().epsilon == pytest.approx(0.5)
+    assert [each.document for each in again.listed()] == [None]
+    again.charged("a", TODAY, charge(0.5))
+    assert again.keep("a", lambda: ("one", "csv")).document == "one"
+    assert again.spent().epsilon == pytest.approx(0.5)
+
+
+def test_a_spent_budget_refuses_in_words_and_charges_nothing(path: Path) -> None:
+    """The message has what was spent, what it would be, the budget, and what to do."""
+    ledger = ReleaseLedger(path, 1e-6, 0.9)
+    ledger.charged("a", TODAY, charge(0.5))
+    with pytest.raises(LedgerError, match=r"1 so far spend epsilon 0\.5.* would be 1.*--budget"):
+        ledger.charged("b", TODAY, charge(0.5))
+    assert ledger.spent().releases == 1
+    ledger.charged("c", TODAY, charge(0.4))
+    assert ledger.spent().epsilon == pytest.approx(0.9)
+
+
+def test_a_budget_may_be_spent_to_the_last(path: Path) -> None:
+    """What is above the budget by the rounding of floats alone is allowed, and is not shown."""
+    ledger = ReleaseLedger(path, 1e-6, 0.3)
+    for name in "abc":
+        ledger.charged(name, TODAY, charge(0.1))
+    assert ledger.spent().epsilon > 0.3
+    assert figure(ledger.spent().epsilon) == "0.300"
+    with pytest.raises(LedgerError, match="budget"):
+        ledger.charged("d", TODAY, charge(0.001))
+
+
+def test_a_spent_delta_is_refused(path: Path) -> None:
+    """Deltas that add up to more than the ledger's are refused whatever the budget."""
+    ledger = ReleaseLedger(path, 1e-8, 100.0)
+    exact = Charge("browser", ("2026-11-01", "2026-11-02"), 8, "exact", 0.1, 6e-9)
+    ledger.charged("a", TODAY, exact)
+    with pytest.raises(LedgerError, match="delta of the releases is spent"):
+        ledger.charged("b", TODAY, exact)
+
+
+def test_a_file_that_is_no_ledger_is_refused(path: Path) -> None:
+    """A text file is named, and left as it is."""
+    path.write_text("this is no database, but a text that is long enough to be taken for one")
+    with pytest.raises(LedgerError, match="cannot be used"):
+        ReleaseLedger(path, 1e-6, None)
+    assert path.read_text().startswith("this is no database")
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    """The message names the file."""
+    with pytest.raises(LedgerError, match=r"releases\.sqlite"):
+        ReleaseLedger(tmp_path / "none" / "releases.sqlite", 1e-6, None)
+
+
+def test_others_cannot_read_the_file(path: Path) -> None:
+    """It is made for its owner alone."""
+    ReleaseLedger(path, 1e-6, None).close()
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def _releases(path: str, results: multiprocessing.Queue[tuple[str | None, bool]]) -> None:
+    ledger = ReleaseLedger(Path(path), 1e-6, 0.5)
+    for number in range(20):
+        try:
+            ledger.charged(f"same {number}", TODAY, charge(0.25, f"2026-11-{number % 2 + 1:02}"))
+        except LedgerError:
+            results.put((None, True))
+            continue
+        kept = ledger.keep(f"same {number}", lambda: (multiprocessing.current_process().name, ""))
+        results.put((f"{number} {kept.document}", False))
+
+
+def test_two_processes_never_spend_more_than_the_budget(path: Path) -> None:
+    """Both ask for the same releases at once: each is made once, both get the same document, and
+    the budget holds."""
+    ReleaseLedger(path, 1e-6, 0.5).close()
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    workers = [context.Process(target=_releases, args=(str(path), results)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    found = [results.get(timeout=60) for _ in range(40)]
+    for worker in workers:
+        worker.join(60)
+    assert {worker.exitcode for worker in workers} == {0}
+    documents = [text for text, refused in found if not refused]
+    assert len(documents) == 4
+    assert len(set(documents)) == 2
+    ledger = ReleaseLedger(path, 1e-6, 0.5)
+    assert ledger.spent().releases == 2
+    assert ledger.spent().epsilon <= 0.5
+
+
+@pytest.fixture(scope="module")
+def spent_ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, float]:
+    """The bytes of a ledger with ten releases, and what they spend."""
+    path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
+    ledger = ReleaseLedger(path, 1e-6, None)
+    for number in range(10):
+        ledger.charged(f"id{number}", TODAY, charge(0.1, f"2026-11-{number + 1:02}"))
+        ledger.keep(f"id{number}", lambda: ("{}" + " " * 300, "csv" * 50))
+    spent = ledger.spent().epsilon
+    ledger.close()
+    return path.read_bytes(), spent
+
+
+def _spent_by(path: Path, content: bytes) -> tuple[float | None, float | None]:
+    """What the ledger and the pages say of a file: None if it is refused. Both are asked, and a
+    refusal is the only error."""
+    path.write_bytes(content)
+    told: list[float | None] = []
+    for ask in (
+        lambda: ReleaseLedger(path, 1e-6, None).spent().epsilon,
+        lambda: account_in(path, 1e-6, None).total.epsilon,
+    ):
+        try:
+            told.append(ask())
+        except LedgerError:
+            told.append(None)
+    return told[0], told[1]
+
+
+def test_a_ledger_that_is_cut_at_any_byte_forgets_nothing(
+    path: Path, spent_ledger: tuple[bytes, float]
+) -> None:
+    """Whatever part of the file is left: it is refused, or says what was spent, never less. SQLite
+    takes a file of up to one byte for a new one; that is refused too."""
+    whole, spent = spent_ledger
+    cuts = [*range(20), 99, 100, 101, *range(127, len(whole), 251), len(whole) - 1]
+    for cut in cuts:
+        assert set(_spent_by(path, whole[:cut])) <= {None, spent}, cut
+    assert _spent_by(path, b"")[0] is None
+    assert _spent_by(path, whole) == (spent, spent)
+
+
+def test_a_flipped_bit_changes_no_total_silently(
+    path: Path, spent_ledger: tuple[bytes, float]
+) -> None:
+    """Of 300 bits anywhere in the file (seed 5), each is noticed or changes nothing that counts."""
+    whole, spent = spent_ledger
+    rng = random.Random(5)
+    for _ in range(300):
+        place = rng.randrange(len(whole))
+        changed = bytearray(whole)
+        changed[place] ^= 1 << rng.randrange(8)
+        assert set(_spent_by(path, bytes(changed))) <= {None, spent}, place
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM releases WHERE id = 'b'",
+        "UPDATE releases SET charge = replace(charge, '0.1', '0.0') WHERE id = 'a'",
+        "UPDATE releases SET made = '2026-01-01' WHERE id = 'b'",
+        "UPDATE releases SET chain = '' WHERE id = 'b'",
+    ],
+)
+def test_a_row_that_was_changed_or_lost_refuses_every_release(path: Path, change: str) -> None:
+    """The rows after it have links that do not fit any more, so nothing more is charged, and no
+    total is stated of those that are left."""
+    ledger = ReleaseLedger(path, 1e-6, None)
+    for name in "abc":
+        ledger.charged(name, TODAY, charge(0.1))
+    with sqlite3.connect(path) as opened:
+        assert opened.execute(change).rowcount == 1
+    opened.close()
+    with pytest.raises(LedgerError, match=r"is damaged.* was changed"):
+        ledger.charged("d", TODAY, charge(0.1))
+    with pytest.raises(LedgerError, match="is damaged"):
+        ledger.listed()
+    with pytest.raises(LedgerError, match="is damaged"):
+        account_in(path, 1e-6, None)
+
+
+def test_a_ledger_is_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that dies while it makes the file leaves none; one that comes second takes the
+    first one's, and no other file stays in the folder."""
+    real = os.link
+
+    def die(one: Path, other: Path) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", die)
+    with pytest.raises(LedgerError, match="no space left"):
+        ReleaseLedger(path, 1e-6, None)
+    assert list(path.parent.iterdir()) == []
+
+    def late(one: Path, other: Path) -> None:
+        monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", real)
+        ReleaseLedger(path, 1e-6, None).charged("a", TODAY, charge(0.1))
+        real(one, other)
+
+    monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", late)
+    assert ReleaseLedger(path, 1e-6, None).spent().releases == 1
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_full_disk_charges_nothing_or_keeps_the_charge(path: Path) -> None:
+    """If there is no room for a charge, nothing is charged. If there is none for the document, the
+    charge stays, nothing was handed out, and the same release is finished once there is room."""
+    ledger = ReleaseLedger(path, 1e-6, None)
+    connection = ledger._connection
+    ledger.charged("a", TODAY, charge(0.1))
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(LedgerError, match="full"):
+        ledger.keep("a", lambda: ("{}" * 100_000, "csv"))
+    kept = ledger.find("a")
+    assert kept is not None
+    assert kept.document is None
+
+    def charge_more() -> None:
+        for number in range(200):
+            ledger.charged(f"b{number}", TODAY, charge(0.1, "2026-11-02"))
+
+    with pytest.raises(LedgerError, match="full"):
+        charge_more()
+    # The charge that had no room is not counted, and those before it are.
+    names = {each.id for each in ledger.listed()}
+    assert names == {"a", *(f"b{number}" for number in range(len(names) - 1))}
+    connection.execute("PRAGMA max_page_count = 100000")
+    assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
+    assert ledger.charged("c", TODAY, charge(0.1)).document is None
+
+
+def test_a_clock_that_is_set_back_changes_no_total(path: Path) -> None:
+    """Releases count in the order in which they were charged, whatever day the clock showed."""
+    ledger = ReleaseLedger(path, 1e-6, 0.5)
+    for name, day in (("a", date(2026, 11, 23)), ("b", date(1999, 1, 1)), ("c", date(2040, 1, 1))):
+        ledger.charged(name, day, charge(0.15))
+    assert ledger.spent().epsilon == pytest.approx(0.45)
+    with pytest.raises(LedgerError, match="budget"):
+        ledger.charged("d", date(1970, 1, 1), charge(0.1))
+    assert account_in(path, 1e-6, None).steps[-1][1] == pytest.approx(0.45)

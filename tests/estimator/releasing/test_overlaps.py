@@ -1,0 +1,223 @@
+"""What a reader of several exact sums can subtract, and the releases that are refused for it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from deniable import Registry
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.releasing.overlaps import Counted, cells, cells_near
+
+from .conftest import Fill, Run, document
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def of(**windows: int) -> Counted:
+    """A sum with so many reports in each window."""
+    return {f"browser scheme {label}": {"0": count} for label, count in windows.items()}
+
+
+def sizes(earlier: list[Counted], new: Counted) -> list[int]:
+    return sorted(cell.reports for cell in cells([earlier], [new]))
+
+
+def test_sums_that_share_no_report_are_cells_of_their_own() -> None:
+    """A release of other windows leaves nothing to subtract."""
+    assert sizes([of(a=2000)], of(b=3000, c=1000)) == [4000]
+
+
+def test_ranges_that_overlap_differ_by_the_windows_of_one_alone() -> None:
+    """A range, and the same with one more window, differ by that window."""
+    assert sizes([of(a=2000, b=2000)], of(a=2000, b=2000, c=3)) == [3, 4000]
+
+
+def test_a_window_that_has_grown_differs_by_what_came_later() -> None:
+    """Two readings of a window differ by the reports in between."""
+    assert sizes([of(a=2000)], of(a=2007)) == [7, 2000]
+
+
+def test_a_segment_and_its_whole_differ_by_the_rest() -> None:
+    """All reports less those of a segment are those of the others."""
+    whole = {"browser scheme a": {"0": 3000, "1": 5}}
+    segment = {"browser scheme a": {"0": 3000}}
+    assert sizes([whole], segment) == [5, 3000]
+
+
+def test_several_earlier_sums_are_subtracted_together() -> None:
+    """Three sums, of which no two differ by few reports, leave a window of few."""
+    assert sizes([of(a=3000, b=4), of(a=3000, c=2000)], of(c=2000)) == [4, 2000, 3000]
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from("abcd"), st.integers(1, 5), min_size=1),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_every_sum_is_made_of_whole_cells(sums: list[dict[str, int]]) -> None:
+    """Whatever the sums, the number of reports of the new one is that of some of the cells."""
+    found = [cell.reports for cell in cells([[of(**each) for each in sums[:-1]]], [of(**sums[-1])])]
+    reached = {0}
+    for each in found:
+        reached |= {each + one for one in reached}
+    assert min(found) > 0
+    assert sum(sums[-1].values()) in reached
+
+
+@pytest.fixture
+def small(filled: None, registry: Registry, fill: Fill) -> None:
+    """Three reports of one more day."""
+    scheme = registry["browser"].scheme
+    rows = analysis_of(scheme.mechanism).sample_rows(
+        np.array([0]), np.array([3]), np.random.default_rng(3)
+    )
+    fill(Tally("browser", scheme.fingerprint, ("2026-01-10",), tuple(rows)), scheme)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("first", ["browser --to 2026-01-09", "browser"])
+def test_a_release_is_refused_if_its_difference_to_another_holds_few(run: Run, first: str) -> None:
+    """Whichever range comes first, the other one is refused in words, and costs nothing."""
+    second = "browser" if "--to" in first else "browser --to 2026-01-09"
+    document(run(f"{first} --json"))
+    for form in ("--json", "--plan"):
+        refused = run(f"{second} {form}")
+        assert refused.exit_code == 1
+        assert "the sum of 3 reports" in refused.output
+        assert "--epsilon" in refused.output
+    assert len(document(run("list --json"))["releases"]) == 1
+    document(run(f"{second} --epsilon 0.5 --json"))
+
+
+def test_a_part_of_what_was_released_costs_what_both_reveal(run: Run) -> None:
+    """Two days of five, after all five: the new charge is that of the smaller cells together, which
+    is more than the two days reveal by themselves; the same sums again cost no more than that."""
+    document(run("browser --json"))
+    found = document(run("browser --to 2026-01-06 --json"))
+    listed = document(run("list --json"))["releases"]
+    own = found["manifest"]["epsilon"]  # type: ignore[index]
+    assert listed[0]["epsilon"] > 1.5 * own  # type: ignore[index]
+    assert "sums" not in listed[0]  # type: ignore[index]
+
+
+def test_a_plan_without_a_ledger_states_the_budget(run: Run, tmp_path: Path) -> None:
+    """Before the first release, a plan says that the budget would not allow it."""
+    told = json.loads(run("browser --plan --budget 0.01 --json").stdout)
+    assert told["spent"]["releases"] == 0
+    assert told["spent_with_it"]["epsilon"] > 0.01
+    assert "budget does not allow" in run("browser --plan --budget 0.01").output
+    assert not (tmp_path / "releases.sqlite").exists()
+
+
+def test_noise_divides_a_cell_and_the_largest_part_hides_a_report() -> None:
+    """Of windows a, b and c that an exact sum holds, a noisy sum of a leaves b and c together; one
+    of all of them divides nothing, and of an earlier state of a window it divides off what came
+    later. How many reports a cell has does not depend on noise."""
+    whole = of(a=2000, b=3000, c=500)
+
+    def hiding(*noisy: Counted) -> tuple[int, int]:
+        (cell,) = cells([], [whole], [noisy])
+        return cell.reports, cell.hiding
+
+    assert hiding() == (5500, 5500)
+    assert hiding(of(a=2000)) == (5500, 3500)
+    assert hiding(whole) == (5500, 5500)
+    assert hiding(of(a=2000), of(b=3000)) == (5500, 3000)
+    assert hiding(of(a=1900, b=3000, c=500)) == (5500, 5400)
+    assert hiding(of(d=9000)) == (5500, 5500)
+
+
+def test_only_exact_sums_near_a_noisy_one_count() -> None:
+    """Those that share reports with it, and those that share reports with these; not itself."""
+    exact = [[of(a=2000, b=2000)], [of(b=2000)], [of(z=5000)]]
+    near = [of(a=2000)]
+    assert sorted(cell.reports for cell in cells_near(exact, near, [near])) == [2000, 2000]
+    assert cells_near(exact, [of(y=5000)], []) == []
+
+
+def _binomial(n: int, q: float) -> Floats:
+    """The distribution of how many of n reports are in one column with probability q."""
+    return np.array([math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)])
+
+
+def _epsilon(one: Floats, other: Floats, delta: float) -> float:
+    """The least epsilon at delta for this pair of distributions, in both directions."""
+
+    def fits(epsilon: float) -> bool:
+        both = ((one, other), (other, one))
+        return all(float(np.maximum(0, p - math.exp(epsilon) * q).sum()) <= delta for p, q in both)
+
+    low, high = 0.0, 10.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(("apart", "noised"), [(0, 40), (5, 35), (20, 20), (35, 5)])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5])
+def test_an_exact_sum_and_a_noisy_part_of_it_reveal_no_more_than_is_charged(
+    apart: int, noised: int, epsilon: float, inside: bool
+) -> None:
+    """Enumerated: the sum of randomized responses of epsilon 1, and the sum of some of them with
+    discrete Laplace noise. A device that is among these (`inside`) or not is told apart with at
+    most what the largest part reveals alone, plus the epsilon of the noise. Both sums together
+    reveal more than the exact one: to count that alone would be wrong."""
+    delta, truth = 1e-4, math.e / (1 + math.e)
+    reach = math.ceil(25 / epsilon)
+    scale = math.exp(-epsilon)
+    noise = (1 - scale) / (1 + scale) * scale ** np.abs(np.arange(-reach, reach + 1))
+
+    def law(yes: float) -> Floats:
+        """The joint distribution of the exact and the noisy sum."""
+        rest, part = _binomial(apart, 1 - truth), _binomial(noised, 1 - truth)
+        own = [1 - yes, yes]
+        rest, part = (rest, np.convolve(part, own)) if inside else (np.convolve(rest, own), part)
+        found = np.zeros((len(rest) + len(part) - 1, len(part) + 2 * reach))
+        for count, mass in enumerate(part):
+            found[count : count + len(rest), count : count + len(noise)] += mass * np.outer(
+                rest, noise
+            )
+        return found
+
+    def alone(n: int) -> float:
+        each = [np.convolve(_binomial(n, 1 - truth), [1 - p, p]) for p in (truth, 1 - truth)]
+        return _epsilon(each[0], each[1], delta)
+
+    one, other = law(truth), law(1 - truth)
+    found = _epsilon(one, other, delta)
+    assert found <= alone(max(apart, noised)) + epsilon + 1e-9
+    assert found >= alone(apart + noised) - 1e-9
+    if (apart, epsilon) == (20, 0.5):
+        assert found > alone(apart + noised) + 1e-3
+
+
+def test_noise_on_a_part_of_what_is_out_costs_what_it_separates(run: Run) -> None:
+    """After the exact table of five days, noise on two of them lets readers of both hide a device
+    among three days alone: the charge says so, and the total has it. Noise on all five days
+    separates nothing."""
+    document(run("browser --json"))
+    planned = json.loads(run("browser --epsilon 0.5 --to 2026-01-06 --plan --json").stdout)
+    document(run("browser --epsilon 0.5 --to 2026-01-06 --json"))
+    listed = document(run("list --json"))
+    noisy, exact = listed["releases"]  # type: ignore[misc]
+    assert noisy["separated"] > 0.1 * exact["epsilon"]
+    expected = exact["epsilon"] + noisy["epsilon"] + noisy["separated"]
+    assert listed["total"]["epsilon"] == pytest.approx(expected)  # type: ignore[index]
+    assert planned["spent_with_it"]["epsilon"] == pytest.approx(expected)
+    document(run("browser --epsilon 0.25 --json"))
+    newest = document(run("list --json"))["releases"][0]  # type: ignore[index]
+    assert newest["separated"] == 0.0

@@ -1,0 +1,385 @@
+"""`deniable release`, from the store to the document, and everything it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from deniable import Registry, windows
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.terminal.release import release
+
+from .conftest import DAYS, Fill, Run, document
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """A private key; its public one lies beside it."""
+    path = tmp_path / "release.pem"
+    assert CliRunner().invoke(release, ["key", str(path)]).exit_code == 0
+    return path
+
+
+def test_a_key_is_made_once(key: Path) -> None:
+    """It is for its owner alone, and a second one does not replace it."""
+    assert key.stat().st_mode & 0o077 == 0
+    before = key.read_bytes()
+    again = CliRunner().invoke(release, ["key", str(key)])
+    assert again.exit_code == 1
+    assert "exists" in again.output
+    assert key.read_bytes() == before
+
+
+def test_sums_are_released_with_their_accounting(run: Run) -> None:
+    """Without --epsilon no noise is added, and the manifest says what readers of sums learn."""
+    found = document(run("browser --json"))
+    manifest, data = found["manifest"], found["data"]
+    assert manifest["method"] == "exact"
+    assert manifest["holds_against"] == "readers of sums"
+    assert 0 < manifest["epsilon"] < manifest["devices_own_epsilon"] == 10.0
+    assert manifest["reports"] == 20_000
+    assert [row[0] for row in data["rows"]] == ["firefox", "chrome", "safari", "other"]
+    again = document(run("browser --json"))
+    assert again == found
+
+
+def test_noise_is_drawn_once(run: Run) -> None:
+    """The same request gives the same bytes and spends nothing; another one has other noise."""
+    one = run("browser --epsilon 1 --json")
+    two = run("browser --epsilon 1 --json")
+    three = run("browser --epsilon 1.5 --json")
+    assert document(one)["data"] == document(two)["data"] != document(three)["data"]
+    assert one.stdout == two.stdout
+    listed = document(run("list --json"))
+    assert listed["total"]["epsilon"] == pytest.approx(2.5)
+    assert "the same numbers, at no charge" in run("browser --epsilon 1").output
+
+
+def test_the_manifest_says_what_the_noise_is(run: Run) -> None:
+    """Scale, sensitivity, and the epsilon of a device follow from each other: 5 reports of a
+    device, each of which moves two of the four counts."""
+    manifest = document(run("browser --epsilon 1 --json"))["manifest"]
+    assert manifest["reports_of_a_device"] == 5
+    l1 = manifest["noise"]["sensitivity_of_a_report"]["l1"]
+    assert manifest["noise"]["scale"] == str(5 * l1)
+    assert (manifest["epsilon"], manifest["delta"]) == (1.0, 0.0)
+    assert manifest["epsilon_of_one_report"] == pytest.approx(0.2)
+    one = document(run("browser --epsilon 1 --unit report --json"))["manifest"]
+    assert one["epsilon"] == pytest.approx(5.0)
+    assert one["epsilon_of_one_report"] == pytest.approx(1.0)
+
+
+def test_intervals_are_wider_with_noise(run: Run) -> None:
+    """A release with noise has larger standard errors than one without."""
+    plain = document(run("browser --json"))["data"]["rows"]
+    noisy = document(run("browser --epsilon 0.2 --json"))["data"]["rows"]
+    assert all(more[2] > less[2] for less, more in zip(plain, noisy, strict=True))
+
+
+def test_a_trend_has_one_table_a_window(run: Run) -> None:
+    """Each window has its noise, and the reports of a device in several add up once each."""
+    found = document(run("browser --trend --epsilon 4 --noise gaussian --json"))
+    rows = found["data"]["rows"]
+    assert found["data"]["columns"][:3] == ["window", "n", "value"]
+    assert [row[0] for row in rows[::4]] == DAYS
+    assert found["manifest"]["epsilon"] <= 4.0
+    assert found["manifest"]["delta"] == 1e-8
+
+
+def test_a_mean_is_released_in_its_unit(run: Run) -> None:
+    """The mean of numbers at 2.5 and 5 s is 3.75 s, within five standard errors."""
+    (row,) = document(run("speed --epsilon 1 --json"))["data"]["rows"]
+    assert row[0] == "mean"
+    assert abs(row[1] - 3.75) < 5 * row[2]
+
+
+def test_a_mean_without_a_unit_is_no_share(run: Run) -> None:
+    """The table of a number has the same columns whether its unit is declared or not, and the
+    manifest tells it from shares."""
+    found = document(run("tabs --json"))
+    assert found["data"]["columns"][0] == "series"  # type: ignore[index]
+    assert found["manifest"]["estimates"] == "numbers"  # type: ignore[index]
+    of_shares = document(run("browser --json"))
+    assert of_shares["data"]["columns"][0] == "value"  # type: ignore[index]
+    assert of_shares["manifest"]["estimates"] == "shares"  # type: ignore[index]
+
+
+def test_a_pair_is_released_as_its_table(run: Run) -> None:
+    """All eight cells, with noise."""
+    rows = document(run("dark_mode_x_browser --epsilon 2 --json"))["data"]["rows"]
+    assert len(rows) == 8
+    assert all(abs(row[1] - 1 / 8) < 6 * row[2] for row in rows)
+
+
+def test_the_leader_is_released_alone(run: Run) -> None:
+    """With 1,000 reports more a day than the next, firefox leads; nothing else is published."""
+    found = document(run("browser --leader --epsilon 1 --json"))
+    assert found["data"] == {"columns": ["leader"], "rows": [["firefox"]]}
+    assert found["manifest"]["method"] == "exponential"
+
+
+def test_strings_above_a_threshold(
+    run: Run, registry: Registry, fill: Fill, tmp_path: Path
+) -> None:
+    """Of a list of strings, only those are published whose noisy share is large enough; the list
+    itself is the operator's. A string that a spreadsheet would take for a formula is quoted."""
+    scheme = registry["word"].scheme
+    strings = ["=1+1", "tea", "<script>alert(1)</script>", "none"]
+    rows = analysis_of(scheme.mechanism).sample_rows(
+        strings, np.array([4000, 5000, 3000, 0]), np.random.default_rng(2)
+    )
+    fill(Tally("word", scheme.fingerprint, (DAYS[0],), tuple(rows)), scheme)
+    words = tmp_path / "words.txt"
+    words.write_text("\n".join(strings), encoding="utf-8")
+    command = f"word --candidates {words} --epsilon 1.5 --above 0.1"
+    rows = document(run(f"{command} --json"))["data"]["rows"]
+    assert [row[0] for row in rows] == strings[:3]
+    table = list(csv.reader(io.StringIO(run(f"{command} --csv").stdout)))
+    assert table[1][0] == "'=1+1"
+
+
+def test_files_are_written_and_verified(run: Run, key: Path, tmp_path: Path) -> None:
+    """A signed document and its table pass; each of them with another digit, another key or no
+    signature fails."""
+    table = tmp_path / "browser.csv"
+    assert run(f"browser --epsilon 1 --csv --sign {key} --out {table}").exit_code == 0
+    manifest = tmp_path / "browser.csv.manifest.json"
+    public = tmp_path / "release.pem.pub"
+    good = run(f"verify {manifest} --table {table} --key {public}")
+    assert good.exit_code == 0
+    assert "signed with this key" in good.output
+    assert json.loads(run(f"verify {manifest} --json").stdout)["metric"] == "browser"
+    text = manifest.read_text()
+    changed = tmp_path / "changed.json"
+    whole = json.loads(text)
+    whole["data"]["rows"][0][1] += 1e-9
+    changed.write_text(json.dumps(whole))
+    assert "numbers are not those" in run(f"verify {changed}").output
+    whole = json.loads(text)
+    whole["manifest"]["epsilon"] = 0.001
+    changed.write_text(json.dumps(whole))
+    assert "signature does not fit" in run(f"verify {changed}").output
+    del whole["signature"]
+    changed.write_text(json.dumps(whole))
+    assert "not signed" in run(f"verify {changed} --key {public}").output
+    table.write_text(table.read_text().replace("firefox", "chrome"))
+    assert "CSV is not the table" in run(f"verify {manifest} --table {table}").output
+    other = Ed25519PrivateKey.generate().public_key()
+    public.write_bytes(
+        other.public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    )
+    assert "another key" in run(f"verify {manifest} --key {public}").output
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", '{"manifest": 1}', "[" * 100_000, '{"manifest": {"a": NaN}}']
+)
+def test_what_is_no_document_is_refused(run: Run, tmp_path: Path, text: str) -> None:
+    """In one sentence, without a traceback."""
+    path = tmp_path / "what.json"
+    path.write_text(text)
+    result = run(f"verify {path}")
+    assert result.exit_code == 1
+    assert "no document of a release" in result.output
+
+
+def test_a_later_signature_covers_the_same_numbers(run: Run, key: Path) -> None:
+    """A release that was made without a key is signed when asked for again with one."""
+    before = document(run("browser --epsilon 1 --json"))
+    after = document(run(f"browser --epsilon 1 --json --sign {key}"))
+    assert after["manifest"] == before["manifest"]
+    assert after["signature"]["algorithm"] == "Ed25519"
+
+
+REFUSED = {
+    "browser --epsilon 0": "epsilon must be from 0.001 to 1000",
+    "browser --epsilon -1": "epsilon must be from",
+    "browser --epsilon nan": "no number",
+    "browser --epsilon 1e308": "no number that an epsilon can be",
+    "browser --epsilon 1e-400": "epsilon must be from",
+    "browser --epsilon 50": "would add nothing",
+    "browser --delta 0": "delta must be from",
+    "browser --delta 0.5": "delta must be from",
+    "browser --delta nan": "not a finite number",
+    "browser --leader": "say with which --epsilon",
+    "speed --leader --epsilon 1": "only values that are counted have a leader",
+    "brauser": "did you mean browser?",
+    "browser --where platform=web": "not counted by a segment",
+    "browser --from 2026-01-09 --to 2026-01-05": "ends",
+    "word --epsilon 1": "name those to look for with --candidates",
+    "browser --sign /nowhere.pem": "nowhere.pem",
+    "browser --out /nowhere/at/all.json": "no folder",
+    "browser --plan --out x.json": "--plan writes nothing",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_bad_requests_are_refused_and_release_nothing(run: Run, tmp_path: Path, text: str) -> None:
+    """Each names what is wrong; neither the ledger nor a file exists afterwards."""
+    result = run(text)
+    assert result.exit_code in (1, 2)
+    assert REFUSED[text] in result.output
+    assert not (tmp_path / "releases.sqlite").exists()
+
+
+def test_a_window_without_reports_is_no_error_of_the_call(run: Run) -> None:
+    """As with `deniable estimate`: exit code 3, and what to check."""
+    result = run("browser --from 2025-01-01 --to 2025-01-02")
+    assert result.exit_code == 3
+    assert "No reports" in result.output
+
+
+def test_windows_that_take_reports_are_refused(
+    run: Run, registry: Registry, fill: Fill, make_tally: Callable[..., Tally]
+) -> None:
+    """Today's window and one of two days ago are refused if they are named. Without --to they are
+    left out."""
+    scheme = registry["browser"].scheme
+    for days in (0, 2):
+        label = windows.window_at("day", time.time() - days * 86_400)
+        fill(make_tally(scheme, 5000, [2000] * 4, [label]), scheme)
+        result = run(f"browser --from {label} --to {label}")
+        assert result.exit_code == 1
+        assert f"window {label}" in result.output
+        alone = run(f"browser --from {label}")
+        assert alone.exit_code == 1
+    manifest = document(run("browser --json"))["manifest"]
+    assert manifest["windows"]["last"] == DAYS[-1]
+
+
+def test_windows_with_too_few_reports_are_refused(
+    run: Run, registry: Registry, fill: Fill, make_tally: Callable[..., Tally]
+) -> None:
+    """999 reports are too few for a table, and one such window for a trend."""
+    scheme = registry["browser"].scheme
+    fill(make_tally(scheme, 999, [500] * 4, ["2026-01-20"]), scheme)
+    assert "999 reports" in run("browser --from 2026-01-20 --to 2026-01-20").output
+    assert "999 reports" in run("browser --trend").output
+    assert run("browser").exit_code == 0
+
+
+def test_segments_with_too_few_reports_are_refused(
+    run: Run, registry: Registry, fill: Fill
+) -> None:
+    """A segment with 5,000 reports is released, with noise and without; one with 400 is not."""
+    scheme = registry["theme"].scheme
+    rows = [
+        row
+        for count in (5000, 400)
+        for row in analysis_of(scheme.mechanism).sample_rows(
+            np.array([0, 1]), np.array([count // 2, count // 2]), np.random.default_rng(count)
+        )
+    ]
+    fill(Tally("theme", scheme.fingerprint, (DAYS[0],), tuple(rows)), scheme)
+    manifest = document(run("theme --where platform=ios --epsilon 0.5 --json"))["manifest"]
+    assert (manifest["reports"], manifest["where"]) == (5000, {"platform": "ios"})
+    assert run("theme --where platform=ios").exit_code == 0
+    refused = run("theme --where platform=web")
+    assert refused.exit_code == 1
+    assert "400 reports" in refused.output
+
+
+def test_a_key_of_the_wrong_kind_is_refused(run: Run, tmp_path: Path) -> None:
+    """A key of another curve, a password, and what is no key; nothing is charged."""
+    path = tmp_path / "wrong.pem"
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    none = serialization.NoEncryption()
+    curve = generate_private_key(SECP256R1()).private_bytes(encoding, form, none)
+    locked = Ed25519PrivateKey.generate().private_bytes(
+        encoding, form, serialization.BestAvailableEncryption(b"secret")
+    )
+    for text, told in (
+        (curve, "another kind than Ed25519"),
+        (locked, "without a password"),
+        (b"no key", "no private key"),
+    ):
+        path.write_bytes(text)
+        result = run(f"browser --sign {path}")
+        assert result.exit_code == 1
+        assert told in result.output
+    assert not (tmp_path / "releases.sqlite").exists()
+
+
+def test_a_budget_refuses_and_leaves_no_file(run: Run, tmp_path: Path) -> None:
+    """By the setting as by the option; the output is not written, and a plan says so before."""
+    assert run("browser --epsilon 1", DENIABLE_RELEASE_BUDGET="1.5").exit_code == 0
+    out = tmp_path / "second.json"
+    result = run(f"browser --epsilon 0.9 --out {out}", DENIABLE_RELEASE_BUDGET="1.5")
+    assert result.exit_code == 1
+    assert "budget of releases does not allow this" in result.output
+    assert not out.exists()
+    plan = run("browser --epsilon 0.9 --plan --budget 1.5")
+    assert "The budget does not allow it" in plan.output
+    assert document(run("list --json"))["total"]["releases"] == 1
+
+
+def test_a_plan_releases_nothing(run: Run, tmp_path: Path) -> None:
+    """It shows half-widths without and with the noise, and makes no ledger."""
+    told = document(run("browser --epsilon 1 --plan --json"))
+    assert told["half_width_without"] < told["half_width_with"]
+    assert told["variance_added"] == pytest.approx(
+        (told["half_width_with"] / told["half_width_without"]) ** 2 - 1
+    )
+    assert "protects against readers who know" in told["verdict"]
+    assert not (tmp_path / "releases.sqlite").exists()
+
+
+def test_a_file_that_cannot_be_written_keeps_the_release(run: Run, tmp_path: Path) -> None:
+    """The charge stands, and the same command writes it elsewhere with the same numbers."""
+    folder = tmp_path / "taken"
+    folder.mkdir()
+    (folder / "x.json").mkdir()
+    failed = run(f"browser --epsilon 1 --out {folder / 'x.json'}")
+    assert failed.exit_code != 0
+    good = tmp_path / "good.json"
+    assert run(f"browser --epsilon 1 --out {good}").exit_code == 0
+    assert document(run("browser --epsilon 1 --json")) == json.loads(good.read_text())
+    assert document(run("list --json"))["total"]["releases"] == 1
+
+
+def test_a_table_is_never_written_without_its_manifest(run: Run, tmp_path: Path) -> None:
+    """If one of the two files cannot be written, both stay as they were, and no other is left: who
+    reads the folder never finds the table of one release beside the manifest of another."""
+    out = tmp_path / "site" / "table.csv"
+    out.parent.mkdir()
+    beside = out.with_name("table.csv.manifest.json")
+    assert run(f"browser --csv --out {out}").exit_code == 0
+    before = out.read_bytes()
+    beside.unlink()
+    beside.mkdir()
+    refused = run(f"browser --epsilon 0.5 --csv --out {out}")
+    assert refused.exit_code == 1
+    assert str(beside) in refused.output
+    assert out.read_bytes() == before
+    assert sorted(each.name for each in out.parent.iterdir()) == [out.name, beside.name]
+
+
+def test_a_list_without_a_ledger(run: Run) -> None:
+    """Nothing was released, which is told, and no file is made."""
+    result = run("list")
+    assert result.exit_code == 1
+    assert "there is no ledger" in result.output
+
+
+def test_the_list_fits_a_terminal_of_80_columns(run: Run) -> None:
+    """Days are whole in the table, whose lines are 80 characters long at most."""
+    document(run("browser --json"))
+    document(run("dark_mode_x_browser --epsilon 0.5 --noise gaussian --json"))
+    lines = run("list", COLUMNS="80").output.splitlines()
+    assert max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    assert text.count("2026-01-05 to") == text.count("2026-01-09") == 2

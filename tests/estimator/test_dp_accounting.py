@@ -1,0 +1,159 @@
+"""Our composition beside Google's dp-accounting, and the defects of dp-accounting that we know.
+
+The pinned version is installed without what it depends on: it asks for attrs below 24, and works
+with the one that other packages need.
+"""
+
+from __future__ import annotations
+
+import math
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting import rdp
+from dp_accounting.pld import (
+    PLDAccountant,
+    common,
+    pld_pmf,
+    privacy_loss_distribution,
+)
+from dp_accounting.pld.accountant import advanced_composition
+
+from deniable_estimator.privacy.blanket import Blanket, within
+from deniable_estimator.privacy.composition import (
+    Repeated,
+    advanced,
+    composed_epsilon,
+    least_epsilon,
+    loss_of,
+    renyi,
+)
+
+_BINARY = within(1 / 2, math.e, 1.0)
+_TEN = within(1 / 10, math.exp(0.1), 0.1)
+_HUNDRED = within(27 / 100, math.e, 1.0, 27 * 26 / (100 * 99))
+_WEAK = within(27 / 100, math.exp(0.5), 0.5, 27 * 26 / (100 * 99))
+_TOLERANCE = 0.01
+"""Ours may be above theirs by so much, and below by a tenth of it: both are upper bounds that
+replace a profile by chords."""
+
+
+def _theirs(blanket: Blanket, reports: int, beyond: float) -> object:
+    """The pair of distributions of one window for dp-accounting, from the same bound, at 100 points
+    up to where delta is `beyond`."""
+    top = least_epsilon(lambda each: blanket.delta(each, reports), beyond, blanket.epsilon)
+    step = top / 100
+    points = np.arange(102)
+    above = [blanket.delta(float(each * step), reports) for each in points]
+    # Below 0 the profile follows from that above: the two devices can be exchanged.
+    below = [
+        1 - math.exp(-each * step) + math.exp(-each * step) * above[each]
+        for each in points[:0:-1].tolist()
+    ]
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
+        step, np.arange(-101, 102), np.concatenate([below, above])
+    )
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+@pytest.mark.parametrize(
+    ("blanket", "reports", "windows", "delta"),
+    [
+        (_BINARY, 1_000, 12, 1e-8),
+        (_HUNDRED, 10_000, 365, 1e-8),
+        (_HUNDRED, 100_000, 52, 1e-8),
+        (_WEAK, 100_000, 31, 1e-10),
+        (_BINARY, 1_000_000, 366, 1e-6),
+    ],
+)
+def test_windows_compose_as_in_dp_accounting(
+    blanket: Blanket, reports: int, windows: int, delta: float
+) -> None:
+    """The epsilon of many windows is theirs, within the stated tolerance."""
+    beyond = 1e-3 * delta / windows
+    loss = loss_of(blanket, reports, beyond)
+    ours = composed_epsilon([Repeated(loss, windows)], delta, windows * blanket.epsilon)
+    found = _theirs(blanket, reports, beyond)
+    theirs = found.self_compose(windows).get_epsilon_for_delta(delta)  # type: ignore[attr-defined]
+    assert (1 - _TOLERANCE / 10) * theirs <= ours <= (1 + _TOLERANCE) * theirs
+
+
+def test_metrics_compose_as_in_dp_accounting() -> None:
+    """So is the epsilon of several metrics, published together for different numbers of windows,
+    whose points lie on one grid there and on two here."""
+    delta, counts = 1e-8, (31, 12)
+    losses = [loss_of(each, 10_000, 1e-12) for each in (_HUNDRED, _HUNDRED)]
+    ours = composed_epsilon(
+        [Repeated(loss, count) for loss, count in zip(losses, counts, strict=True)], delta, 43.0
+    )
+    one = _theirs(_HUNDRED, 10_000, 1e-12)
+    both = one.self_compose(31).compose(one.self_compose(12))  # type: ignore[attr-defined]
+    theirs = both.get_epsilon_for_delta(delta)
+    assert (1 - _TOLERANCE / 10) * theirs <= ours <= (1 + _TOLERANCE) * theirs
+
+
+def test_pure_epsilons_compose_as_in_dp_accounting() -> None:
+    """Where nothing but epsilon is known, ours is at or above theirs, which rounds up by at most
+    the width of a cell for each window."""
+    loss = loss_of(_TEN, 1, 1e-12)
+    parameters = common.DifferentialPrivacyParameters(0.1, 0)
+    pure = privacy_loss_distribution.from_privacy_parameters(parameters)
+    theirs = pure.self_compose(100).get_epsilon_for_delta(1e-6)
+    ours = composed_epsilon([Repeated(loss, 100)], 1e-6, 10.0)
+    assert (1 - _TOLERANCE / 10) * theirs <= ours <= (1 + _TOLERANCE) * theirs
+
+
+def test_our_advanced_composition_is_the_weaker_formula() -> None:
+    """Ours is the formula that holds for different epsilons too, so it is above theirs, which is
+    the optimum for equal ones, by a quarter at most here."""
+    theirs = advanced_composition(common.DifferentialPrivacyParameters(0.1, 0), 100, 1e-6)
+    assert theirs <= advanced([(0.1, 100)], 1e-6) <= 1.25 * theirs
+
+
+def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting() -> None:
+    """Binary randomized response is the worst case of its epsilon, so ours is theirs, but for the
+    orders that are tried."""
+    event = dp_accounting.RandomizedResponseDpEvent(2 / (math.exp(0.1) + 1), 2)
+    accountant = rdp.RdpAccountant(
+        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
+    )
+    accountant.compose(event, 100)
+    theirs = accountant.get_epsilon(1e-6)
+    ours = renyi([Repeated(loss_of(within(1 / 2, math.exp(0.1), 0.1), 1, 1e-12), 100)], 1e-6)
+    assert 0.98 * theirs <= ours <= 1.02 * theirs
+
+
+def _accountant() -> PLDAccountant:
+    return PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
+
+
+def test_count_that_dp_accounting_ignores_counts_here() -> None:
+    """The pinned version takes one hundred randomized responses for one, if they are given as a
+    count or as one composed event. If this fails, the defect is mended: then take it out of
+    docs/outsider.md. Our composition of ten is that of ten single ones."""
+    event = dp_accounting.RandomizedResponseDpEvent(10 / (math.exp(0.1) + 9), 10)
+    counted, composed, looped = _accountant(), _accountant(), _accountant()
+    counted.compose(event, 100)
+    composed.compose(dp_accounting.SelfComposedDpEvent(event, 100))
+    for _ in range(100):
+        looped.compose(event)
+    right = looped.get_epsilon(1e-6)
+    assert right == pytest.approx(2.071, abs=1e-3)
+    for wrong in (counted, composed):
+        assert wrong.get_epsilon(1e-6) < 0.05 * right
+    loss = loss_of(_HUNDRED, 10_000, 1e-12)
+    at_once = composed_epsilon([Repeated(loss, 10)], 1e-8, 10.0)
+    one_by_one = composed_epsilon([Repeated(loss, 1)] * 10, 1e-8, 10.0)
+    assert at_once == pytest.approx(one_by_one, rel=2e-3)
+    assert at_once > 2 * composed_epsilon([Repeated(loss, 1)], 1e-8, 1.0)
+
+
+def test_dp_accounting_knows_no_sampled_randomized_response() -> None:
+    """It supports randomized response only where one value replaces another, and never from a
+    sample, so it cannot credit a device's coin either."""
+    event = dp_accounting.RandomizedResponseDpEvent(0.5, 2)
+    added = PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    assert _accountant().supports(event)
+    assert not added.supports(event)
+    assert not _accountant().supports(dp_accounting.PoissonSampledDpEvent(0.1, event))

@@ -1,0 +1,207 @@
+"""Estimates, trends and pages of windows that were dropped, and whose sums are kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from deniable import Registry, windows
+from deniable_collector.stores import open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.errors import EstimateError, OnlyLongerError
+from deniable_estimator.questions.reading import read, select
+from deniable_estimator.questions.segments import by_segment
+from deniable_estimator.questions.trend import trend
+
+TOKEN = "a-token-of-more-than-sixteen-characters"
+LAST = date(2026, 3, 15)
+FIRST = date(2025, 12, 1)
+DAYS = [f"{FIRST + timedelta(each)}" for each in range((LAST - FIRST).days + 1)]
+NOW = datetime(2026, 3, 16, 9, tzinfo=UTC).timestamp()
+REGISTRY = Registry.parse("""
+schema = 1
+app = "editor"
+
+[segments.plan]
+values = ["free", "paid"]
+
+[metrics.dark]
+type = "boolean"
+description = "Dark mode is on."
+owner = "o@acme.example"
+expires = 2099-01-01
+segments = ["plan"]
+devices = 100000
+keep = { day = "60 days", month = "forever" }
+epsilon = 1.0
+lifetime_epsilon = 7.0
+sample_rate = 0.1
+""")
+METRIC = REGISTRY["dark"]
+
+
+def filled(path):
+    """A store with some reports a day, more of `paid`."""
+    store = open_store(f"sqlite:///{path}")
+    store.publish({"dark": [METRIC.scheme]})
+    draw = np.random.default_rng(7)
+    increments = {}
+    for day in DAYS:
+        for row, reports in enumerate((300, 500)):
+            key = TallyRowKey(TallyKey("dark", METRIC.scheme.fingerprint, day), row)
+            cells = draw.multinomial(reports, [0.6, 0.4])
+            increments[key] = Increment(2, reports, (0, 1), tuple(cells.tolist()))
+    store.fold(Commit(("0" * 31 + "1",), increments), NOW)
+    return store
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The store before anything was dropped."""
+    store = filled(tmp_path_factory.mktemp("whole") / "tallies.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def months(tmp_path_factory):
+    """The same with the days before 15 January dropped, and their months kept."""
+    store = filled(tmp_path_factory.mktemp("months") / "tallies.db")
+    before = windows.end("2026-01-14")
+    assert store.sums.drop_windows("dark", METRIC.scheme.fingerprint, before, ("month",)).tallies
+    yield store
+    store.close()
+
+
+def test_whole_months_have_the_same_answer(whole, months):
+    """The answer over whole months is the same number for number, with its intervals: the reports
+    of each day are known although the days are gone."""
+    for first, last in (
+        (FIRST, LAST),
+        (date(2026, 1, 1), LAST),
+        (date(2025, 12, 1), date(2025, 12, 31)),
+    ):
+        one, two = (
+            read(store, REGISTRY, "dark", first, last, now=NOW).to_dict()
+            for store in (whole, months)
+        )
+        assert one == two
+
+
+def test_segments_have_the_same_answer(whole, months):
+    """So have segments, and what is limited to one of them."""
+    for given in ({}, {"plan": "paid"}):
+        one, two = (
+            read(store, REGISTRY, "dark", where=given, now=NOW).to_dict()
+            for store in (whole, months)
+        )
+        assert one == two
+    one, two = (
+        by_segment(store, REGISTRY, "dark", ["plan"], now=NOW).to_dict()
+        for store in (whole, months)
+    )
+    assert one == two
+    recent = by_segment(months, REGISTRY, "dark", ["plan"], recent=True, now=NOW)
+    assert recent.to_dict()["segments"]
+
+
+def test_a_trend_by_month_is_the_same(whole, months):
+    """A trend by month, with the changes between months, does not see that days are gone."""
+    one, two = (
+        trend(store, REGISTRY, "dark", by="month", now=NOW).to_dict() for store in (whole, months)
+    )
+    assert one == two
+    assert len(one["periods"]) == 4
+    assert one["periods"][1]["since"] == "2025-12"
+
+
+def test_what_is_gone_is_refused_with_what_is_there(months):
+    """A range within a month that is only kept as a sum names the months that can be had."""
+    with pytest.raises(OnlyLongerError) as refused:
+        read(months, REGISTRY, "dark", date(2026, 1, 5), LAST, now=NOW)
+    assert refused.value.periods == ("2026-01",)
+    assert "2026-01-01 to 2026-01-31" in str(refused.value)
+    with pytest.raises(EstimateError, match="2025-12, 2026-01"):
+        read(months, REGISTRY, "dark", date(2025, 12, 5), LAST, now=NOW)
+    with pytest.raises(EstimateError):
+        read(months, REGISTRY, "dark", without=["2026-01-05"], now=NOW)
+
+
+def test_a_finer_trend_is_refused_with_advice(months):
+    """A trend by day or week over dropped days says to group by a longer period; of kept days it
+    is made, and the week before them counts as missing."""
+    for by in ("day", "week"):
+        with pytest.raises(EstimateError, match="group by a longer period"):
+            trend(months, REGISTRY, "dark", by=by, now=NOW)
+    found = trend(months, REGISTRY, "dark", date(2026, 1, 15), by="day", now=NOW)
+    assert found.periods[0].label == "2026-01-15"
+    assert found.periods[0].change is None
+    assert found.periods[-1].change is not None
+
+
+def test_windows_are_looked_at_one_by_one_as_far_as_they_are_there(months):
+    """What looks at single windows looks at those that are there."""
+    chosen = select(months, REGISTRY, "dark")
+    assert chosen.labels == tuple(DAYS)
+    assert chosen.apart().labels == tuple(day for day in DAYS if day >= "2026-01-15")
+
+
+@pytest.fixture
+def client(months):
+    """A signed-in browser."""
+    settings = DashboardSettings(dashboard_token=TOKEN)
+    app = create_app(settings, store=months, registry=REGISTRY, clock=lambda: NOW)
+    client = app.test_client()
+    client.post("/login", data={"token": TOKEN})
+    client.environ_base["HTTP_ACCEPT"] = "text/html"
+    return client
+
+
+def test_pages_show_what_is_kept(client):
+    """The page says what is kept, and draws whole months by month without being asked."""
+    page = client.get("/metric/dark?from=2025-12-01&to=2026-03-15").text
+    assert "days for 60 days; months for ever" in page
+    assert "2025-12" in page
+    page = client.get("/metric/dark").text
+    assert client.get("/metric/dark").status_code == 200
+    assert "1 December 2025" in page or "Dec 2025" in page or "2025" in page
+    assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from=2026-01-05&to=2026-03-15",
+        "from=2025-12-01&to=2026-03-15&by=day",
+        "without=2026-01-05&from=2026-01-01",
+    ],
+)
+def test_a_page_says_why_it_cannot_show_days(client, query):
+    """A page of days that are gone is refused in words, with its form, and never breaks."""
+    for language, words in (("en", "dropped"), ("zh", "已删除")):
+        answer = client.get(f"/metric/dark?{query}", headers={"Accept-Language": language})
+        assert answer.status_code == 400
+        assert words in answer.text
+        assert "<form" in answer.text
+
+
+def test_the_api_and_files_say_so_too(client):
+    """The API gives the metric's sums, answers over whole months, and else a problem in words."""
+    client.environ_base["HTTP_ACCEPT"] = "*/*"
+    declared = client.get("/api/v1/metrics/dark").json
+    assert declared["keep"] == {"day": 60, "month": "forever"}
+    assert declared["schemes"][0]["sums"] == ["2025-12", "2026-01"]
+    good = client.get("/api/v1/metrics/dark/estimate?from=2025-12-01&to=2026-03-15")
+    assert good.status_code == 200
+    for path in ("estimate", "trend"):
+        bad = client.get(f"/api/v1/metrics/dark/{path}?from=2026-01-05&to=2026-03-15")
+        assert bad.status_code in (400, 422)
+        assert "dropped" in bad.json["detail"]
+    assert (
+        client.get("/api/v1/metrics/dark/trend?from=2025-12-01&to=2026-03-15").json["by"] == "month"
+    )
+    assert client.get("/metric/dark/trend.csv?from=2026-01-05&to=2026-03-15").status_code == 400

@@ -1,0 +1,223 @@
+"""The bounds for many windows with memos, against the exact distributions of small crowds.
+
+A device draws a memo for each value once, and each report from the memo of its value. Here a crowd
+of up to four such devices reports in two to four windows, and all reports of each window are
+published, unordered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+
+from deniable.mechanisms import (
+    BasicRappor,
+    Bloom,
+    DBitFlip,
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    Memoizing,
+    NumberRange,
+    Rappor,
+    Report,
+    Rounds,
+    all_names,
+)
+from deniable.mechanisms.base import ONE
+from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
+from deniable_estimator.privacy.mechanism_blankets import FreshRound, blanket_of, fresh_round
+
+from .test_outsider_enumeration import CASES
+
+_EPSILONS = (0.0, 0.2, 0.5, 0.9, 1.5)
+_ROUNDS = Rounds(ONE // 2, ONE // 4, ONE * 3 // 4)
+
+Matrix = np.ndarray
+
+
+def _selection(channel: MemoizedSubsetSelection) -> tuple[Matrix, Matrix]:
+    """The chances of memos by value, and of reports by memo."""
+    cells = range(channel.size)
+    memo = [[float(channel.permanent.likelihood(Report(0, m), x)) for m in cells] for x in cells]
+    fresh = [[float(channel.fresh.likelihood(Report(0, u), m)) for u in cells] for m in cells]
+    return np.array(memo), np.array(fresh)
+
+
+def _bits(rounds: Rounds, hashes: int) -> tuple[Matrix, Matrix]:
+    """The same for two values whose filters set `hashes` bits each, and share none."""
+    size = 2 * hashes
+    turned = rounds.f / (2 * ONE)
+    one, zero = rounds.q / ONE, rounds.p / ONE
+    ones = (1 << hashes) - 1
+    filters = (ones, ones << hashes)
+
+    def chances(bitmap: int, high: float, low: float) -> list[float]:
+        each = [high if bitmap >> j & 1 else low for j in range(size)]
+        return [
+            math.prod(p if u >> j & 1 else 1 - p for j, p in enumerate(each))
+            for u in range(1 << size)
+        ]
+
+    return (
+        np.array([chances(each, 1 - turned, turned) for each in filters]),
+        np.array([chances(memo, one, zero) for memo in range(1 << size)]),
+    )
+
+
+def _one_bit(mechanism: DBitFlip) -> tuple[Matrix, Matrix]:
+    """The same for a number in the cell of a row, and one in another row, of a device that keeps
+    the row."""
+    turned, again = float(mechanism.memo_flipped), mechanism.fresh / ONE
+
+    def flip(chance: float) -> Matrix:
+        return np.array([[1 - chance, chance], [chance, 1 - chance]])
+
+    return flip(turned), flip(again)
+
+
+_SELECTION = MemoizedSubsetSelection.design(2, 0.4, 1.0)
+_THREE = MemoizedSubsetSelection.design(3, 0.5, 0.6, k=1)
+_HASHING = MemoizedLocalHashing("a", 1, _SELECTION)
+_BASIC = BasicRappor(2, _ROUNDS)
+_RAPPOR = Rappor(Bloom("a", 1, 8, 1), _ROUNDS)
+_NUMBER = DBitFlip(NumberRange("0", "10"), 4, 1, ONE // 4, ONE // 5)
+
+_CHAINS: dict[str, tuple[Memoizing, tuple[Matrix, Matrix], int, int]] = {
+    "memoized": (_SELECTION, _selection(_SELECTION), 3, 4),
+    "memoized, three values": (_THREE, _selection(_THREE), 2, 4),
+    "memoized hashing": (_HASHING, _selection(_HASHING.channel), 2, 4),
+    "basic RAPPOR": (_BASIC, _bits(_ROUNDS, 1), 3, 2),
+    "RAPPOR": (_RAPPOR, _bits(_ROUNDS, 1), 2, 2),
+    "dBitFlip": (_NUMBER, _one_bit(_NUMBER), 4, 2),
+}
+"""A mechanism, its two rounds, the devices, and the windows. In cohorts and rows that a device
+keeps, the devices are those of its own."""
+
+
+def test_every_mechanism_with_memos_is_enumerated() -> None:
+    """A mechanism with memos that ships has a chain here."""
+    shipped = {mechanism.name: mechanism for mechanism, _, _ in CASES.values()}
+    named = {name for name in all_names() if isinstance(shipped[name], Memoizing)}
+    assert {mechanism.name for mechanism, *_ in _CHAINS.values()} == named
+
+
+def _device(rounds: tuple[Matrix, Matrix], history: Sequence[int]) -> dict[tuple[int, ...], float]:
+    """The distribution of all reports of one device, in order, under a history of values."""
+    memo, fresh = rounds
+    met = sorted(set(history))
+    found: dict[tuple[int, ...], float] = {}
+    for memos in product(range(memo.shape[1]), repeat=len(met)):
+        drawn = math.prod(float(memo[x, m]) for x, m in zip(met, memos, strict=True))
+        of = dict(zip(met, memos, strict=True))
+        for reports in product(range(fresh.shape[1]), repeat=len(history)):
+            chance = drawn * math.prod(
+                float(fresh[of[x], u]) for x, u in zip(history, reports, strict=True)
+            )
+            found[reports] = found.get(reports, 0.0) + chance
+    return found
+
+
+def _crowd(
+    rounds: tuple[Matrix, Matrix], histories: Sequence[Sequence[int]]
+) -> dict[tuple[int, ...], float]:
+    """The distribution of how often each report is made in each window: a number for each window,
+    whose digits in base 16 are the counts."""
+    counts = {(0,) * len(histories[0]): 1.0}
+    for history in histories:
+        grown: dict[tuple[int, ...], float] = {}
+        device = _device(rounds, history)
+        for seen, chance in counts.items():
+            for reports, likelihood in device.items():
+                key = tuple(n + (1 << 4 * u) for n, u in zip(seen, reports, strict=True))
+                grown[key] = grown.get(key, 0.0) + chance * likelihood
+        counts = grown
+    return counts
+
+
+def _exact(
+    first: dict[tuple[int, ...], float], second: dict[tuple[int, ...], float]
+) -> list[float]:
+    """The least delta at each epsilon."""
+    return [
+        sum(
+            max(0.0, first.get(key, 0.0) - math.exp(epsilon) * second.get(key, 0.0))
+            for key in first.keys() | second.keys()
+        )
+        for epsilon in _EPSILONS
+    ]
+
+
+def _worst(rounds: tuple[Matrix, Matrix], count: int, windows: int, *, stays: bool) -> list[float]:
+    """The largest delta at each epsilon, over histories of the device and values of the others."""
+    values = range(min(2, rounds[0].shape[0]))
+    histories = list(product(values, repeat=windows))
+    if stays:
+        histories = [each for each in histories if len(set(each)) == 1]
+    worst = [0.0] * len(_EPSILONS)
+    for others in ([0] * (count - 1), [place % 2 for place in range(count - 1)]):
+        rest = [(value,) * windows for value in others]
+        found = [_crowd(rounds, [*rest, history]) for history in histories]
+        for first, second in product(found, repeat=2):
+            if first is not second:
+                worst = list(map(max, worst, _exact(first, second)))
+    return worst
+
+
+def _fresh_round(mechanism: Memoizing) -> FreshRound:
+    found = fresh_round(mechanism)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("case", _CHAINS)
+def test_values_that_stay_are_covered(case: str) -> None:
+    """Of two values that stay, whatever the others have. A known wrong claim fails: that many
+    windows reveal no more of such a value than one."""
+    mechanism, rounds, count, windows = _CHAINS[case]
+    found = _fresh_round(mechanism)
+
+    def bound(reports: int, epsilon: float) -> float:
+        loss = loss_of(found.report, reports, 1e-12)
+        given = math.log1p(math.expm1(epsilon) / found.apart)
+        return found.apart * composed_delta([Repeated(loss, windows)], given)
+
+    def claim(reports: int, epsilon: float) -> float:
+        return blanket_of(mechanism).delta(epsilon, reports)
+
+    wrong = 0
+    for devices in sorted({1, count}):
+        exact = _worst(rounds, devices, windows, stays=True)
+        for epsilon, least in zip(_EPSILONS, exact, strict=True):
+            assert bound(devices, epsilon) >= least - 1e-12, (devices, epsilon)
+            wrong += claim(devices, epsilon) < least - 1e-12
+    assert wrong
+
+
+@pytest.mark.parametrize("case", [name for name in _CHAINS if "memoized" in name])
+def test_values_that_change_are_covered(case: str) -> None:
+    """Of all histories. A known wrong bound fails: what single reports reveal, composed as if each
+    had a memo of its own."""
+    mechanism, rounds, count, windows = _CHAINS[case]
+    found = _fresh_round(mechanism)
+    assert found.any_history
+    wrong = 0
+    for devices in sorted({1, count}):
+        exact = _worst(rounds, devices, windows, stays=False)
+        right, single = (
+            Repeated(loss_of(each, devices, 1e-12), windows)
+            for each in (found.report, blanket_of(mechanism))
+        )
+        for epsilon, least in zip(_EPSILONS, exact, strict=True):
+            assert composed_delta([right], epsilon) >= least - 1e-12, (devices, epsilon)
+            wrong += composed_delta([single], epsilon) < least - 1e-12
+    assert wrong
+
+
+@pytest.mark.parametrize("case", ["basic RAPPOR", "RAPPOR", "dBitFlip"])
+def test_bitmaps_claim_nothing_for_values_that_change(case: str) -> None:
+    """The bound for bitmaps is that for values that stay, and says so."""
+    assert not _fresh_round(_CHAINS[case][0]).any_history
