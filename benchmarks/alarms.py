@@ -25,7 +25,8 @@ from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.questions.history import Look, inspect, look
+from deniable_estimator.questions.history import inspect
+from deniable_estimator.questions.looks import Look, look
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
 

@@ -97,7 +97,7 @@ def main() -> None:
             thread.join()
         client.close(60)
     table = Table(title=f"One call (microseconds, {RECORDS:,} calls)")
-    for heading in ("call", "median", "99 %"):
+    for heading in ("call", "median", "99%"):
         table.add_column(heading, justify="left" if heading == "call" else "right")
     for name, (middle, high) in rows.items():
         table.add_row(name, f"{middle:.2f}", f"{high:.2f}")

@@ -2,7 +2,7 @@
 
 Cohort local hashing, fresh (1,024 cohorts) and with memory (256), in one window. 200 strings by
 Zipf's law with exponent 1.1, 20 of them, at random, not among the candidates; every run draws new
-hash functions. Nominal coverage is 95 %, of the 5 and the 20 most common strings that are listed,
+hash functions. Nominal coverage is 95%, of the 5 and the 20 most common strings that are listed,
 of all others, and of candidates that nobody has. The baseline, in the same run, is the interval
 that a fit has which was not searched for: the same decoder, told that the search used up nothing.
 
@@ -100,7 +100,7 @@ def main(runs: float, candidates: int, epsilons: tuple[float, ...], seed: int | 
         if not epsilons or epsilon in epsilons
         for devices in DEVICES
     ]
-    title = f"Coverage of 95 % intervals, {candidates:,} candidates, seed {entropy.entropy}"
+    title = f"Coverage of 95% intervals, {candidates:,} candidates, seed {entropy.entropy}"
     Console(width=170).print(Result("cohorts", title, rows).table())
 
 

@@ -40,7 +40,7 @@ from rich.table import Table
 
 from deniable import Registry
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
 
 CONNECTIONS = 24

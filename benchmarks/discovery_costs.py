@@ -26,7 +26,8 @@ from deniable import Scheme
 from deniable.mechanisms import PrefixTree, design_string
 from deniable.types import Discovery, String
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, Store, TallyKey, TallyRowKey
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
 GOAL = 20.0
 """Microseconds a report."""

@@ -159,7 +159,7 @@ def _crowd(scheme: Scheme, size: int, reports: int, share: float, rng: np.random
 
 def speed() -> Table:
     table = Table(title="Microseconds of a forecast")
-    for name in ("values", "share of 100,000", "reports for 1 %", "share by normal tails"):
+    for name in ("values", "share of 100,000", "reports for 1%", "share by normal tails"):
         table.add_column(name, justify="right")
     for size in (10, 1_000, 200_000):
         mechanism = design("auto", size, 2.0)

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from deniable import Registry, Scheme, wire
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from ingest import METRICS, Outcome, Server, fresh, http, json_body, load
 from ingest import redis as started_redis
 
@@ -121,7 +121,7 @@ def shown(found: list[float]) -> str:
 
 def clearing(quick: bool) -> Table:
     """One clearing, by the size of the tallies."""
-    table = Table(title="One clearing; commits every 20 ms meanwhile: median, 99 %, longest in ms")
+    table = Table(title="One clearing; commits every 20 ms meanwhile: median, 99%, longest in ms")
     headings = (
         "store",
         "tallies MB",

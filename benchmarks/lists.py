@@ -1,7 +1,7 @@
 """Lists of finds: how many of the values that are there are found, and which part is false.
 
 Storey's step-up test as `significance.adjust_p` has it, beside Benjamini and Hochberg's (from
-scipy) and Bonferroni's on the same p-values, at nominal 5 %, in five families of populations:
+scipy) and Bonferroni's on the same p-values, at nominal 5%, in five families of populations:
 
 closed   subset selection; half, a tenth or all of the values are there (Zipf 1.1)
 hashed   hashed projective geometry; candidates and strings that nobody listed (Zipf 1.1)
@@ -280,9 +280,9 @@ def measure(name: str, part: float, rng: np.random.Generator, console: Console) 
         row: dict[str, Cell] = {"population": population.name, "runs": runs}
         for rule, rate in rates.items():
             row[rule] = (
-                f"{np.mean(found[rule]):.1f}, {100 * rate.value:.1f} ± {100 * rate.error:.1f} %"
+                f"{np.mean(found[rule]):.1f}, {100 * rate.value:.1f} ± {100 * rate.error:.1f}%"
             )
-        row["goal"] = Goal("≤ 5 %", ours.value <= LEVEL + 2 * ours.error)
+        row["goal"] = Goal("≤ 5%", ours.value <= LEVEL + 2 * ours.error)
         rows.append(row)
     return Result(name, f"{name}: found in a run, and the false part of it", rows)
 

@@ -28,7 +28,7 @@ from rich.table import Table
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings

@@ -184,7 +184,7 @@ def errors(
             )
     table = Table(
         title=f"{size:,} values, epsilon {epsilon:g}, {reports:,} reports, {name}, "
-        f"{100 * listed:g} % listed: the top {len(top)} have {truth[top].mean():.4f} on average, "
+        f"{100 * listed:g}% listed: the top {len(top)} have {truth[top].mean():.4f} on average, "
         f"{detected / tallies:.1f} of them are detected"
     )
     table.add_column("")

@@ -1,6 +1,6 @@
 """Means, distributions and quantiles of numbers: are their intervals honest, and how wide?
 
-Tallies are drawn from their exact distribution. Intervals of 95 %; *in* is how often they hold the
+Tallies are drawn from their exact distribution. Intervals of 95%; *in* is how often they hold the
 truth. Run: python benchmarks/number_accuracy.py [--quick] [--only means]
 """
 
@@ -133,7 +133,7 @@ def _held(held: dict[tuple[float, int], list[list[float]]], *columns: str) -> Ta
 def quantiles(runs: int) -> Iterator[Table]:
     """(c) How often quantiles' intervals hold the truth, and how wide beside the dense decoder."""
     table = new_table(
-        "Quantiles", "p", "in, mean", "in, least", "settings under 94 %", "width", "open"
+        "Quantiles", "p", "in, mean", "in, least", "settings under 94%", "width", "open"
     )
     rng = np.random.default_rng(2)
     held: dict[float, list[float]] = {p: [] for p in QUANTILES}
@@ -169,21 +169,21 @@ def quantiles(runs: int) -> Iterator[Table]:
     for p in QUANTILES:
         table.add_row(
             f"p{100 * p:g}",
-            f"{100 * np.mean(held[p]):.1f} %",
-            f"{100 * np.min(held[p]):.1f} %",
+            f"{100 * np.mean(held[p]):.1f}%",
+            f"{100 * np.min(held[p]):.1f}%",
             f"{sum(each < 0.94 for each in held[p])} of {len(held[p])}",
             f"{np.exp(np.mean(np.log(widths[p]))):.3f}, at most {max(widths[p]):.2f}",
-            f"{100 * np.mean(opened[p]):.0f} %",
+            f"{100 * np.mean(opened[p]):.0f}%",
         )
     table.caption = (
         f"{runs} tallies for each of 48 settings; width over that of the dense decoder; open: no "
-        f"upper limit. Under 94 %: {'; '.join(low_settings) or 'none'}"
+        f"upper limit. Under 94%: {'; '.join(low_settings) or 'none'}"
     )
     yield table
 
 
 def changes(runs: int) -> Iterator[Table]:
-    """(d) How often a change is told where there is none, at 5 %."""
+    """(d) How often a change is told where there is none, at 5%."""
     table = new_table(
         "Changes told where there are none", "of", "mean", "least", "most", "shift not 0"
     )
@@ -218,9 +218,9 @@ def changes(runs: int) -> Iterator[Table]:
             told[key].append(np.mean([pair[0] for pair in pairs]))
             outside[key].append(np.mean([pair[1] for pair in pairs]))
     for key, each in told.items():
-        low, high = f"{100 * min(each):.1f} %", f"{100 * max(each):.1f} %"
+        low, high = f"{100 * min(each):.1f}%", f"{100 * max(each):.1f}%"
         table.add_row(
-            key, f"{100 * np.mean(each):.1f} %", low, high, f"{100 * np.mean(outside[key]):.1f} %"
+            key, f"{100 * np.mean(each):.1f}%", low, high, f"{100 * np.mean(outside[key]):.1f}%"
         )
     error = 100 * math.sqrt(0.0475 / runs)
     table.caption = f"{runs} pairs of tallies for each of 48 settings, ± {error:.1f} for one"

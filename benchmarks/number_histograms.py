@@ -90,8 +90,8 @@ def memos(runs: int) -> Iterator[Table]:
             table.add_row(
                 f"{epsilon:g}",
                 str(cells),
-                *(f"{100 * each:.2f} %" for each in np.sqrt(squares)),
-                f"{100 * np.mean(covered):.1f} %",
+                *(f"{100 * each:.2f}%" for each in np.sqrt(squares)),
+                f"{100 * np.mean(covered):.1f}%",
                 f"{squares[1] / squares[0]:.2f}",
                 f"{bits.fresh_epsilon:.1f}",
             )

@@ -230,10 +230,10 @@ def _apart(found: FloatArray, f: FloatArray) -> float:
 
 
 def coverage(runs: int) -> Table:
-    """How often 95 % intervals hold the truth: of cells, margins, known conditionals in both
+    """How often 95% intervals hold the truth: of cells, margins, known conditionals in both
     directions, and Cramer's V of the lumped table."""
     names = ("cells", "margins", "conditionals", "Cramér's V")
-    table = _table("Coverage of 95 % intervals, %", ("lists", "epsilon", "reports", *names, "±"))
+    table = _table("Coverage of 95% intervals, %", ("lists", "epsilon", "reports", *names, "±"))
     for rows, columns, epsilon, n in COVERED:
         rng = np.random.default_rng(rows * n)
         mechanism, f = SubsetSelection.design(rows * columns, epsilon), truth(rows, columns)
@@ -293,7 +293,7 @@ def _held_effect(found: FloatArray, f: FloatArray, model: Covariance) -> float:
 def level(runs: int) -> Table:
     """How often the test of independence calls independent lists dependent."""
     table = _table(
-        "Size of the test of independence at 5 %", ("lists", "epsilon", "reports", "size, %", "±")
+        "Size of the test of independence at 5%", ("lists", "epsilon", "reports", "size, %", "±")
     )
     for rows, columns, epsilon, n in SIZES:
         some = max(100, runs // 3) if rows >= 20 else runs

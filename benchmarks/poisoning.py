@@ -2,7 +2,7 @@
 
     python benchmarks/poisoning.py [--tallies 40]
 
-Each attack is simulated at 1 % and 5 % of 100,000 reports; honest tallies are drawn from their
+Each attack is simulated at 1% and 5% of 100,000 reports; honest tallies are drawn from their
 exact distribution. Seed 1.
 """
 

@@ -1,14 +1,14 @@
 """Decoding RAPPOR at its published setting, beside the published decoder, in the same run.
 
 m = 64, k = 128, h = 2, f = .5, p = .5, q = .75; 200 true strings whose shares fall
-exponentially (by e over 20 strings), 10 % of them not in the map, at random. Every run
+exponentially (by e over 20 strings), 10% of them not in the map, at random. Every run
 draws new strings, hashes, devices and noise from the operating system's entropy, unless
 a seed is given. The other decoder is the published one: non-negative lasso with an
 intercept down to 500 strings, then least squares, then Benjamini and Hochberg over the
 map (Erlingsson, Pihur and Korolova, CCS 2014; the limit is that of google/rappor).
 
 found: true strings detected in a run. false: of all detected in all runs. RMSE: over the
-30 most common strings, those in the map. coverage: of the 95 % intervals, over all
+30 most common strings, those in the map. coverage: of the 95% intervals, over all
 candidates that get one (all of the map; for the lasso, those that it selects).
 
     python benchmarks/rappor.py [--runs 20] [--large-runs 4] [--seed N]
@@ -294,7 +294,7 @@ def main() -> None:
     seed = np.random.SeedSequence(options.seed)
     rng = np.random.default_rng(seed)
     console = Console()
-    console.print(f"Seed {seed.entropy}. Goals: 28 found, 5 %, 3.3, 93 to 97 %.\n")
+    console.print(f"Seed {seed.entropy}. Goals: 28 found, 5%, 3.3, 93 to 97%.\n")
     both = {"deniable": ours, "lasso, least squares": published}
     compare(rng, 10_000, options.runs, both, console)
     compare(rng, 100_000, options.large_runs, both, console)

@@ -5,8 +5,10 @@ order 0 of the counts and gzip -6 of the dense vector. Then the memory of a Redi
 metrics of 20,000 answers a day and a year of days, 30 open and 335 sealed, beside the same
 tallies in the dense form, which they had before; it is scaled down to --metrics metrics. Then
 what a commit costs whose tally is sparse, or dense; how long commits take while windows are sealed;
-and a year of sealed days of such a metric: its sum, and the trend of 20,000 candidates by week.
-Run: python benchmarks/sealing.py [--quick] [--only blocks|memory|commits|beside|year].
+a year of sealed days of such a metric: its sum, and the trends of 20,000 candidates by week and by
+month, with sums over calendars and without; and sums of days of 100,000 and of 8 million cells,
+with the memory that they take.
+Run: python benchmarks/sealing.py [--quick] [--only blocks|memory|commits|beside|year|scale].
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -31,12 +35,16 @@ from rich.progress import track
 from rich.table import Table
 
 from deniable import Registry, Scheme
+from deniable.keeping import CALENDARS
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.blocks import block_of, counters_in
-from deniable_collector.stores.redis_forms import HEADER
-from deniable_collector.stores.vectors import shape_of
-from deniable_collector.upkeep.sealing import Sealer
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.redis.forms import HEADER
+from deniable_collector.stores.sealed.archive import Archive
+from deniable_collector.stores.sealed.blocks import block_of, counters_in
+from deniable_collector.stores.sqlite.store import SqliteStore
+from deniable_collector.stores.summed.calendars import period_of
+from deniable_collector.stores.vectors import Shape, shape_of
+from deniable_collector.upkeep.sealing import Sealer, add_up_all, settled_periods
 from deniable_estimator.questions.trend import trend
 from ingest import redis as started_redis
 
@@ -81,7 +89,7 @@ def blocks(quick: bool) -> Table:
     ):  # fmt: skip
         table.add_column(column, justify="left" if column == "a report sets" else "right")
     sizes = (16, 1_024, 65_536) if quick else (16, 256, 4_096, 65_536, 1 << 20, 8_000_000)
-    for share, name in ((None, "one cell"), (0.27, "27 % of cells"), (0.5, "half of cells")):
+    for share, name in ((None, "one cell"), (0.27, "27% of cells"), (0.5, "half of cells")):
         for cells in sizes:
             for reports in (10**3, 10**5, 10**7):
                 counts = drawn(reports, cells, share)
@@ -156,6 +164,12 @@ def memory(metrics: int) -> Table:
             if day in days[:SEALED]:
                 store.seal(TallyKey(metric, scheme.fingerprint, day))
         found["30 open, 335 sealed"] = (client.info()["used_memory"] - empty) / metrics
+        sums = add_up_all(store, settled_periods(store, NOW))
+        assert sums.tallies
+        assert not sums.failed
+        found[f"the same, with {sums.tallies // metrics} sums a metric"] = (
+            client.info()["used_memory"] - empty
+        ) / metrics
         store.close()
     most = found["dense, as before"]
     for form, size in found.items():
@@ -284,14 +298,127 @@ def year() -> Table:
             name = scheme.fingerprint
             timed("sum of the year, open days", lambda: others.tally("search", name, days))
             timed("sum of the year", lambda: store.tally("search", name, days))
-            timed(
-                "trend by week, 20,000 candidates",
-                lambda: trend(
-                    store, registry, "search", by="week", first=first,
-                    last=first + timedelta(363), candidates=candidates, now=NOW,
-                ),
-            )  # fmt: skip
+
+            def trends(how: str) -> None:
+                for by in ("week", "month"):
+                    timed(
+                        f"trend by {by}, 20,000 candidates{how}",
+                        lambda by=by: trend(  # type: ignore[misc]
+                            store, registry, "search", by=by, first=first,
+                            last=first + timedelta(363), candidates=candidates, now=NOW,
+                        ),
+                    )  # fmt: skip
+
+            trends("")
+            # In a process of its own: it decodes every day three times.
+            size = Path(path).stat().st_size
+            with ProcessPoolExecutor(1) as pool:
+                spent = pool.submit(add_up, f"sqlite:///{path}").result()
+            grown = (Path(path).stat().st_size - size) / 1e6
+            table.add_row(
+                f"making all sums: {grown:.1f} MB more on the disk", f"{spent:.2f}", "", ""
+            )
+            timed("sum of the year, with sums", lambda: store.tally("search", name, days))
+            trends(", with sums")
     return table
+
+
+def scale(quick: bool, days_of_largest: int) -> Table:
+    """Time and memory of summing sealed days of large tallies, each in a process of its own, with
+    the blocks in SQLite and in a folder, without and with sums over calendars."""
+    table = Table(title="The sum of sealed days of large tallies, SQLite")
+    for column in ("cells", "days", "a report sets", "block", "blocks in", "what", "CPU s",
+                   "seconds", "MB before", "most MB"):  # fmt: skip
+        left = column in ("a report sets", "blocks in", "what")
+        table.add_column(column, justify="left" if left else "right")
+    cases: list[tuple[int, int, int, float | None]] = [
+        (100_000, 364, 20_000, None), (100_000, 364, 20_000, 0.27),
+        (8_000_000, days_of_largest, 100_000, None), (8_000_000, days_of_largest, 100_000, 0.27),
+    ]  # fmt: skip
+    for cells, days, reports, share in cases[: 2 if quick else None]:
+        for place in ("store", "folder"):
+            with tempfile.TemporaryDirectory() as folder:
+                given = (f"{folder}/year.db", f"{folder}/blocks" if place == "folder" else "")
+
+                def alone(work: Callable[..., Any], *more: object, given: Any = given) -> Any:
+                    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                        return pool.submit(work, *given, *more).result()
+
+                size = alone(fill_wide, cells, days, reports, share)
+                for what, work in (
+                    ("sum of all days", sum_wide),
+                    ("making sums of weeks, months, quarters", sums_wide),
+                    ("sum of all days, with sums", sum_wide),
+                ):
+                    found = alone(work, cells)
+                    table.add_row(
+                        f"{cells:,}", str(days), "one cell" if share is None else f"{share:.0%}",
+                        f"{size:,}", place, what, *(f"{each:.2f}" for each in found[:2]),
+                        *(f"{each:,.0f}" for each in found[2:]),
+                    )  # fmt: skip
+    return table
+
+
+def wide_store(path: str, archive: str, cells: int) -> SqliteStore:
+    """A store that takes the tallies of `TALLY`'s metric and scheme for one row of so many
+    cells."""
+    store = SqliteStore(path, Archive(archive))
+    store._shapes._known[TALLY[:2]] = Shape((cells,), (1,), cells + 1)
+    return store
+
+
+def fill_wide(
+    path: str, archive: str, cells: int, days: int, reports: int, share: float | None
+) -> int:
+    """Fills and seals so many days with the same counts. Returns the size of a block."""
+    part = Increment(cells, reports, range(cells), drawn(reports, cells, share))
+    with closing(wide_store(path, archive, cells)) as store:
+        for each in range(days):
+            tally = TALLY._replace(window=f"{date(2025, 11, 3) + timedelta(each)}")
+            store.fold(Commit((f"{each:032x}",), {TallyRowKey(tally, 0): part}), NOW)
+            sealing = store.seal(tally)
+            assert sealing is not None
+    return sealing.after
+
+
+def sum_wide(path: str, archive: str, cells: int) -> tuple[float, float, float, float]:
+    """What the sum of all days takes; see `spent_on`."""
+
+    def work(store: SqliteStore) -> None:
+        store.tally(*TALLY[:2], store.windows(*TALLY[:2]))
+
+    return spent_on(path, archive, cells, work)
+
+
+def sums_wide(path: str, archive: str, cells: int) -> tuple[float, float, float, float]:
+    """What it takes to make the sums of all weeks, months and quarters; see `spent_on`."""
+
+    def work(store: SqliteStore) -> None:
+        days = store.windows(*TALLY[:2])
+        periods = {period_of(each, day) for day in days for each in CALENDARS["day"]}
+        assert sum(store.sums.add_up(*TALLY[:2], "day", each) > 0 for each in periods)
+
+    return spent_on(path, archive, cells, work)
+
+
+def spent_on(
+    path: str, archive: str, cells: int, work: Callable[[SqliteStore], None]
+) -> tuple[float, float, float, float]:
+    """CPU and seconds of some work with a store, and the memory before and at most, in MB."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with closing(wide_store(path, archive, cells)) as store:
+        clocks = time.process_time(), time.perf_counter()
+        work(store)
+        spent = time.process_time() - clocks[0], time.perf_counter() - clocks[1]
+    return *spent, before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def add_up(address: str) -> float:
+    """Makes all sums of a store; the seconds of CPU that it takes."""
+    began = time.process_time()
+    with closing(open_store(address)) as store:
+        add_up_all(store, settled_periods(store, NOW + 30 * 86_400))
+    return time.process_time() - began
 
 
 def fill(address: str, days: list[str], sealed: bool) -> None:
@@ -309,10 +436,13 @@ def fill(address: str, days: list[str], sealed: bool) -> None:
 @click.command()
 @click.option("--quick", is_flag=True, help="Fewer and smaller.")
 @click.option(
-    "--only", type=click.Choice(["blocks", "memory", "commits", "beside", "year"]), multiple=True
+    "--only",
+    type=click.Choice(["blocks", "memory", "commits", "beside", "year", "scale"]),
+    multiple=True,
 )
 @click.option("--metrics", default=2, show_default=True, help="String metrics in Redis.")
-def main(quick: bool, only: tuple[str, ...], metrics: int) -> None:
+@click.option("--days", default=28, show_default=True, help="Days of 8 million cells.")
+def main(quick: bool, only: tuple[str, ...], metrics: int, days: int) -> None:
     console = Console(width=140)
     if not only or "blocks" in only:
         console.print(blocks(quick))
@@ -324,6 +454,8 @@ def main(quick: bool, only: tuple[str, ...], metrics: int) -> None:
         console.print(beside())
     if not only or "year" in only:
         console.print(year())
+    if not only or "scale" in only:
+        console.print(scale(quick, days))
 
 
 if __name__ == "__main__":

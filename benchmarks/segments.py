@@ -25,8 +25,8 @@ import numpy as np
 from deniable import Registry
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.answers.change import interval_of_difference
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.statistics.homogeneity import benjamini_hochberg, homogeneity
 from deniable_estimator.statistics.intervals import Noise, debias, score_interval
 
@@ -85,12 +85,12 @@ def coverage() -> None:
                 held = np.mean((low <= difference) & (difference <= high))
                 wald = np.abs(ends[1][0] - ends[0][0] - difference) <= z * np.sqrt(spread)
                 reports = " and ".join(f"{n:,}" for n in sizes)
-                told = f"{100 * shares[0]:g} % and {100 * shares[1]:g} %"
+                told = f"{100 * shares[0]:g}% and {100 * shares[1]:g}%"
                 print(f"| {epsilon:g} | {reports} | {told} | {held:.3f} | {wald.mean():.3f} |")
 
 
 def discoveries() -> None:
-    """False discoveries among segments x values at nominal 5 %."""
+    """False discoveries among segments x values at nominal 5%."""
     print(
         "\n| values | epsilon | reports of the segments | all alike: lists with a find | a tenth "
         "differ: false of the finds | found |\n| --- | --- | --- | --- | --- | --- |"

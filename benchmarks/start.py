@@ -25,26 +25,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from client import REGISTRY
 from deniable import Registry, compiled
-
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "benchmark"
-expires = 2999-01-01
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-[metrics.browser]
-type = "category"
-description = "Browser."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
 
 TOOL = """
 from deniable import Client

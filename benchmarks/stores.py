@@ -27,7 +27,7 @@ from rich.table import Table
 
 from deniable import Registry, Scheme
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from ingest import METRICS
 
 NOW = 1_795_262_400.0

@@ -7,7 +7,7 @@ reports (its coin, its ledger, and when it comes and leaves), and new noise for 
 interval covers if it holds the share that the population was drawn from. "As independent"
 takes every report for that of another device, and every scheme for one of other devices, on the
 same tallies. "Width" is the mean width over the one that the estimates' own scatter needs.
-Where devices and values stay, 94 to 96 % should be covered; where they do not, 94 % or more.
+Where devices and values stay, 94 to 96% should be covered; where they do not, 94% or more.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _row(
             float(blind.mean()), float(blind.mean(axis=1).std(ddof=1) / math.sqrt(len(blind)))
         ),
         "width": float((width.mean(axis=0) / need).mean()),
-        "goal": Goal("94 to 96 %" if case.exact else "94 % or more", met),
+        "goal": Goal("94 to 96%" if case.exact else "94% or more", met),
     }
 
 
@@ -233,7 +233,7 @@ CASES = [
     Case("2 values, epsilon 4", Crowd(1000, 30), [fresh(4.0)], HALVES, 120.0),
     Case("2 values, epsilon 4, ledger of 8", Crowd(1000, 30, 0.6, 8), [fresh(4.0)], HALVES, 32.0),
     Case("2 values, epsilon 4, ledger of 2", Crowd(2000, 30, 0.04, 2), [fresh(4.0)], HALVES, 8.0),
-    Case("2 % a day, a year", Crowd(500, 365, 0.02, 8), [fresh(1.0, 5)], FIVE, 8.0),
+    Case("2% a day, a year", Crowd(500, 365, 0.02, 8), [fresh(1.0, 5)], FIVE, 8.0),
     Case("the same at epsilon 4", Crowd(500, 365, 0.02, 8), [fresh(4.0, 5)], FIVE, 32.0),
     Case(
         "a crowd that grows",
@@ -296,7 +296,7 @@ CASES = [
         exact=False,
     ),
     Case(
-        "2 % a day, another scheme after half a year",
+        "2% a day, another scheme after half a year",
         Crowd(500, 364, 0.02, 8),
         [fresh(1.0, 5), nearly(fresh(1.0, 5))],
         FIVE,
@@ -315,7 +315,7 @@ CHANGES = [
     Case("the same devices", Crowd(1000, 20), [fresh(4.0)] * 2, HALVES, exact=False),
     Case("the same devices, epsilon 1", Crowd(1000, 20), [fresh(1.0)] * 2, HALVES, exact=False),
     Case(
-        "the same devices, 2 % a day, 28 days",
+        "the same devices, 2% a day, 28 days",
         Crowd(5000, 56, 0.02, 8),
         [fresh(1.0, 5)] * 2,
         FIVE,

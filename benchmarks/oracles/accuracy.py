@@ -303,7 +303,7 @@ def floors(
 def trust(
     sizes: Iterable[int], epsilon: float, answers: int, progress: Callable[[str], None]
 ) -> Result:
-    """Coverage of nominal 95 % intervals and realized false discoveries at nominal 5 %.
+    """Coverage of nominal 95% intervals and realized false discoveries at nominal 5%.
 
     Half of the values exist (Zipf), half do not; `answers` values are judged for each size.
     """
@@ -340,7 +340,7 @@ def trust(
         )
     return Result(
         "trust",
-        f"Intervals at 95 % and discoveries at 5 %, epsilon {epsilon:g}, n = {n:,}",
+        f"Intervals at 95% and discoveries at 5%, epsilon {epsilon:g}, n = {n:,}",
         rows,
         "Coverage is over all values, those that nobody has included. The peers give no intervals.",
     )

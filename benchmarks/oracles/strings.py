@@ -68,12 +68,12 @@ def found_strings(runs: int, progress: Callable[[str], None]) -> Result:
         calibrated = pooled.value <= FALSE_SHARE + 2 * pooled.error
         rows += [
             {
-                "figure": f"true strings found in a run, at nominal {100 * level:g} %",
+                "figure": f"true strings found in a run, at nominal {100 * level:g}%",
                 "deniable": _mean(found[level]),
                 "goal": Goal(f"≥ {FOUND}", met),
             },
             {
-                "figure": f"false discoveries, pooled, at nominal {100 * level:g} %",
+                "figure": f"false discoveries, pooled, at nominal {100 * level:g}%",
                 "deniable": pooled,
                 "goal": Goal(f"≤ {FALSE_SHARE}", bool(calibrated)),
             },
@@ -85,7 +85,7 @@ def found_strings(runs: int, progress: Callable[[str], None]) -> Result:
             "goal": Goal(f"≤ {SECONDS:g}", min(seconds) <= SECONDS),
         },
         {
-            "figure": "coverage of the 95 % intervals, all candidates",
+            "figure": "coverage of the 95% intervals, all candidates",
             "deniable": _mean(covered),
             "goal": Goal("0.94 to 0.96", 0.94 <= float(np.mean(covered)) <= 0.96),
         },

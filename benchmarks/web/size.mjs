@@ -7,22 +7,22 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { bundle, constants, ROOT } from "../../client/web/scripts/bundles.mjs";
+import { bundle, constants, plugins, ROOT } from "../../client/web/scripts/bundles.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 
-const OURS = (entry, full, joint) => [
+const OURS = (entry, build = {}) => [
   join(ROOT, "src/entries", entry),
   `import { Client } from "${join(ROOT, "src/entries", entry)}";
    const client = new Client(registry, { endpoint, consent: true });
    client.record("browser", "firefox");`,
-  full,
-  joint,
+  build,
 ];
 const PACKAGES = {
-  "deniable, boolean and category": OURS("closed.ts", false),
-  "deniable, all types": OURS("all.ts", true),
-  "deniable, with segments, pairs and discovery": OURS("joint.ts", true, true),
+  "deniable, boolean and category": OURS("closed.ts", { full: false }),
+  "deniable, all types": OURS("all.ts"),
+  "deniable, with segments, pairs and discovery": OURS("joint.ts", { joint: true }),
+  "deniable, the same in two hops": OURS("oblivious.ts", { joint: true, hops: true }),
   "plausible-tracker": [
     "plausible-tracker",
     `import Plausible from "plausible-tracker";
@@ -51,12 +51,13 @@ const PACKAGES = {
   ],
 };
 
-async function size(contents, full, joint) {
+async function size(contents, build = {}) {
   const code = await bundle({
     stdin: { contents, resolveDir: HERE, loader: "ts" },
     format: "esm",
     logLevel: "error",
-    define: constants({ full, joint }),
+    define: constants(build),
+    plugins: plugins(build),
   });
   return [Buffer.byteLength(code), gzipSync(code, { level: 9 }).length];
 }
@@ -70,12 +71,12 @@ function version(name) {
 const text = (bytes) => bytes.toLocaleString("en");
 console.log("| package | version | minified | gzipped, all | gzipped, least |");
 console.log("| --- | --- | ---: | ---: | ---: |");
-for (const [name, [entry, least, full, joint]] of Object.entries(PACKAGES)) {
+for (const [name, [entry, least, build]] of Object.entries(PACKAGES)) {
   const [minified, gzipped] = await size(`export * from ${JSON.stringify(entry)};
-    export { default } from ${JSON.stringify(entry)};`, full, joint).catch(() =>
-    size(`export * from ${JSON.stringify(entry)};`, full, joint),
+    export { default } from ${JSON.stringify(entry)};`, build).catch(() =>
+    size(`export * from ${JSON.stringify(entry)};`, build),
   );
-  const [, smallest] = await size(least, full, joint);
+  const [, smallest] = await size(least, build);
   console.log(
     `| ${name} | ${version(name)} | ${text(minified)} | ${text(gzipped)} | ${text(smallest)} |`,
   );
