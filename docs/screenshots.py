@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
 
 from showcase import build
 
@@ -40,13 +41,16 @@ PICTURES = (
     ("dashboard-number", "/metric/page_load?limit=2.5", 1200, None, "light", 1),
     ("dashboard-segments", "/metric/page_load/segments?by=platform", 1200, None, "light", 1),
     ("dashboard-pair", "/metric/plan_and_minutes", 1200, 1090, "light", 1),
+    ("dashboard-discovery", "/metric/plugin", 1200, 1000, "light", 1),
     ("dashboard-dark", "/metric/dark_mode", 1200, None, "dark", 1),
     ("dashboard-compare", "/metric/browser/compare", 1200, None, "light", 1),
+    ("dashboard-releases", "/releases", 1200, 775, "light", 1),
     ("dashboard-planner", "/plan", 1200, None, "light", 1),
     ("dashboard-phone", "/metric/dark_mode", 390, 844, "light", 2),
     # The last: the choice of a language is remembered. It takes a font with Chinese letters.
     ("dashboard-chinese", "/metric/browser?lang=zh-Hans", 1200, None, "light", 1),
 )
+_WAITING = "Decoding · deniable"
 TOKEN = secrets.token_urlsafe(32)
 
 
@@ -97,6 +101,8 @@ def photograph(page: str, login: str) -> None:
                 browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
                 _resize(browser, width, height or 600, scale)
                 browser.get(page + path)
+                # A search for strings runs in the background, and its page asks again for it.
+                WebDriverWait(browser, 60).until(lambda found: found.title != _WAITING)
                 if height is None:
                     whole = browser.execute_script("return document.documentElement.scrollHeight")
                     _resize(browser, width, whole, scale)

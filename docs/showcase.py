@@ -8,18 +8,24 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from deniable import Metric, Registry
 from deniable.types.number import Number
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.base import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.releasing.making import release
+from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.request import ReleaseRequest
 
 __all__ = ["FLOODED", "build"]
 
@@ -142,6 +148,17 @@ lifetime_epsilon = 8.0
 sample_rate = 0.05
 tags = ["plans"]
 
+[metrics.plugin]
+type = "discovery"
+description = "Which plugin was used last?"
+max_length = 12
+alphabet = "identifier"
+deny = ["^acme_"]
+epsilon = 4.0
+lifetime_epsilon = 16.0
+sample_rate = 0.05
+tags = ["settings"]
+
 [metrics.old_importer]
 type = "boolean"
 description = "Was the old importer used?"
@@ -213,6 +230,16 @@ PLANS = np.array([[0.30, 0.23, 0.12, 0.05], [0.03, 0.05, 0.08, 0.05], [0.01, 0.0
 """The share of each plan (free, pro, team) with each range of minutes."""
 SITES = ("google.com", "bing.com", "duckduckgo.com", "yahoo.com", "ecosia.org", "yandex.com")
 
+PLUGINS = (
+    *("spell_check", "minimap", "git_blame", "word_count", "vim_keys", "markdown", "autosave"),
+    *("todo_list", "color_picker", "table_tools", "snippets", "terminal", "csv_viewer", "zen_mode"),
+    *("emoji_panel", "bookmarks", "sql_format", "json_tree", "diff_view", "code_lens", "pomodoro"),
+    *("translate", "latex_math", "mermaid", "icon_pack", "focus_timer", "rest_client", "hex_view"),
+)
+"""What nobody listed: the n-th is used by a share that falls as n ** -.8."""
+WITHOUT = 0.3
+"""So many devices have used no plugin."""
+
 
 def build(folder: Path) -> dict[str, str]:
     """Write registry, candidates and store into a folder; the settings that point there."""
@@ -228,6 +255,7 @@ def build(folder: Path) -> dict[str, str]:
     today = datetime.now(UTC).date()
     for ago in range(DAYS, 0, -1):
         _report(store, registry, today - timedelta(days=ago), 1 - ago / DAYS, rng)
+    _release(folder / "releases.sqlite", store, registry, today)
     store.close()
     (folder / "annotations.toml").write_text(_annotations(today), encoding="utf-8")
     (folder / "boards").mkdir()
@@ -238,7 +266,29 @@ def build(folder: Path) -> dict[str, str]:
         "DENIABLE_REGISTRY": str(folder / "metrics.toml"),
         "DENIABLE_STORE": url,
         "DENIABLE_CANDIDATES_DIR": str(folder / "candidates"),
+        "DENIABLE_RELEASES": str(folder / "releases.sqlite"),
+        "DENIABLE_RELEASE_BUDGET": "5",
     }
+
+
+def _release(path: Path, store: Store, registry: Registry, today: date) -> None:
+    """Some releases of the last weeks, with and without noise."""
+    half, tenth = Fraction(1, 2), Fraction(1, 10)
+    asked: tuple[tuple[int, str, int, int, dict[str, Any]], ...] = (
+        # days ago, metric, first and last day as days ago, and how it is released
+        (33, "browser", 70, 50, {}),
+        (20, "dark_mode", 55, 35, {"form": "trend", "method": "gaussian", "epsilon": half}),
+        (12, "page_load", 34, 25, {"where": {"platform": "web"}}),
+        (5, "language", 40, 20, {"form": "leader", "epsilon": tenth}),
+        (1, "browser", 49, 20, {"epsilon": half}),
+    )
+    ledger = ReleaseLedger(path, 1e-6, None)
+    for ago, metric, first, last, how in asked:
+        days = (today - timedelta(days=first), today - timedelta(days=last))
+        then = datetime.combine(today - timedelta(days=ago), time(12), UTC).timestamp()
+        request = ReleaseRequest(metric, *days, **how)
+        release(prepare(store, registry, request, then), ledger, now=then)
+    ledger.close()
 
 
 def _annotations(today: date) -> str:
@@ -267,12 +317,16 @@ def _report(
     wave = 0.01 * np.sin(progress * 20)
     english = 0.60 + 0.03 * progress
     rest = np.arange(2, 22) ** -1.1
+    plugins = np.arange(1, len(PLUGINS) + 1) ** -0.8
+    # A plugin of a new release becomes popular.
+    plugins[-1] += 0.5 * step
     shares: dict[str, Sequence[float]] = {
         "browser": (0.62 + 0.05 * progress, 0.12, 0.09 - 0.04 * progress, 0.03, 0.09 + wave, 0.04),
         "dark_mode": (0.22 + 0.05 * step + wave, 0.78 - 0.05 * step - wave),
         "language": (english, *(rest / rest.sum() * (1 - english))),
         "crash_on_start": (0.03, 0.97),
         "plan_and_minutes": PLANS.ravel(),
+        "plugin": (*((1 - WITHOUT) * plugins / plugins.sum()), WITHOUT),
         "search_engine": (0.58, 0.14, 0.08 + 0.06 * progress, 0.06, 0.04, 0.03),
     }
     for name, weights in shares.items():
@@ -332,6 +386,8 @@ def _tally(
     answering = rng.binomial(crowd, metric.sample_rate * (0.9 + 0.2 * rng.random()))
     counts = rng.multinomial(answering, weights / weights.sum())
     values = SITES if metric.needs_candidates else None
+    if metric.name == "plugin":
+        values = (*PLUGINS, "")
     return sample_tally(
         metric.scheme, counts, rng, values=values, metric=metric.name, window=day.isoformat()
     )

@@ -94,7 +94,7 @@ def _simulated(outcomes: Mapping[tuple[str, float], Outcome]) -> str:
                 name,
                 f"{epsilon:.4g}",
                 f"{outcome.found:.1f}",
-                f"{100 * outcome.false:.1f} %",
+                f"{100 * outcome.false:.1f}%",
                 f"{100 * outcome.rmse:.3f}",
             ]
         )

@@ -21,8 +21,8 @@ from deniable.mechanisms import (
     design,
     design_string,
 )
-from deniable_collector.batches.folding import Accepted, increments
-from deniable_collector.stores.base import TallyKey, TallyRowKey
+from deniable_collector.batches.folding import RowPlace, increments
+from deniable_collector.stores.commits import TallyKey, TallyRowKey
 from deniable_estimator.analyses.cohorts.decoder import decode
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
@@ -124,10 +124,8 @@ def _device_and_fold(mechanism: Mechanism[Any], items: Sequence[Any]) -> tuple[f
 
 def _fold(rows: Sequence[Row], reports: Sequence[Report]) -> float:
     key = TallyKey("metric", "0" * 12, "2026-11-21")
-    accepted = [
-        Accepted(TallyRowKey(key, report.row), rows[report.row], report.columns)
-        for report in reports
-    ]
+    places = [RowPlace(TallyRowKey(key, number), row) for number, row in enumerate(rows)]
+    accepted = [(places[report.row], report.columns) for report in reports]
     return _each(lambda: increments(accepted))
 
 

@@ -54,7 +54,7 @@ def debias() -> str:
     legend = (
         ("bar", "truth"),
         ("second", "supporting reports"),
-        ("mark", "estimate, 95 % interval"),
+        ("mark", "estimate, 95% interval"),
     )
     for (kind, text), x in zip(legend, (left, left + 90, left + 250), strict=True):
         parts += [box(kind, x, 18, 12, 12), words(x + 18, 29, text)]
