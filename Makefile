@@ -38,7 +38,9 @@ web: ## Build the TypeScript SDK, and copy it into the Python package for `denia
 	@mkdir -p client/deniable/web
 	cd client/web/dist && cp deniable.js deniable.min.js deniable.closed.js deniable.closed.min.js \
 	  deniable.joint.js deniable.joint.min.js deniable.joint.development.js \
-	  deniable.joint.development.min.js deniable.owner.js deniable.owner.min.js \
+	  deniable.joint.development.min.js deniable.oblivious.js deniable.oblivious.min.js \
+	  deniable.oblivious.development.js deniable.oblivious.development.min.js \
+	  deniable.owner.js deniable.owner.min.js \
 	  deniable.development.js deniable.development.min.js ../../deniable/web
 
 format: $(VENV)/.dev ## Put the code in its standard form
@@ -87,6 +89,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Installing what the tests and checks need ..."
 	@$(PIP) install -c constraints.txt --group dev
+	@$(PIP) install -c constraints.txt --group accounting --no-deps
 	@touch $@
 
 # An environment of its own: the tester brings a database layer and a version control library.

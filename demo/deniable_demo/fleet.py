@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from deniable import Registry
 from deniable.client import Client
-from deniable.state import State, begin
+from deniable.state import State
+from deniable.state_file import begin
 from deniable.types import Value
 from deniable_demo.relay import Relay
 

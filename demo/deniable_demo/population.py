@@ -1,7 +1,7 @@
 """The demo's devices: true values that follow real, published distributions. What goes together
 with what is made up (`made_up.py`).
 
-Shares are in percent as published; the rest up to 100 % is "other". Of numbers percentiles are
+Shares are in percent as published; the rest up to 100% is "other". Of numbers percentiles are
 published. Between two of them logarithms are taken to be normally distributed, and beyond the
 outermost as between the two next to it.
 """

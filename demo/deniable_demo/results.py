@@ -174,8 +174,8 @@ def _table(metric: dict[str, Any]) -> Table:
 
 
 def _share_cells(row: dict[str, Any]) -> tuple[str, str, str]:
-    interval = f"{row['low']:.1%} to {row['high']:.1%}"
-    return f"{row['truth']:.1%}", f"{row['estimate']:.1%}", interval
+    interval = f"{row['low']:z.1%} to {row['high']:z.1%}"
+    return f"{row['truth']:.1%}", f"{row['estimate']:z.1%}", interval
 
 
 def _number_cells(

@@ -12,7 +12,7 @@ const client = new deniable.Client(registry, {
 });
 
 const SVG = "http://www.w3.org/2000/svg";
-const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}%`;
 const WORDS = { true: "yes", false: "no" };
 const word = (value) => WORDS[value] ?? value;
 const and = (words) => words.join(", ").replace(/, ([^,]*)$/, " and $1");
