@@ -203,11 +203,11 @@ def test_what_is_imported_is_seen(client: FlaskClient, registry: Registry, tmp_p
     for arguments in (
         ["export", file],
         ["drop", "--before", "2026-11-20", "--yes"],
-        ["import", file],
-        ["import", file],
+        ["import", file, "--before", "2026-11-20"],
     ):
         done = CliRunner().invoke(store_command, [*arguments, *address])
         assert done.exit_code == 0, done.output
         ns.append(client.get(path).get_json()["n"])
     whole, day = ns[0], ns[2]
-    assert ns == [whole, whole, day, whole + day, whole + day]
+    assert day < whole
+    assert ns == [whole, whole, day, whole]
