@@ -116,6 +116,11 @@ def test_reports_are_the_first_counters_of_a_tally(store, shelf, new_id, noon, r
     }
 
 
+def lengths_of_pages(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return [n for (n,) in connection.execute("SELECT length(counters) FROM pages")]
+
+
 @pytest.mark.parametrize(
     ("count", "each"), [(1, 4), (2**32 - 1, 4), (2**32, 8), (2**53 - 2, 8)], ids=str
 )
@@ -124,11 +129,48 @@ def test_counters_take_eight_bytes_where_they_must(store, path, scheme, new_id, 
     store.publish({"m": [scheme]})
     key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
     for part in (count - count // 2, count // 2):
-        store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (part,))}), noon)
-    with closing(sqlite3.connect(path)) as connection:
-        ((length,),) = connection.execute("SELECT length(counters) FROM pages").fetchall()
-    assert length == 9 * each  # the row's reports come before its 8 columns
+        cells = Increment(8, 1, tuple(range(1, 8)), (part,) + (1,) * 6)
+        store.fold(Commit((new_id(),), {key: cells}), noon)
+    # The row's reports come before its 8 columns.
+    assert lengths_of_pages(path) == [9 * each]
     assert int(store.tally("m", scheme.fingerprint, [WINDOW]).rows[0].cells[1]) == count
+
+
+@pytest.mark.parametrize(
+    ("columns", "count", "length"),
+    [
+        (0, 1, 6),
+        (665, 1, 666 * 6),
+        (666, 1, 4_000),
+        (998, 1, 4_000),
+        (5, 2**32 - 1, 36),
+        (5, 2**32, 8_000),
+    ],
+    ids=str,
+)
+def test_a_page_of_few_counters_is_a_list_of_them(
+    store, path, shelf, new_id, noon, columns, count, length
+):
+    """A counter other than 0 takes six bytes while all of the page's would take more, and none
+    needs eight; `columns` of them stand beside the row's reports."""
+    scheme = shelf(_PAGE - 1)
+    store.publish({"m": [scheme]})
+    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+    places = tuple(range(_PAGE - 1 - columns, _PAGE - 1))
+    expected = np.zeros(_PAGE - 1, np.int64)
+    # Added to in two halves: the second meets a list, or makes one longer.
+    for half in (places[::2], places[1::2], places[:1]):
+        counts = (count // 2,) * len(half)
+        store.fold(Commit((new_id(),), {key: Increment(_PAGE - 1, 1, half, counts)}), noon)
+        expected[list(half)] += count // 2
+    fill = count - expected[list(places)]
+    store.fold(Commit((new_id(),), {key: Increment(_PAGE - 1, 1, places, tuple(fill))}), noon)
+    expected[list(places)] = count
+    assert lengths_of_pages(path) == [length]
+    row = store.tally("m", scheme.fingerprint, [WINDOW]).rows[0]
+    assert row.reports == 4
+    assert (row.cells == expected).all()
+    assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 4}
 
 
 def test_a_slot_has_a_place_in_its_generation(store, path, new_id, noon, one):

@@ -143,10 +143,15 @@ def _to_8(connection: sqlite3.Connection) -> None:
     )
 
 
+def _to_9(connection: sqlite3.Connection) -> None:
+    """The same tables. From this version on, a page of few counters other than 0 is a list of
+    those, which earlier versions could not read."""
+
+
 OVERWRITES = 4
 """From this version on, a file contains nothing that was deleted."""
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    *(_to_1, _to_2, _to_3, _to_4, _to_5, _to_6, _to_7, _to_8),
+    *(_to_1, _to_2, _to_3, _to_4, _to_5, _to_6, _to_7, _to_8, _to_9),
 )
 """Each entry takes a file from the version of its index to the next (PRAGMA user_version)."""

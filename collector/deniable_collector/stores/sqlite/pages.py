@@ -1,10 +1,15 @@
-"""Tallies in SQLite: the counters of each, packed into pages of the size of the file's pages."""
+"""Tallies in SQLite: the counters of each, packed into pages of the size of the file's pages.
+
+A page is a list of all its counters, of 4 bytes each, or of 8 where one needs them. Where that is
+shorter, it is a list of the counters other than 0: their places in the page, of 2 bytes each, and
+after them the counters, of 4 bytes each. The length tells which.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +32,7 @@ __all__ = [
 ]
 
 _PAGE = 1_000
-"""Counters in a page: of 4 bytes, so that it fits into a page of the file, or of 8."""
+"""Counters in a page: with 4 bytes each it fits into a page of the file."""
 
 _PAGES = 1 << 24
 """How many page numbers are reserved for a tally."""
@@ -71,19 +76,13 @@ def add_to(connection: sqlite3.Connection, tally: TallyKey, addition: Addition) 
     lengths = [min(_PAGE, addition.size - page * _PAGE) for page in touched.tolist()]
     for row, (place, length) in enumerate(zip(places, lengths, strict=True)):
         if place in before:
-            counters[row, :length] += _unpack(before[place], length)
+            _add(before[place], counters[row, :length])
     tops = counters.max(axis=1)
     if tops.max() > MAX_CELL:
         raise full(tally)
-    narrow = counters.astype("<u4")
     connection.executemany(
         "INSERT OR REPLACE INTO pages VALUES (?, ?)",
-        [
-            (place, (narrow if top <= _NARROW_TOP else counters)[row, :length].tobytes())
-            for row, (place, length, top) in enumerate(
-                zip(places, lengths, tops.tolist(), strict=True)
-            )
-        ],
+        zip(places, _pack(counters, lengths, tops.tolist()), strict=True),
     )
 
 
@@ -101,8 +100,7 @@ def add_pages(
         "WHERE place BETWEEN id * :pages AND id * :pages + :pages - 1",
         _asked(metric, scheme, totals) | {"pages": _PAGES},
     ):
-        here = totals[window][page * _PAGE : (page + 1) * _PAGE]
-        here += _unpack(packed, len(here))
+        _add(packed, totals[window][page * _PAGE : (page + 1) * _PAGE])
 
 
 def count_reports(
@@ -124,8 +122,9 @@ def count_reports(
         "WHERE place BETWEEN id * :pages AND id * :pages + :last",
         asked,
     ):
-        counters = _unpack(packed, min(_PAGE, size - page * _PAGE))
         first = page * _PAGE
+        counters = np.zeros(min(_PAGE, size - first), np.int64)
+        _add(packed, counters)
         found[window][first : first + _PAGE] += counters[: rows - first]
 
 
@@ -224,6 +223,28 @@ def _find(connection: sqlite3.Connection, tally: TallyKey) -> int | None:
     return None if found is None else found[0] * _PAGES
 
 
-def _unpack(packed: bytes, length: int) -> NDArray[np.int64]:
-    """The counters of a page that has `length` of them."""
-    return np.frombuffer(packed, "<u4" if len(packed) == 4 * length else "<i8").astype(np.int64)
+def _pack(
+    counters: NDArray[np.int64], lengths: Sequence[int], tops: Sequence[int]
+) -> Iterator[bytes]:
+    """Each row of counters as a page of that length; `tops` are the highest counters."""
+    narrow = counters.astype("<u4")
+    numbers = np.count_nonzero(counters, axis=1).tolist()
+    for row, (length, top, number) in enumerate(zip(lengths, tops, numbers, strict=True)):
+        if top > _NARROW_TOP:
+            yield counters[row, :length].astype("<i8").tobytes()
+        elif 6 * number < 4 * length:
+            places = np.flatnonzero(narrow[row])
+            yield places.astype("<u2").tobytes() + narrow[row, places].tobytes()
+        else:
+            yield narrow[row, :length].tobytes()
+
+
+def _add(packed: bytes, counters: NDArray[np.int64]) -> None:
+    """Add the counters of a page to as many others."""
+    length = len(counters)
+    if len(packed) in (4 * length, 8 * length):
+        counters += np.frombuffer(packed, "<u4" if len(packed) == 4 * length else "<i8")
+        return
+    number = len(packed) // 6
+    places = np.frombuffer(packed, "<u2", number)
+    counters[places] += np.frombuffer(packed, "<u4", offset=2 * number)
