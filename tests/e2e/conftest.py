@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,25 +171,38 @@ def dashboard_page(
 SHOWCASE_TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 
 
+@pytest.fixture(scope="session")
+def showcase(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Path, dict[str, str]]]:
+    """Builds the crowds that the documentation's pictures show, once a day: their folder, and the
+    settings that point there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+        from showcase import build
+    del sys.modules["showcase"]
+
+    @cache
+    def built(_: date) -> tuple[Path, dict[str, str]]:
+        folder = tmp_path_factory.mktemp("showcase")
+        return folder, build(folder)
+
+    return lambda: built(datetime.now(UTC).date())
+
+
 @pytest.fixture
 def showcase_page(
     dashboard_page: Callable[[], str],
     environ: dict[str, str],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    showcase: Callable[[], tuple[Path, dict[str, str]]],
 ) -> str:
-    """The address of a dashboard over the crowds that the documentation's pictures show, whose
-    charts may be framed by https://wiki.acme.example, or by whom `environ` names."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
-    import showcase
-
-    environ.update(
-        showcase.build(tmp_path),
-        DENIABLE_DASHBOARD_TOKEN=SHOWCASE_TOKEN,
-        DENIABLE_DASHBOARD_LOGIN_LINK="1",
-    )
+    """The address of a dashboard over a copy of the showcase, whose charts may be framed by
+    https://wiki.acme.example, or by whom `environ` names."""
+    folder, settings = showcase()
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    for name, text in settings.items():
+        environ[name] = text.replace(str(folder), str(tmp_path))
+    environ.update(DENIABLE_DASHBOARD_TOKEN=SHOWCASE_TOKEN, DENIABLE_DASHBOARD_LOGIN_LINK="1")
     bind = environ.setdefault("DENIABLE_DASHBOARD_BIND", f"127.0.0.1:{free_port()}")
     environ.setdefault("DENIABLE_PUBLIC_URL", f"http://{bind}")
     environ.setdefault("DENIABLE_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
-    del sys.modules["showcase"]
     return dashboard_page()
