@@ -18,6 +18,7 @@ from deniable_estimator.releasing.words import (
     holds_against,
     method_name,
     of_shares,
+    pair_part,
     statement,
 )
 
@@ -39,35 +40,62 @@ class ReleasedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedView:
-    """A release as a page shows it."""
-
-    id: str
-    made: date
-    manifest: Mapping[str, Any]
-    rows: tuple[ReleasedRow, ...]
-    more: int
-    leader: str | None
-    statement: str
-    assumed: tuple[str, ...]
-    epsilon: str
-    trend: bool
-    method: str
-    noise: str | None
-    against: str
-    form: str
-
-
-@dataclass(frozen=True, slots=True)
 class ListedView:
     """A release as the list shows it."""
 
     id: str
     made: date
     manifest: Mapping[str, Any]
-    epsilon: str
-    method: str
-    form: str
+
+    @property
+    def epsilon(self) -> str:
+        """In figures."""
+        return figure(self.manifest["epsilon"])
+
+    @property
+    def method(self) -> str:
+        """How it was made private."""
+        return method_name(self.manifest["method"])
+
+    @property
+    def form(self) -> str:
+        """What was published."""
+        return form_name(self.manifest["form"])
+
+    @property
+    def part(self) -> str | None:
+        """Of which pair its numbers are, if of one."""
+        return pair_part(self.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedView(ListedView):
+    """A release as its page shows it."""
+
+    rows: tuple[ReleasedRow, ...]
+    more: int
+    leader: str | None
+    trend: bool
+
+    @property
+    def statement(self) -> str:
+        """The line beneath its numbers."""
+        return statement(self.manifest)
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What must hold for its guarantee."""
+        return tuple(assumed(self.manifest["method"], self.manifest["reports_of_a_device"]))
+
+    @property
+    def noise(self) -> str | None:
+        """How large its noise is, if it adds to numbers."""
+        return added_noise(self.manifest["noise"])
+
+    @property
+    def against(self) -> str:
+        """Against whom its guarantee holds."""
+        return holds_against(self.manifest["method"])
 
 
 def view_of(found: KeptRelease, most: int) -> ReleasedView:
@@ -90,28 +118,13 @@ def view_of(found: KeptRelease, most: int) -> ReleasedView:
         tuple(_rows(shown, trend=trend, shares=shares, unit=manifest["unit"])),
         0 if leader is not None else len(rows) - len(shown),
         leader,
-        statement(manifest),
-        tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
-        figure(manifest["epsilon"]),
         trend,
-        method_name(manifest["method"]),
-        added_noise(manifest["noise"]),
-        holds_against(manifest["method"]),
-        form_name(manifest["form"]),
     )
 
 
 def line_of(found: ListedRelease) -> ListedView:
     """The release as a line of the list."""
-    manifest = found.manifest
-    return ListedView(
-        found.id,
-        found.made,
-        manifest,
-        figure(manifest["epsilon"]),
-        method_name(manifest["method"]),
-        form_name(manifest["form"]),
-    )
+    return ListedView(found.id, found.made, found.manifest)
 
 
 def _rows(
