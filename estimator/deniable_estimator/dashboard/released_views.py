@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from deniable_estimator.answers.range_names import cell_words, value_words
+from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.releasing.looking import ListedRelease
 from deniable_estimator.releasing.rows import KeptRelease
 from deniable_estimator.releasing.words import (
@@ -115,7 +117,7 @@ def view_of(found: KeptRelease, most: int) -> ReleasedView:
         found.id,
         found.made,
         manifest,
-        tuple(_rows(shown, trend=trend, shares=shares, unit=manifest["unit"])),
+        tuple(_rows(shown, manifest, trend=trend, shares=shares)),
         0 if leader is not None else len(rows) - len(shown),
         leader,
         trend,
@@ -128,7 +130,7 @@ def line_of(found: ListedRelease) -> ListedView:
 
 
 def _rows(
-    rows: list[list[Any]], *, trend: bool, shares: bool, unit: str | None
+    rows: list[list[Any]], manifest: Mapping[str, Any], *, trend: bool, shares: bool
 ) -> list[ReleasedRow]:
     told = [row[2:] if trend else row for row in rows]
     ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
@@ -136,7 +138,7 @@ def _rows(
     span = (high - low) or 1.0
 
     def text(value: float | None) -> str:
-        return _text(value, shares=shares, unit=unit)
+        return _text(value, shares=shares, unit=manifest["unit"])
 
     def at(value: float | None, missing: float) -> float:
         place: float = missing if value is None else value
@@ -148,7 +150,7 @@ def _rows(
         found.append(
             ReleasedRow(
                 row[0] if trend else "",
-                name,
+                _name(manifest, name),
                 text(estimate),
                 text(start),
                 text(end),
@@ -158,6 +160,14 @@ def _rows(
             )
         )
     return found
+
+
+def _name(manifest: Mapping[str, Any], name: str) -> str:
+    """What people call a row: that of a pair, or of a number that a pair cuts, in words."""
+    pair = manifest.get("pair")
+    if pair is None:
+        return NumberUnit().label(name) if not of_shares(manifest) else name
+    return value_words(name) if pair["name"] != manifest["metric"] else cell_words(name)
 
 
 def _text(value: float | None, *, shares: bool, unit: str | None) -> str:

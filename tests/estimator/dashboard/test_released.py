@@ -386,9 +386,7 @@ def test_the_html_of_a_frame_says_what_the_frame_will_show(
     make("browser")
     folder = tmp_path / "boards"
     folder.mkdir()
-    (folder / "week.toml").write_text(
-        'schema = 1\ntitle = "Week"\n[[items]]\nmetric = "browser"\n'
-    )
+    (folder / "week.toml").write_text('schema = 1\ntitle = "Week"\n[[items]]\nmetric = "browser"\n')
     for alone, metric, board in (
         (False, "the latest period that takes no more reports", "the board as it is"),
         (True, "the newest release of the metric", "this frame shows nothing"),

@@ -125,8 +125,8 @@ def test_a_pair_is_released_as_its_table(run: Run) -> None:
 
 
 def test_the_list_says_which_pair_was_released(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both metrics of a pair stand beside its name, in the list and above the numbers; a metric that
-    is reported by itself has nothing beside it."""
+    """Both metrics of a pair stand beside its name, in the list and above the numbers; a metric
+    that is reported by itself has nothing beside it."""
     monkeypatch.setenv("COLUMNS", "120")
     made = " ".join(run("dark_mode_x_browser --epsilon 2").output.split())
     assert "the pair of dark_mode and browser" in made
