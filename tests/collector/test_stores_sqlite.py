@@ -116,9 +116,11 @@ def test_reports_are_the_first_counters_of_a_tally(store, shelf, new_id, noon, r
     }
 
 
-def lengths_of_pages(path):
+def pages_in(path):
+    """The pages of a file that has one tally, and how many counters each of them has."""
     with closing(sqlite3.connect(path)) as connection:
-        return [n for (n,) in connection.execute("SELECT length(counters) FROM pages")]
+        ((span,),) = connection.execute("SELECT span FROM tallies").fetchall()
+        return span, connection.execute("SELECT place, counters FROM pages").fetchall()
 
 
 @pytest.mark.parametrize(
@@ -129,48 +131,86 @@ def test_counters_take_eight_bytes_where_they_must(store, path, scheme, new_id, 
     store.publish({"m": [scheme]})
     key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
     for part in (count - count // 2, count // 2):
-        cells = Increment(8, 1, tuple(range(1, 8)), (part,) + (1,) * 6)
-        store.fold(Commit((new_id(),), {key: cells}), noon)
-    # The row's reports come before its 8 columns.
-    assert lengths_of_pages(path) == [9 * each]
+        store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (part,))}), noon)
+    span, ((_, packed),) = pages_in(path)
+    assert (span, len(packed)) == (_PAGE, 9 * each)  # the row's reports come before its 8 columns
     assert int(store.tally("m", scheme.fingerprint, [WINDOW]).rows[0].cells[1]) == count
 
 
+WIDTH = 15_999
+"""Columns of a row that begins, with its reports, as one page of 16,000 counters."""
+
+
 @pytest.mark.parametrize(
-    ("columns", "count", "length"),
+    ("columns", "count", "span"),
     [
-        (0, 1, 6),
-        (665, 1, 666 * 6),
-        (666, 1, 4_000),
-        (998, 1, 4_000),
-        (5, 2**32 - 1, 36),
-        (5, 2**32, 8_000),
+        (range(499), 1, 16_000),
+        (range(500), 1, 1_000),
+        (range(0, WIDTH, 4), 1, 1_000),
+        (range(0, WIDTH, 5), 1, 2_000),
+        (range(0, WIDTH, 17), 1, 8_000),
+        (range(0, WIDTH, 1_000), 2**32 - 1, 16_000),
+        (range(0, WIDTH, 1_000), 2**32, 1_000),
     ],
     ids=str,
 )
-def test_a_page_of_few_counters_is_a_list_of_them(
-    store, path, shelf, new_id, noon, columns, count, length
+def test_pages_list_as_many_counters_as_they_can(
+    store, path, shelf, new_id, noon, columns, count, span
 ):
-    """A counter other than 0 takes six bytes while all of the page's would take more, and none
-    needs eight; `columns` of them stand beside the row's reports."""
-    scheme = shelf(_PAGE - 1)
+    """A page of more than 1,000 counters lists those other than 0 while there are at most 500 of
+    them, none of which needs eight bytes. All of its kind are of one length."""
+    scheme = shelf(WIDTH)
     store.publish({"m": [scheme]})
     key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
-    places = tuple(range(_PAGE - 1 - columns, _PAGE - 1))
-    expected = np.zeros(_PAGE - 1, np.int64)
-    # Added to in two halves: the second meets a list, or makes one longer.
-    for half in (places[::2], places[1::2], places[:1]):
-        counts = (count // 2,) * len(half)
-        store.fold(Commit((new_id(),), {key: Increment(_PAGE - 1, 1, half, counts)}), noon)
-        expected[list(half)] += count // 2
-    fill = count - expected[list(places)]
-    store.fold(Commit((new_id(),), {key: Increment(_PAGE - 1, 1, places, tuple(fill))}), noon)
-    expected[list(places)] = count
-    assert lengths_of_pages(path) == [length]
+    expected = np.zeros(WIDTH, np.int64)
+    columns = np.array(columns)
+    for part, each in ((columns[::2], 1), (columns[1::2], 1), (columns, count - 1), (columns, 0)):
+        cells = Increment(WIDTH, 1, tuple(part), (each,) * len(part))
+        store.fold(Commit((new_id(),), {key: cells}), noon)
+        expected[part] += each
+    assert expected.max() == count
+    found, pages = pages_in(path)
+    assert found == span
+    if span > _PAGE:
+        assert {len(packed) for _, packed in pages} == {4_000}
+        assert len(pages) == len(np.unique((columns + 1) // span))
     row = store.tally("m", scheme.fingerprint, [WINDOW]).rows[0]
-    assert row.reports == 4
-    assert (row.cells == expected).all()
+    assert (row.reports, row.cells.tolist()) == (4, expected.tolist())
     assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 4}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_pages_follow_from_the_sum_alone(tmp_path, shelf, new_id, noon, seed):
+    """Whatever the order and the size of the commits, the same sum has the same pages; and in the
+    file of a closed store is nothing of an earlier one."""
+    random = np.random.default_rng(seed)
+    scheme = shelf(*[WIDTH // 3] * 3)
+    tally = TallyKey("m", scheme.fingerprint, WINDOW)
+    reports = random.integers(0, [3, WIDTH // 3], (700, 2))
+    pages = []
+    for number, size in enumerate((2, 40, 350)):
+        path = tmp_path / f"{number}.db"
+        store = SqliteStore(path)
+        store.publish({"m": [scheme]})
+        earlier = set()
+        chosen = random.permutation(reports)
+        for part in np.array_split(chosen, -(-len(chosen) // size)):
+            cells = {}
+            for row in np.unique(part[:, 0]).tolist():
+                columns, counts = np.unique(part[part[:, 0] == row, 1], return_counts=True)
+                each = Increment(WIDTH // 3, int(counts.sum()), tuple(columns), tuple(counts))
+                cells[TallyRowKey(tally, row)] = each
+            store.fold(Commit((new_id(),), cells), noon)
+            earlier.update(packed for _, packed in pages_in(path)[1])
+        store.close()
+        pages.append(pages_in(path))
+        content, now = path.read_bytes(), b"".join(packed for _, packed in pages[-1][1])
+        # The reports of the rows come first, and change with each commit.
+        beginnings = {packed[:24] for packed in earlier if packed[:8] == b"\1\0\0\0" + packed[4:8]}
+        assert len(beginnings) > 1
+        assert [each for each in beginnings if each in content and each not in now] == []
+    assert pages[0] == pages[1] == pages[2]
+    assert pages[0][0] > _PAGE
 
 
 def test_a_slot_has_a_place_in_its_generation(store, path, new_id, noon, one):

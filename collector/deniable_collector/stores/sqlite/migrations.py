@@ -13,7 +13,7 @@ from deniable_collector.stores import ids
 from deniable_collector.stores.commits import Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.sqlite.ids import remember
-from deniable_collector.stores.sqlite.pages import add_to
+from deniable_collector.stores.sqlite.pages import add_listing_all
 from deniable_collector.stores.vectors import Shapes, gather
 
 __all__ = ["MIGRATIONS", "OVERWRITES"]
@@ -100,7 +100,13 @@ def _to_2(connection: sqlite3.Connection) -> None:
             cells[chunk * _CHUNK_1 : chunk * _CHUNK_1 + len(counters)] = counters
         increment = Increment(width, reports, range(width), cells)
         ((_, addition),) = gather({TallyRowKey(tally, row): increment}, shapes).items()
-        add_to(connection, tally, addition)
+        connection.execute(
+            "INSERT OR IGNORE INTO tallies (metric, scheme, window) VALUES (?, ?, ?)", tally
+        )
+        (found,) = connection.execute(
+            "SELECT id FROM tallies WHERE metric = ? AND scheme = ? AND window = ?", tally
+        ).fetchone()
+        add_listing_all(connection, tally, found, addition)
     _run(connection, "DROP TABLE old_ids; DROP TABLE tally_rows; DROP TABLE chunks")
 
 
@@ -144,8 +150,8 @@ def _to_8(connection: sqlite3.Connection) -> None:
 
 
 def _to_9(connection: sqlite3.Connection) -> None:
-    """The same tables. From this version on, a page of few counters other than 0 is a list of
-    those, which earlier versions could not read."""
+    """Pages of more counters, which list those other than 0; those that exist list all."""
+    _run(connection, "ALTER TABLE tallies ADD COLUMN span INTEGER NOT NULL DEFAULT 1000")
 
 
 OVERWRITES = 4

@@ -1,16 +1,22 @@
 """Tallies in SQLite: the counters of each, packed into pages of the size of the file's pages.
 
-A page is a list of all its counters, of 4 bytes each, or of 8 where one needs them. Where that is
-shorter, it is a list of the counters other than 0: their places in the page, of 2 bytes each, and
-after them the counters, of 4 bytes each. The length tells which.
+A tally has pages of as many counters each as its `span` says. A page of `_PAGE` counters is a list
+of all of them, of 4 bytes each, or of 8 where one needs them. A page of more is a list of the
+counters other than 0: `_ENTRIES` pairs of 4 bytes each, a place in the page plus 1 and the counter,
+in ascending order, and zeros behind. A tally begins with one page. When a page has more counters
+than entries, the span of the tally is halved until none has; at `_PAGE` counters all are listed.
+
+So the span and the pages follow from the sum alone, not from the order in which it came. And all
+pages but those of 8 bytes are of one length: SQLite would move rows that grow, and free space in
+the file could keep an older sum.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +25,7 @@ from deniable_collector.stores.commits import MAX_CELL, TallyKey, version_of
 from deniable_collector.stores.vectors import Addition, full
 
 __all__ = [
+    "add_listing_all",
     "add_pages",
     "add_to",
     "count_reports",
@@ -32,7 +39,13 @@ __all__ = [
 ]
 
 _PAGE = 1_000
-"""Counters in a page: with 4 bytes each it fits into a page of the file."""
+"""Counters in a page that lists all: with 4 bytes each it fits into a page of the file."""
+
+_ENTRIES = 500
+"""Counters in a page that lists those other than 0."""
+
+_WIDEST = 1 << 30
+"""The most counters that a page begins with, whose places have 4 bytes."""
 
 _PAGES = 1 << 24
 """How many page numbers are reserved for a tally."""
@@ -46,12 +59,96 @@ def add_to(connection: sqlite3.Connection, tally: TallyKey, addition: Addition) 
     Raises:
         StoreError: a counter would exceed the highest.
     """
-    first = _find(connection, tally)
-    if first is None:
+    identity, span = _find(connection, tally) or (None, _PAGE)
+    if identity is None:
+        while span < addition.size and span < _WIDEST:
+            span *= 2
         made = connection.execute(
-            "INSERT INTO tallies (metric, scheme, window) VALUES (?, ?, ?)", tally
+            "INSERT INTO tallies (metric, scheme, window, span) VALUES (?, ?, ?, ?)",
+            (*tally, span),
         )
-        first = (made.lastrowid or 0) * _PAGES
+        identity = made.lastrowid or 0
+    if span == _PAGE:
+        add_listing_all(connection, tally, identity, addition)
+        return
+    new = addition.sparse()
+    touched = np.unique(new[0] // span)
+    places, counts = _sum(_entries(connection, identity, span, touched.tolist()), new)
+    if not _fits(places, counts, span):
+        every = _entries(connection, identity, span)
+        places, counts = _sum(every, new)
+        while span > _PAGE and not _fits(places, counts, span):
+            span //= 2
+        drop_pages(connection, identity)
+        connection.execute("UPDATE tallies SET span = ? WHERE id = ?", (span, identity))
+        if span == _PAGE:
+            whole = Addition(addition.size, places, counts)
+            add_listing_all(connection, tally, identity, whole)
+            return
+    pages, begins = np.unique(places // span, return_index=True)
+    table = np.stack([places % span + 1, counts], axis=1).astype("<u4")
+    connection.executemany(
+        "INSERT OR REPLACE INTO pages VALUES (?, ?)",
+        [
+            (identity * _PAGES + page, part.tobytes().ljust(8 * _ENTRIES, b"\0"))
+            for page, part in zip(pages.tolist(), np.split(table, begins[1:]), strict=True)
+        ],
+    )
+
+
+_Entries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Places in a tally's vector, ascending, and the counters there."""
+
+
+def _entries(
+    connection: sqlite3.Connection, identity: int, span: int, pages: Sequence[int] | None = None
+) -> _Entries:
+    """The counters other than 0 of these pages, in ascending order, or of all."""
+    values: tuple[object, ...] = _places(identity)
+    asked = "BETWEEN ? AND ?"
+    if pages is not None:
+        asked = "IN (SELECT value FROM json_each(?))"
+        values = (json.dumps([identity * _PAGES + page for page in pages]),)
+    found = [np.empty((0, 2), np.int64)]
+    for place, packed in connection.execute(
+        f"SELECT place, counters FROM pages WHERE place {asked} ORDER BY place", values
+    ):
+        found.append(_listed(packed))
+        found[-1][:, 0] += span * (place - identity * _PAGES)
+    places, counts = np.concatenate(found).T
+    return places, counts
+
+
+def _listed(packed: bytes) -> NDArray[np.int64]:
+    """The places in a page and the counters there, of shape (n, 2)."""
+    table = np.frombuffer(packed, "<u4").reshape(-1, 2).astype(np.int64)
+    table[:, 0] -= 1
+    return table[table[:, 0] >= 0]
+
+
+def _sum(some: _Entries, others: _Entries) -> _Entries:
+    places, where = np.unique(np.concatenate((some[0], others[0])), return_inverse=True)
+    counts = np.zeros(len(places), np.int64)
+    counts[where[: len(some[0])]] = some[1]
+    counts[where[len(some[0]) :]] += others[1]
+    return places[counts > 0], counts[counts > 0]
+
+
+def _fits(places: NDArray[np.int64], counts: NDArray[np.int64], span: int) -> bool:
+    """Whether pages of so many counters can list these, whose places ascend."""
+    most = np.unique(places // span, return_counts=True)[1].max(initial=0)
+    return bool(most <= _ENTRIES and counts.max(initial=0) <= _NARROW_TOP)
+
+
+def add_listing_all(
+    connection: sqlite3.Connection, tally: TallyKey, identity: int, addition: Addition
+) -> None:
+    """Add to the tally of this id, whose pages list all of their counters.
+
+    Raises:
+        StoreError: a counter would exceed the highest.
+    """
+    first = identity * _PAGES
     if addition.places is None:
         touched = np.arange(-(-addition.size // _PAGE))
         counters = np.zeros((len(touched), _PAGE), np.int64)
@@ -76,13 +173,19 @@ def add_to(connection: sqlite3.Connection, tally: TallyKey, addition: Addition) 
     lengths = [min(_PAGE, addition.size - page * _PAGE) for page in touched.tolist()]
     for row, (place, length) in enumerate(zip(places, lengths, strict=True)):
         if place in before:
-            _add(before[place], counters[row, :length])
+            counters[row, :length] += _unpack(before[place], length)
     tops = counters.max(axis=1)
     if tops.max() > MAX_CELL:
         raise full(tally)
+    narrow = counters.astype("<u4")
     connection.executemany(
         "INSERT OR REPLACE INTO pages VALUES (?, ?)",
-        zip(places, _pack(counters, lengths, tops.tolist()), strict=True),
+        [
+            (place, (narrow if top <= _NARROW_TOP else counters)[row, :length].tobytes())
+            for row, (place, length, top) in enumerate(
+                zip(places, lengths, tops.tolist(), strict=True)
+            )
+        ],
     )
 
 
@@ -94,13 +197,13 @@ def add_pages(
 ) -> None:
     """Add the tally of each of these windows, if there is one, to its vector, which has the same
     length; windows that are to be added up have the same one."""
-    for window, page, packed in connection.execute(
-        "SELECT window, place - id * :pages, counters "
+    for window, span, page, packed in connection.execute(
+        "SELECT window, span, place - id * :pages, counters "
         f"FROM ({_ASKED}) CROSS JOIN pages "
         "WHERE place BETWEEN id * :pages AND id * :pages + :pages - 1",
         _asked(metric, scheme, totals) | {"pages": _PAGES},
     ):
-        _add(packed, totals[window][page * _PAGE : (page + 1) * _PAGE])
+        _add(packed, span, totals[window][page * span : (page + 1) * span])
 
 
 def count_reports(
@@ -115,17 +218,16 @@ def count_reports(
     rows = len(next(iter(found.values()), ()))
     if not rows:
         return
-    asked = _asked(metric, scheme, found) | {"pages": _PAGES, "last": (rows - 1) // _PAGE}
-    for window, page, packed in connection.execute(
-        "SELECT window, place - id * :pages, counters "
+    for window, span, page, packed in connection.execute(
+        "SELECT window, span, place - id * :pages, counters "
         f"FROM ({_ASKED}) CROSS JOIN pages "
-        "WHERE place BETWEEN id * :pages AND id * :pages + :last",
-        asked,
+        "WHERE place BETWEEN id * :pages AND id * :pages + (:rows - 1) / span",
+        _asked(metric, scheme, found) | {"pages": _PAGES, "rows": rows},
     ):
-        first = page * _PAGE
-        counters = np.zeros(min(_PAGE, size - first), np.int64)
-        _add(packed, counters)
-        found[window][first : first + _PAGE] += counters[: rows - first]
+        first = page * span
+        counters = np.zeros(min(span, size - first), np.int64)
+        _add(packed, span, counters)
+        found[window][first : first + span] += counters[: rows - first]
 
 
 def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:
@@ -206,7 +308,7 @@ def _places(identity: int) -> tuple[int, int]:
 
 
 _ASKED = (
-    "SELECT id, window, stamp FROM tallies WHERE metric = :metric AND scheme = :scheme "
+    "SELECT id, window, stamp, span FROM tallies WHERE metric = :metric AND scheme = :scheme "
     "AND window IN (SELECT value FROM json_each(:windows))"
 )
 
@@ -215,36 +317,23 @@ def _asked(metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Any]:
     return {"metric": metric, "scheme": scheme, "windows": json.dumps(list(windows))}
 
 
-def _find(connection: sqlite3.Connection, tally: TallyKey) -> int | None:
-    """The number of a tally's first page."""
-    found = connection.execute(
-        "SELECT id FROM tallies WHERE metric = ? AND scheme = ? AND window = ?", tally
+def _find(connection: sqlite3.Connection, tally: TallyKey) -> tuple[int, int] | None:
+    """A tally's id, and how many counters its pages have."""
+    found: tuple[int, int] | None = connection.execute(
+        "SELECT id, span FROM tallies WHERE metric = ? AND scheme = ? AND window = ?", tally
     ).fetchone()
-    return None if found is None else found[0] * _PAGES
+    return found
 
 
-def _pack(
-    counters: NDArray[np.int64], lengths: Sequence[int], tops: Sequence[int]
-) -> Iterator[bytes]:
-    """Each row of counters as a page of that length; `tops` are the highest counters."""
-    narrow = counters.astype("<u4")
-    numbers = np.count_nonzero(counters, axis=1).tolist()
-    for row, (length, top, number) in enumerate(zip(lengths, tops, numbers, strict=True)):
-        if top > _NARROW_TOP:
-            yield counters[row, :length].astype("<i8").tobytes()
-        elif 6 * number < 4 * length:
-            places = np.flatnonzero(narrow[row])
-            yield places.astype("<u2").tobytes() + narrow[row, places].tobytes()
-        else:
-            yield narrow[row, :length].tobytes()
-
-
-def _add(packed: bytes, counters: NDArray[np.int64]) -> None:
+def _add(packed: bytes, span: int, counters: NDArray[np.int64]) -> None:
     """Add the counters of a page to as many others."""
-    length = len(counters)
-    if len(packed) in (4 * length, 8 * length):
-        counters += np.frombuffer(packed, "<u4" if len(packed) == 4 * length else "<i8")
-        return
-    number = len(packed) // 6
-    places = np.frombuffer(packed, "<u2", number)
-    counters[places] += np.frombuffer(packed, "<u4", offset=2 * number)
+    if span == _PAGE:
+        counters += _unpack(packed, len(counters))
+    else:
+        places, counts = _listed(packed).T
+        counters[places] += counts
+
+
+def _unpack(packed: bytes, length: int) -> NDArray[np.int64]:
+    """The counters of a page that lists all of its `length`."""
+    return np.frombuffer(packed, "<u4" if len(packed) == 4 * length else "<i8").astype(np.int64)
