@@ -10,7 +10,8 @@ from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.alarms import Alarm
-from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, trend_chart
+from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, chart_of_lines
+from deniable_estimator.dashboard.charts.trend_axis import lines_of
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
 from deniable_estimator.dashboard.source import current_source
@@ -144,14 +145,16 @@ def timeline(
         return None
     labels = [each.label for each in found.reported]
     alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
-    chart = trend_chart(found, values, height=_HEIGHT, name="trend", alarmed=alarmed)
+    lines = dict(zip(shown, lines_of(found, shown), strict=True))
+    drawn = [lines[value] for value in values]
+    chart = chart_of_lines(found, drawn, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
     small_charts = []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
-        small = trend_chart(
+        small = chart_of_lines(
             found,
-            [each],
+            [lines[each]],
             height=_SMALL_HEIGHT,
             name=f"trend-{place}",
             alarmed=alarmed,
