@@ -117,26 +117,27 @@ def _together(
     smallest = (critical_value(1 - level, size) * own.null_error).tolist()
     skewness = np.abs(own.skewness).tolist()
     epsilon, ghosts = mechanism.epsilon, np.zeros(size, np.bool_)
+    noise_columns = (each.reshape(count, size) for each in (wide.a, wide.b, wide.c, wide.step))
+    columns = np.stack(
+        [share, std_error, low, high, p_value, p_adjusted, *exposure, *noise_columns], axis=1
+    )
     answers = []
     for place, (tally, participation) in enumerate(zip(tallies, participations, strict=True)):
-
-        def row(matrix: FloatArray, place: int = place) -> FloatArray:
-            # A copy, because a view would keep all others in memory.
-            copied: FloatArray = matrix[place].copy()
-            return copied
-
+        # A copy, because a view would keep all others in memory.
+        shares, errors, lows, highs, p, adjusted, gain, loss, *noise = columns[place].copy()
         basis = Basis(
             *(tally.metric, (scheme.fingerprint,), tally.windows),
             *(tally.reports, participation, epsilon),
         )
-        found = Finding(row(share), _of_one(own, place, size), row(p_value), ghosts)
-        numbers = Numbers(row(std_error), row(low), row(high), found.p_value, row(p_adjusted))
+        kept_noise = None if own.kept is None else _of_one(own.kept, place)
+        found = Finding(shares, Noise(*noise, kept_noise), p, ghosts)
+        numbers = Numbers(errors, lows, highs, p, adjusted)
         caveats = caveats_of(
             *(tally.reports, tally.windows, smallest[place], skewness[place]),
             devices=participation.devices,
             complete=candidates is None,
         )
-        moved = Exposure(row(exposure.gain), row(exposure.loss))
+        moved = Exposure(gain, loss)
         answers.append(
             assembled(
                 *(basis, candidates is None, values, found, moved, figures[place]),
@@ -146,8 +147,9 @@ def _together(
     return answers
 
 
-def _of_one(noise: Noise, place: int, size: int) -> Noise:
-    """That of all values of one tally, in arrays of this size; what is kept, in arrays of one."""
-    each = np.array([noise.a[place], noise.b[place], noise.c[place], noise.step[place]])
-    a, b, c, step = np.repeat(each[:, np.newaxis], size, axis=1)
-    return Noise(a, b, c, step, None if noise.kept is None else _of_one(noise.kept, place, 1))
+def _of_one(noise: Noise, place: int) -> Noise:
+    """That of one tally, in arrays of one."""
+    a, b, c, step = (
+        each[place : place + 1].copy() for each in (noise.a, noise.b, noise.c, noise.step)
+    )
+    return Noise(a, b, c, step, None if noise.kept is None else _of_one(noise.kept, place))

@@ -342,7 +342,7 @@ def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
         earlier = previous.get(period.label)
         if by == "day":
             earlier = days.get(date.fromordinal(max(1, period.first.toordinal() - 7)))
-        if period in whole and earlier and earlier.estimate and period.estimate:
+        if not period.partial and earlier and earlier.estimate and period.estimate:
             change = compare(earlier.estimate, period.estimate, together=False)
             if by != "week" or not change.notes:
                 period = replace(period, since=earlier.label, change=change)

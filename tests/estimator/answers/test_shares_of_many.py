@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -73,9 +74,13 @@ def made(count: int) -> list[Shares]:
 
 def test_an_answer_holds_its_own_numbers() -> None:
     """No array of one answer is a view that keeps the numbers of the others in memory."""
+    kept = []
     for found in made(3):
         arrays = (found.share, found.low, found.std_error, found.p_adjusted, found.exposure.gain)
-        assert all(each.base is None for each in arrays)
+        (block,) = {id(each.base): each.base for each in (*arrays, found.noise.a)}.values()
+        assert block.shape == (12, SIZE)
+        kept.append(block)
+    assert not any(np.shares_memory(one, other) for one, other in combinations(kept, 2))
 
 
 def test_mistakes_are_those_of_one() -> None:
