@@ -213,11 +213,11 @@ def _plot(
     open_ = {place for place, least, most in ends if is_open(least, most)}
     whole = _runs([place for place in found if place not in open_]) if open_ else runs
     across, texts = _middles(len(periods))
-    # A small chart has dots only where there is no line or an alarm, and its label at the last.
-    dotted = found
+    marked = list(found)
     if not axis.levels:
-        some = alone | {place for place in found if periods[place].label in alarmed}
-        dotted = sorted(some | {max(found)})
+        # A small chart has dots only where there is no line or an alarm, and its label at the last.
+        some = {place for place in found if periods[place].label in alarmed}
+        marked = sorted({*alone, *some, marked[-1]})
     return Plot(
         label=line.label,
         style=style,
@@ -229,7 +229,7 @@ def _plot(
                 alone=place in alone,
                 open=place in open_,
             )
-            for place in dotted
+            for place in marked
         ),
         lines=tuple(
             _path([f"{texts[place]} {share[place]:g}" for place in run])
