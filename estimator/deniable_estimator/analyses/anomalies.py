@@ -155,9 +155,7 @@ class Verdict:
             least = max(least, min(1.0, (len(found) - rank) * found[each].p_value))
             adjusted[each] = least
         return cls(
-            tuple(
-                Figure(*each[:5], p, each.value) for each, p in zip(found, adjusted, strict=True)
-            )
+            tuple(Figure(*each[:5], p, each.value) for each, p in zip(found, adjusted, strict=True))
         )
 
     def alarms(self, level: float = ALARM_LEVEL) -> tuple[Figure, ...]:
