@@ -12,7 +12,7 @@ that several charts can share one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -232,14 +232,14 @@ def _plot(
             for place in marked
         ),
         lines=tuple(
-            _path([f"{texts[place]} {share[place]:g}" for place in run])
+            _path([texts[place] for place in run], [share[place] for place in run])
             for run in whole
             if len(run) > 1
         ),
         bands=tuple(
             _path(
-                [f"{texts[place]} {high[place]:g}" for place in run]
-                + [f"{texts[place]} {low[place]:g}" for place in reversed(run)]
+                [texts[place] for place in (*run, *reversed(run))],
+                [high[place] for place in run] + [low[place] for place in reversed(run)],
             )
             + "Z"
             for run in runs
@@ -266,8 +266,9 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _path(corners: Iterable[str]) -> str:
-    return "M" + "L".join(corners)
+def _path(across: Sequence[str], down: Sequence[float]) -> str:
+    # One call that writes all numbers takes a third of the time of one for each.
+    return ("M" + " %gL".join(across) + " %g") % tuple(down)
 
 
 def _apart(wanted: Sequence[float], height: int) -> list[float]:
