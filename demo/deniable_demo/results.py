@@ -101,7 +101,7 @@ def _compare_finds(store: Store, registry: Registry, population: Population) -> 
             for each in finds.finds
         ],
         "verdict": f"Nobody listed these {len(finds.finds)} strings: they were found. They explain "
-        f"{finds.explained.share:.0%} of the answers; rarer ones stay hidden.",
+        f"{finds.explained.share:.0%} of all reports; rarer ones stay hidden.",
     }
 
 

@@ -155,6 +155,28 @@ def test_two_collectors_seal_the_same_window(s3, opened, fill):
 
 
 @ONE
+def test_trouble_with_the_bucket_is_known_beforehand(s3, opened, fill):
+    """Whether a block could be written is said before there is one to write: of a bucket that
+    refuses to be read or written, that is not there, or that is not the one of this store. Nothing
+    that was written to find out stays."""
+    store = opened()
+    assert store.archive_trouble() is None
+    assert s3.keys("tallies") == []
+    for method in ("GET", "PUT", "DELETE"):
+        s3.spoil = lambda request, answer, refused=method: (
+            refusal("AccessDenied") if request.method == refused else None
+        )
+        told = store.archive_trouble()
+        assert f"cannot be used (AccessDenied: {bucket._HELP['AccessDenied']})" in told
+        assert "correct the bucket or the prefix of DENIABLE_ARCHIVE" in told
+    s3.spoil = None
+    assert "NoSuchBucket: there is no such bucket" in opened("s3://others/x").archive_trouble()
+    assert store.seal(fill(DAYS[0])) is not None
+    assert store.archive_trouble() is None
+    assert "has no file deniable-archive" in opened("s3://tallies/two").archive_trouble()
+
+
+@ONE
 @pytest.mark.parametrize(
     "code", ["AccessDenied", "InvalidAccessKeyId", "PermanentRedirect", "<script>", "NoSuchBucket"]
 )

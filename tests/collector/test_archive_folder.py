@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+import tempfile
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 import redis as redis_driver
@@ -174,6 +179,59 @@ def test_the_folder_of_another_store_is_refused(sealed, scheme, folder):
     assert sealed.tally("m", scheme.fingerprint, [DAY]).reports == 1
 
 
+def test_trouble_with_the_folder_is_known_beforehand(home, sealed, folder):
+    """Whether a block could be written is said before there is one to write, and nothing that was
+    written to find out stays."""
+    before = sorted(folder.iterdir())
+    assert sealed.archive_trouble() is None
+    assert sorted(folder.iterdir()) == before
+    mark = (folder / MARKER).read_text()
+    (folder / MARKER).write_text("0123\n")
+    assert "has the blocks of other stores: mount it, or correct" in sealed.archive_trouble()
+    (folder / MARKER).write_text(mark)
+    folder.rename(folder.with_name("elsewhere"))
+    assert "has no file deniable-archive" in sealed.archive_trouble()
+    assert not folder.exists()
+    folder.write_text("")
+    assert "cannot be used (Not a directory): mount it" in sealed.archive_trouble()
+    with closing(open_store(home.url, prefix=home.prefix)) as elsewhere:
+        assert elsewhere.archive_trouble() is None
+
+
+def test_a_folder_that_can_be_made_is_no_trouble(home, store, scheme, tmp_path):
+    """Before its first use a folder need not be there, and is not made by asking; it must be
+    possible to make it."""
+    for place, trouble in (("new/folder", None), ("file/folder", "cannot be used")):
+        (tmp_path / "file").write_text("")
+        where = tmp_path / place
+        with closing(open_store(home.url, prefix=home.prefix, archive=str(where))) as opened:
+            told = opened.archive_trouble()
+        assert (told is None) if trouble is None else trouble in told
+        assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_without_the_right_to_write():
+    """A user who may read the folder and not write to it is told so; so is one who may not make
+    it."""
+    if os.geteuid() != 0:
+        pytest.skip("another user is needed, which takes root")
+    with tempfile.TemporaryDirectory() as above:
+        Path(above).chmod(0o755)
+        there = Path(above, "archive")
+        there.mkdir(mode=0o755)
+        script = (
+            "import os, sys\n"
+            "from deniable_collector.stores.sealed.archive import Archive\n"
+            "os.setuid(65534)\n"
+            "for each in sys.argv[1:]: print(Archive(each).trouble())\n"
+        )
+        command = [sys.executable, "-c", script, str(there), str(there / "new")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        first, second = done.stdout.splitlines()
+        assert "cannot be used (Permission denied)" in first
+        assert "cannot be used (it is not there, and cannot be made)" in second
+
+
 def test_a_folder_of_an_earlier_version_is_marked(home, sealed, scheme, folder):
     """A store whose folder has blocks and no mark, as earlier versions left it, marks it with its
     next block; but not an empty one in its place."""
@@ -188,9 +246,11 @@ def test_a_folder_of_an_earlier_version_is_marked(home, sealed, scheme, folder):
     folder.mkdir()
     with pytest.raises(StoreUnavailable, match="has none of the blocks of this store"):
         sealed.seal(tally)
+    assert "has none of the blocks of this store" in sealed.archive_trouble()
     assert not list(folder.iterdir())
     folder.rmdir()
     folder.with_name("elsewhere").rename(folder)
+    assert sealed.archive_trouble() is None
     assert sealed.seal(tally) is not None
     assert (folder / MARKER).read_text().strip() == sealed.archive_id()
 

@@ -265,6 +265,15 @@ class Store(ABC):
         """Remember a mark unless one is known. Returns the one that is known now."""
         return identity
 
+    def archive_trouble(self) -> str | None:
+        """Why no block could be written now to the folder or bucket of this store, and what to do;
+        None if one could be, or if there is no such place.
+
+        Raises:
+            StoreError: the store itself cannot be read.
+        """
+        return None
+
     @abstractmethod
     def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
         """Delete every window of these metrics (None: of all) that had ended by `before` (POSIX

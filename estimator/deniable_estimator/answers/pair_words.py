@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
+from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.messages import listed, message, sentence
 
@@ -91,7 +92,7 @@ def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> 
     found = pair.conditionals[given]
     place = row, column
     texts = [
-        f"{name}={margin.values[at]}"
+        cell_words(f"{name}={margin.values[at]}")
         for name, margin, at in zip(pair.names, pair.margins, place, strict=True)
     ]
     condition, value = texts if given == "first" else texts[::-1]
@@ -115,7 +116,7 @@ def remarks(pair: PairAnswer) -> Iterator[str]:
     if not lumped:
         return
     first, second = pair.names
-    values = listed(lumped)
+    values = listed(map(cell_words, lumped))
     if len(lumped) > _LISTED:
         values = message(_AND_MORE, count=len(lumped), first=first, second=second)
     yield message(_LUMPED, values=values)

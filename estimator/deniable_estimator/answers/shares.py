@@ -24,7 +24,8 @@ from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.caveats import caveats, footnotes
 from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.answers.files import csv_text, plain
-from deniable_estimator.answers.units import SHARES, Unit
+from deniable_estimator.answers.range_names import are_ranges
+from deniable_estimator.answers.units import RANGES, SHARES, Unit
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray, Noise, score_interval
 from deniable_estimator.statistics.normalization import Normalization
@@ -103,7 +104,7 @@ class Shares(Answer):
 
     @property
     def unit(self) -> Unit:
-        return SHARES
+        return RANGES if are_ranges(self.values) else SHARES
 
     @cached_property
     def series(self) -> Series:

@@ -6,10 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from deniable_estimator.answers.range_names import cell_words, value_words
 from deniable_estimator.messages import message, sentence
 
 __all__ = [
     "CONDITIONALS",
+    "RANGES",
     "SHARES",
     "NumberUnit",
     "ShareUnit",
@@ -36,6 +38,7 @@ class Unit(ABC):
 
     Attributes:
         log: whether charts of them have a logarithmic scale.
+        of_all: whether they are shares of all devices.
         unknown: what stands for a number that is not known.
         changes_title: what stands over a chart of changes.
         between: a change in a description, by `value`, `share`, `low` and `high`.
@@ -51,6 +54,7 @@ class Unit(ABC):
     """
 
     log: bool = False
+    of_all: bool = False
     unknown: str = _NOTHING
     changes_title: str
     between: str
@@ -111,6 +115,7 @@ class Unit(ABC):
 class ShareUnit(Unit):
     """Shares of 1, written in percent; their differences are percentage points."""
 
+    of_all = True
     changes_title = message("Changes in percentage points")
     between = sentence("{value} {share}, between {low} and {high} points.")
     up = sentence("up {change} points ({level:g}% CI {low} to {high})")
@@ -251,10 +256,21 @@ class NumberUnit(Unit):
         return max(1e-6 * abs(highest), 1e-12)
 
 
+class RangeUnit(ShareUnit):
+    """Shares of the ranges into which a pair cuts a number."""
+
+    def label(self, name: str) -> str:
+        return value_words(name)
+
+
 class ConditionalUnit(ShareUnit):
     """Shares of some devices, which may be too few to say anything of them."""
 
+    of_all = False
     unknown = _TOO_FEW
+
+    def label(self, name: str) -> str:
+        return cell_words(name)
 
     def text(self, number: float, spread: float) -> str:
         return _TOO_FEW if math.isnan(number) else super().text(number, spread)
@@ -265,6 +281,9 @@ class ConditionalUnit(ShareUnit):
 
 SHARES = ShareUnit()
 """The unit of all shares."""
+
+RANGES = RangeUnit()
+"""That of shares of the ranges of a number."""
 
 CONDITIONALS = ConditionalUnit()
 """That of shares of the devices with a given value."""

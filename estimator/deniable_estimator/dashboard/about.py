@@ -15,6 +15,7 @@ from deniable.mechanisms import FrequencyOracle, Memoizing
 from deniable.types import Pair
 from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.charts.reach import share_text
 from deniable_estimator.dashboard.ranges import DayRange
@@ -68,10 +69,16 @@ def about(source: DataSource, metric: Metric) -> About:
         since=None if oldest is None else _day(windows.start(oldest)),
         kept=_kept(metric),
         freshness=_freshness(newest, max(labels, key=windows.start, default=None), now),
-        values=metric.values[:_LISTED] if metric.values != ("true", "false") else (),
+        values=_listed(metric),
         more_values=max(0, len(metric.values) - _LISTED),
         planner=_planner(source, pair or metric, newest),
     )
+
+
+def _listed(metric: Metric) -> tuple[str, ...]:
+    """The first values of its list; none of a boolean, whose values are no news."""
+    listed = metric.values[:_LISTED] if metric.values != ("true", "false") else ()
+    return tuple(map(cell_words, listed)) if metric.type.of else listed
 
 
 _KEPT = {

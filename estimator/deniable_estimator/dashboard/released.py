@@ -67,6 +67,7 @@ def offer_releases(app: Flask, settings: DashboardSettings) -> None:
     app.config["DENIABLE_RELEASE_DELTA"] = settings.release_delta
     app.config["DENIABLE_SHARE_RELEASES"] = settings.share_releases
     app.register_blueprint(released)
+    app.jinja_env.globals["shares_releases"] = settings.share_releases
 
 
 def shares_releases(app: Flask) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from deniable_estimator.answers.range_names import cell_words, value_words
+from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.releasing.looking import ListedRelease
 from deniable_estimator.releasing.rows import KeptRelease
 from deniable_estimator.releasing.words import (
@@ -18,6 +20,7 @@ from deniable_estimator.releasing.words import (
     holds_against,
     method_name,
     of_shares,
+    pair_part,
     statement,
 )
 
@@ -39,35 +42,62 @@ class ReleasedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedView:
-    """A release as a page shows it."""
-
-    id: str
-    made: date
-    manifest: Mapping[str, Any]
-    rows: tuple[ReleasedRow, ...]
-    more: int
-    leader: str | None
-    statement: str
-    assumed: tuple[str, ...]
-    epsilon: str
-    trend: bool
-    method: str
-    noise: str | None
-    against: str
-    form: str
-
-
-@dataclass(frozen=True, slots=True)
 class ListedView:
     """A release as the list shows it."""
 
     id: str
     made: date
     manifest: Mapping[str, Any]
-    epsilon: str
-    method: str
-    form: str
+
+    @property
+    def epsilon(self) -> str:
+        """In figures."""
+        return figure(self.manifest["epsilon"])
+
+    @property
+    def method(self) -> str:
+        """How it was made private."""
+        return method_name(self.manifest["method"])
+
+    @property
+    def form(self) -> str:
+        """What was published."""
+        return form_name(self.manifest["form"])
+
+    @property
+    def part(self) -> str | None:
+        """Of which pair its numbers are, if of one."""
+        return pair_part(self.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedView(ListedView):
+    """A release as its page shows it."""
+
+    rows: tuple[ReleasedRow, ...]
+    more: int
+    leader: str | None
+    trend: bool
+
+    @property
+    def statement(self) -> str:
+        """The line beneath its numbers."""
+        return statement(self.manifest)
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What must hold for its guarantee."""
+        return tuple(assumed(self.manifest["method"], self.manifest["reports_of_a_device"]))
+
+    @property
+    def noise(self) -> str | None:
+        """How large its noise is, if it adds to numbers."""
+        return added_noise(self.manifest["noise"])
+
+    @property
+    def against(self) -> str:
+        """Against whom its guarantee holds."""
+        return holds_against(self.manifest["method"])
 
 
 def view_of(found: KeptRelease, most: int) -> ReleasedView:
@@ -87,35 +117,20 @@ def view_of(found: KeptRelease, most: int) -> ReleasedView:
         found.id,
         found.made,
         manifest,
-        tuple(_rows(shown, trend=trend, shares=shares, unit=manifest["unit"])),
+        tuple(_rows(shown, manifest, trend=trend, shares=shares)),
         0 if leader is not None else len(rows) - len(shown),
         leader,
-        statement(manifest),
-        tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
-        figure(manifest["epsilon"]),
         trend,
-        method_name(manifest["method"]),
-        added_noise(manifest["noise"]),
-        holds_against(manifest["method"]),
-        form_name(manifest["form"]),
     )
 
 
 def line_of(found: ListedRelease) -> ListedView:
     """The release as a line of the list."""
-    manifest = found.manifest
-    return ListedView(
-        found.id,
-        found.made,
-        manifest,
-        figure(manifest["epsilon"]),
-        method_name(manifest["method"]),
-        form_name(manifest["form"]),
-    )
+    return ListedView(found.id, found.made, found.manifest)
 
 
 def _rows(
-    rows: list[list[Any]], *, trend: bool, shares: bool, unit: str | None
+    rows: list[list[Any]], manifest: Mapping[str, Any], *, trend: bool, shares: bool
 ) -> list[ReleasedRow]:
     told = [row[2:] if trend else row for row in rows]
     ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
@@ -123,7 +138,7 @@ def _rows(
     span = (high - low) or 1.0
 
     def text(value: float | None) -> str:
-        return _text(value, shares=shares, unit=unit)
+        return _text(value, shares=shares, unit=manifest["unit"])
 
     def at(value: float | None, missing: float) -> float:
         place: float = missing if value is None else value
@@ -135,7 +150,7 @@ def _rows(
         found.append(
             ReleasedRow(
                 row[0] if trend else "",
-                name,
+                _name(manifest, name),
                 text(estimate),
                 text(start),
                 text(end),
@@ -145,6 +160,14 @@ def _rows(
             )
         )
     return found
+
+
+def _name(manifest: Mapping[str, Any], name: str) -> str:
+    """What people call a row: that of a pair, or of a number that a pair cuts, in words."""
+    pair = manifest.get("pair")
+    if pair is None:
+        return NumberUnit().label(name) if not of_shares(manifest) else name
+    return value_words(name) if pair["name"] != manifest["metric"] else cell_words(name)
 
 
 def _text(value: float | None, *, shares: bool, unit: str | None) -> str:

@@ -21,6 +21,8 @@ class Line:
     """One value."""
 
     value: str
+    name: str
+    """What pages call it."""
     place: int
     """Its index in the list of values."""
     share: str
@@ -121,13 +123,14 @@ def _lines(
     values = [estimate.values[place] for place in places.tolist()]
     changes = {} if comparison is None else change_texts(comparison, values)
     return tuple(
-        _line(value, place, changes.get(value), *numbers)
+        _line(value, estimate.unit.label(value), place, changes.get(value), *numbers)
         for value, place, *numbers in zip(values, places.tolist(), *columns, strict=True)
     )
 
 
 def _line(
     value: str,
+    name: str,
     place: int,
     change: ChangeText | None,
     share: float,
@@ -143,6 +146,7 @@ def _line(
     spread = (high - low) / 2
     return Line(
         value=value,
+        name=name,
         place=place,
         share=percent(share, spread),
         low=percent(low, spread),

@@ -296,11 +296,14 @@ def headline(estimate: Shares) -> str:
         return message(
             "No value can be told from noise yet: it takes more reports, or a longer range."
         )
-    name, share = estimate.values[first], percent(float(estimate.share[first]), spread)
+    name, share = (
+        estimate.unit.label(estimate.values[first]),
+        percent(float(estimate.share[first]), spread),
+    )
     if len(order) == 1:
         return message("{name} has {share}.", name=name, share=share)
     second = order[1]
-    other = estimate.values[second]
+    other = estimate.unit.label(estimate.values[second])
     if estimate.low[first] > estimate.high[second]:
         return message(
             "{name} leads with {share}, ahead of {other} by more than the noise.",
@@ -324,7 +327,9 @@ def impossible(estimate: Shares) -> str:
         spread = float(estimate.high[place] - estimate.low[place]) / 2
         share = percent(float(estimate.share[place]), spread)
         template = sentence("{share} say yes") if boolean else sentence("{share} for {value}")
-        told.append(message(template, share=share, value=estimate.values[place]))
+        told.append(
+            message(template, share=share, value=estimate.unit.label(estimate.values[place]))
+        )
     return message("Impossible: {which}. Do not rely on these shares.", which=listed(told))
 
 

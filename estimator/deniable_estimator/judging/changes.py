@@ -22,7 +22,6 @@ from typing import TypeAlias
 from deniable import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.judging.levels import SPANS, JudgementLevel
 from deniable_estimator.judging.rules import MetricRules
 from deniable_estimator.questions.comparison import compare
@@ -160,7 +159,7 @@ def _large(found: Comparison, place: int, rules: MetricRules) -> bool:
     size = abs(float(found.difference[place]))
     if not math.isfinite(size):
         return False
-    if found.after.unit is SHARES:
+    if found.after.unit.of_all:
         return size * 100 >= rules.points
     return size >= rules.percent / 100 * abs(float(found.old[place]))
 

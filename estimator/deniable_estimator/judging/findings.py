@@ -12,7 +12,6 @@ from deniable import Metric, windows
 from deniable.forecast import detectable_share, reports_to_detect
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.judging.changes import Judgement, WatchedChange, first_day, last_day
 from deniable_estimator.judging.rules import MetricRules
 from deniable_estimator.messages import joined, message, sentence
@@ -163,7 +162,7 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
         last=last_day(window),
         facts={
             "series": change.series,
-            "unit": "share" if unit is SHARES else metric.type.unit,
+            "unit": "share" if unit.of_all else metric.type.unit,
             "level": found.level,
             **numbers,
             "window": window,

@@ -23,7 +23,6 @@ from deniable_estimator.analyses.anomalies import (
 from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
@@ -61,7 +60,7 @@ class Look:
             series.value,
             series.std_error**2,
             estimate.verdict.figures,
-            "jump" if estimate.unit is SHARES else "shift",
+            "jump" if estimate.unit.of_all else "shift",
         )
 
 

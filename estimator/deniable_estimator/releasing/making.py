@@ -23,6 +23,8 @@ from deniable_estimator.releasing.words import assumed
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from deniable import Metric
+
 __all__ = ["Release", "made", "release"]
 
 _NUMBERS = ("estimate", "std_error", "low", "high")
@@ -186,6 +188,7 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "metric": prepared.metric.name,
         "description": prepared.metric.description,
         "type": prepared.metric.type.name,
+        "pair": _pair(prepared.source),
         "estimates": "shares" if _of_shares(prepared) else "numbers",
         "unit": None if _of_shares(prepared) else prepared.metric.type.unit,
         "mechanism": given.mechanism,
@@ -212,6 +215,11 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "noise": noise,
         "assumed": list(assumed(prepared.kind, prepared.reports)),
     }
+
+
+def _pair(source: Metric) -> dict[str, Any] | None:
+    """The pair that devices reported, if it is one."""
+    return {"name": source.name, "of": list(source.type.of)} if source.type.of else None
 
 
 def _schemes(prepared: Prepared) -> Sequence[str]:

@@ -20,6 +20,7 @@ __all__ = [
     "holds_against",
     "method_name",
     "of_shares",
+    "pair_part",
     "statement",
     "verdict",
 ]
@@ -29,7 +30,7 @@ _CHEAP, _DEAR = 0.01, 1.0
 more than that costs more accuracy than theirs."""
 
 
-def statement(manifest: dict[str, object]) -> str:
+def statement(manifest: Mapping[str, Any]) -> str:
     """A line that stands beneath published numbers."""
     epsilon, delta = manifest["epsilon"], manifest["delta"]
     assert isinstance(epsilon, float)
@@ -69,6 +70,18 @@ def form_name(form: str) -> str:
         "leader": message("the leader alone"),
     }
     return names[form]
+
+
+def pair_part(manifest: Mapping[str, Any]) -> str | None:
+    """Of which pair the released numbers are, in a few words; None if devices reported no pair, or
+    if the release was made before manifests said so."""
+    pair = manifest.get("pair")
+    if pair is None:
+        return None
+    if pair["name"] != manifest["metric"]:
+        return message("reported as a part of {pair}", pair=pair["name"])
+    one, two = pair["of"]
+    return message("the pair of {one} and {two}", one=one, two=two)
 
 
 def holds_against(method: str) -> str:

@@ -20,7 +20,8 @@ from deniable_estimator.releasing.looking import ReleaseAccount
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.prepared import Prepared
-from deniable_estimator.releasing.words import figure, of_shares, statement, verdict
+from deniable_estimator.releasing.rows import KeptRelease
+from deniable_estimator.releasing.words import figure, of_shares, pair_part, statement, verdict
 from deniable_estimator.terminal.tables import MOST_ROWS, printable
 
 __all__ = ["print_list", "print_plan", "print_release", "print_verified"]
@@ -122,6 +123,8 @@ def print_list(ledger: ReleaseLedger, form: str | None) -> None:
                 "id": each.id,
                 "made": each.made.isoformat(),
                 "finished": each.document is not None,
+                "released": _manifest_of(each).get("metric"),
+                "pair": _manifest_of(each).get("pair"),
                 **{key: value for key, value in each.charge.to_dict().items() if key != "sums"},
             }
             for each in kept
@@ -131,7 +134,7 @@ def print_list(ledger: ReleaseLedger, form: str | None) -> None:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("id")
     table.add_column("made", no_wrap=True)
-    table.add_column("metric")
+    table.add_column("metric", overflow="fold")
     table.add_column("windows", no_wrap=True)
     table.add_column("method")
     table.add_column("epsilon", justify="right")
@@ -142,7 +145,7 @@ def print_list(ledger: ReleaseLedger, form: str | None) -> None:
         table.add_row(
             each.id[:_SHORT],
             each.made.isoformat(),
-            charge.metric,
+            _name_of(each),
             first if first == last else f"{first} to\n{last}",
             charge.kind if each.document is not None else f"{charge.kind} (not finished)",
             figure(charge.epsilon),
@@ -162,6 +165,22 @@ def print_list(ledger: ReleaseLedger, form: str | None) -> None:
                 "finishes them at no further charge."
             )
         )
+
+
+def _manifest_of(kept: KeptRelease) -> dict[str, Any]:
+    """What the document of a release says of itself; nothing if it was never finished."""
+    found: dict[str, Any] = json.loads(kept.document)["manifest"] if kept.document else {}
+    return found
+
+
+def _name_of(kept: KeptRelease) -> Text:
+    """The metric that was released, with its pair: of a metric that devices report as a part of a
+    pair, the ledger charges the pair."""
+    manifest = _manifest_of(kept)
+    name = Text(printable(manifest.get("metric", kept.charge.metric)))
+    if part := pair_part(manifest):
+        name.append(f"\n{printable(part)}", style="dim")
+    return name
 
 
 def print_verified(manifest: Mapping[str, Any], *, signed: bool, by_key: bool) -> None:
@@ -193,9 +212,10 @@ def _heading(manifest: Mapping[str, Any]) -> Text:
     first, last = windows["first"], windows["last"]
     days = first if first == last else f"{first} to {last}"
     where = "".join(f", {name} = {value}" for name, value in manifest["where"].items())
+    part = f", {pair}" if (pair := pair_part(manifest)) else ""
     return Text.assemble(
         (printable(manifest["metric"]), "bold"),
-        (f"  {days}{where}, {manifest['reports']:,} reports", "dim"),
+        (f"  {days}{where}{part}, {manifest['reports']:,} reports", "dim"),
     )
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented, shown_series
-from deniable_estimator.answers.units import SHARES, half_width
+from deniable_estimator.answers.units import half_width
 from deniable_estimator.terminal.tables import MOST_ROWS, heading, interval, picture
 
 __all__ = ["segments_view"]
@@ -52,7 +52,7 @@ def _table(found: Segmented, names: list[str], *, pictured: bool = True) -> Tabl
     unit = found.total.unit
     what, measure = unit.heading
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("series" if unit is not SHARES else "value", overflow="fold")
+    table.add_column("series" if not unit.of_all else "value", overflow="fold")
     table.add_column("segment", overflow="fold")
     level = f"{found.level * 100:.3g}% interval\n{measure}"
     for name in ("reports", f"{what}\n{measure}", level):
@@ -93,7 +93,7 @@ def _axis(answers: list[tuple[str, Answer]], name: str) -> tuple[float, float]:
         if place is not None:
             ends += [float(answer.series.low[place]), float(answer.series.high[place])]
     known = [each for each in ends if math.isfinite(each)]
-    base = 0.0 if answers[0][1].unit is SHARES else min(known)
+    base = 0.0 if answers[0][1].unit.of_all else min(known)
     return base, max(max(known), base + 1e-12)
 
 

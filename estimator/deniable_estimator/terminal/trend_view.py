@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.answers.units import SHARES, Unit, half_width
+from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.trend import Period, Trend
 from deniable_estimator.terminal.tables import interval, picture
@@ -72,7 +72,7 @@ def _axis(shown: Sequence[tuple[Period, int]], unit: Unit) -> tuple[float, float
     series = [(each.estimate.series, place) for each, place in shown if each.estimate]
     highs = [float(each.high[place]) for each, place in series]
     top = max((each for each in highs if math.isfinite(each)), default=math.nan)
-    if math.isfinite(top) and unit is SHARES:
+    if math.isfinite(top) and unit.of_all:
         return 0.0, top
     numbers = [float(column[at]) for each, at in series for column in (each.value, each.low)]
     known = [0.0, *(each for each in (*numbers, top) if math.isfinite(each))]

@@ -20,10 +20,11 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.released_views import view_of
+from deniable_estimator.dashboard.released_views import line_of, view_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.releasing.looking import ListedRelease
 from deniable_estimator.releasing.making import Release, release
 from deniable_estimator.releasing.preparing import prepare
 from deniable_estimator.releasing.request import ReleaseRequest
@@ -356,6 +357,58 @@ def test_the_form_says_what_the_link_will_open(
         found = [text for text in (newest, nothing, one, days) if text in form]
         assert found == [told], view
         assert (unfinished in form) == (told == days), view
+
+
+def test_a_link_to_released_numbers_promises_no_windows(
+    new_app: Callable[..., Flask], make: Callable[..., Release]
+) -> None:
+    """Above the page of a link stands when its numbers change: those of one release never, those of
+    the newest with the next, days of a metric seven days after their end."""
+    made = make("browser")
+    never, next_, days = "stay as they are", "newest release", "seven days after it ends"
+    for alone, view, told in (
+        (False, f"/releases/{made.id}", never),
+        (True, f"/releases/{made.id}", never),
+        (False, "/released/browser", next_),
+        (True, "/metric/browser", next_),
+        (False, "/metric/browser", days),
+    ):
+        app = new_app(share_releases=alone)
+        page = text_of(get(app, shared(app, view), None).text)
+        assert [text for text in (never, next_, days) if text in page] == [told], view
+
+
+def test_the_html_of_a_frame_says_what_the_frame_will_show(
+    new_app: Callable[..., Flask], make: Callable[..., Release], tmp_path: Path
+) -> None:
+    """Where frames show released numbers alone, neither a metric's page nor a board's promises
+    days."""
+    make("browser")
+    folder = tmp_path / "boards"
+    folder.mkdir()
+    (folder / "week.toml").write_text('schema = 1\ntitle = "Week"\n[[items]]\nmetric = "browser"\n')
+    for alone, metric, board in (
+        (False, "the latest period that takes no more reports", "the board as it is"),
+        (True, "the newest release of the metric", "this frame shows nothing"),
+    ):
+        app = new_app(share_releases=alone, boards=str(folder))
+        assert f"This frame shows {metric}" in text_of(get(app, "/metric/browser").text)
+        assert board in text_of(get(app, "/boards/week").text)
+
+
+def test_the_list_and_the_page_name_the_metrics_of_a_pair() -> None:
+    """Of a pair its two metrics, of a metric that is reported with another the pair; of others, and
+    of releases from before manifests said it, nothing."""
+    manifest = {"metric": "both", "method": "exact", "form": "table", "epsilon": 0.1}
+    pair = {"name": "both", "of": ["browser", "plan"]}
+
+    def part(**more: Any) -> str | None:
+        return line_of(ListedRelease("a", date(2026, 11, 1), {**manifest, **more})).part
+
+    assert part(pair=pair) == "the pair of browser and plan"
+    assert part(pair=pair, metric="plan") == "reported as a part of both"
+    assert part(pair=None) is None
+    assert part() is None
 
 
 def test_what_rounds_to_zero_has_no_sign() -> None:

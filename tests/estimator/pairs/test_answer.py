@@ -20,8 +20,10 @@ from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.pair import LEAST_FOR_TEST, PairAnswer
 from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
+from deniable_estimator.answers.range_names import are_ranges, cell_words, value_words
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import Message
 from deniable_estimator.questions.looks import Look, look
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.questions.trend import trend
@@ -251,3 +253,21 @@ def test_versions_of_a_pair_are_asked_for_at_once(
     assert sorted(calls) == ["plan", "plan_by_mode"]
     assert list(after) == list(DAYS)
     assert [label for label in DAYS if before[label] != after[label]] == [DAYS[2]]
+
+
+def test_ranges_and_series_are_the_same_text_in_words() -> None:
+    """The words for a name are that name in English, so that nothing but its language changes; a
+    name that is none of a range stays the very same object."""
+    for name in ("below 5", "-1.5 to 1e+20", "20 or more"):
+        assert value_words(name) == name
+        assert isinstance(value_words(name), Message)
+    for name in ("below", "5 to", "many or more", "5 to 20 or more", "free"):
+        assert value_words(name) is name
+    for name in ("tabs=below 5 given plan=free", "tabs=5 to 20 × plan=free", "tabs=20 or more"):
+        assert cell_words(name) == name
+        assert isinstance(cell_words(name), Message)
+    assert cell_words("plan=free") == "plan=free"
+    assert are_ranges(("below 5", "5 to 20", "20 or more"))
+    assert not are_ranges(("below 5", "free", "20 or more"))
+    assert not are_ranges(("below 5",))
+    assert not are_ranges(("true", "false"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +122,54 @@ def test_a_pair_is_released_as_its_table(run: Run) -> None:
     rows = document(run("dark_mode_x_browser --epsilon 2 --json"))["data"]["rows"]
     assert len(rows) == 8
     assert all(abs(row[1] - 1 / 8) < 6 * row[2] for row in rows)
+
+
+def test_the_list_says_which_pair_was_released(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both metrics of a pair stand beside its name, in the list and above the numbers; a metric
+    that is reported by itself has nothing beside it."""
+    monkeypatch.setenv("COLUMNS", "120")
+    made = " ".join(run("dark_mode_x_browser --epsilon 2").output.split())
+    assert "the pair of dark_mode and browser" in made
+    run("browser")
+    text = " ".join(run("list").output.split())
+    assert "the pair of dark_mode and browser" in text
+    assert "reported as a part" not in text
+    rows = document(run("list --json"))["releases"]
+    told = {row["released"]: row["pair"] for row in rows}  # type: ignore[attr-defined]
+    pair = {"name": "dark_mode_x_browser", "of": ["dark_mode", "browser"]}
+    assert told == {"dark_mode_x_browser": pair, "browser": None}
+
+
+def test_the_list_names_a_part_of_a_pair_by_itself(
+    registry_file: Path,
+    store_url: str,
+    tmp_path: Path,
+    fill: Fill,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A metric that devices report as a part of a pair is charged to the pair, and listed under its
+    own name; a release that was never finished under the name that was charged."""
+    monkeypatch.setenv("COLUMNS", "120")
+    registry_file.write_text(registry_file.read_text() + 'forget = "marginals"\n')
+    registry = Registry.load(registry_file)
+    scheme = registry["dark_mode_x_browser"].scheme
+    rows = analysis_of(scheme.mechanism).sample_rows(
+        np.arange(8), np.full(8, 500), np.random.default_rng(3)
+    )
+    fill(Tally("dark_mode_x_browser", scheme.fingerprint, (DAYS[0],), tuple(rows)), scheme)
+    ledger = tmp_path / "releases.sqlite"
+    where = ["--registry", str(registry_file), "--store", store_url, "--ledger", str(ledger)]
+    made = " ".join(CliRunner().invoke(release, ["browser", *where]).output.split())
+    assert "reported as a part of dark_mode_x_browser" in made
+    listed = " ".join(CliRunner().invoke(release, ["list", "--ledger", str(ledger)]).output.split())
+    assert "browser 2026-01-05 exact" in listed
+    assert "reported as a part of dark_mode_x_browser" in listed
+    with sqlite3.connect(ledger) as opened:
+        opened.execute("UPDATE releases SET document = NULL, csv = NULL")
+    opened.close()
+    listed = CliRunner().invoke(release, ["list", "--ledger", str(ledger)]).output
+    assert "dark_mode_x_browser" in listed
+    assert "reported as" not in listed
 
 
 def test_the_leader_is_released_alone(run: Run) -> None:

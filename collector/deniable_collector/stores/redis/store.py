@@ -233,6 +233,9 @@ class RedisStore(Store):
             found = self._strings.client.hget(self._strings.layout_key, "archive")
         return None if found is None else cast(bytes, found).decode()
 
+    def archive_trouble(self) -> str | None:
+        return self._archive.trouble()
+
     def keep_archive_id(self, identity: str) -> str:
         with translated():
             self._strings.client.hsetnx(self._strings.layout_key, "archive", identity)

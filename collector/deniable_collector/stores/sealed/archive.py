@@ -229,15 +229,31 @@ class Archive:
         if self._memory is None:
             return
         known, there = self._memory.archive_id(), self.place.mark()
-        if known is None:
-            # Stores of earlier versions have files, and no mark.
-            used = self._memory.block_files()
-            if used and not used.intersection(self.place.names()):
-                raise StoreUnavailable(self._words("has none of the blocks of this store"))
+        why = self._unlike(known, there)
+        if known is None and why is None:
             there = there or self.place.make(secrets.token_hex(16))
             known = self._memory.keep_archive_id(there)
-        if (why := self._unlike(known, there)) is not None:
+            why = self._unlike(known, there)
+        if why is not None:
             raise StoreUnavailable(why)
+
+    def trouble(self) -> str | None:
+        """Why no block could be written now, and what to do; None if one could be, or if blocks
+        stay in the store. It marks no place, and deletes what it writes.
+
+        Raises:
+            StoreError: the store itself cannot be read.
+        """
+        if self.place is None:
+            return None
+        known = None if self._memory is None else self._memory.archive_id()
+        try:
+            why = self._unlike(known, self.place.mark())
+            if why is None:
+                self.place.check_writing()
+        except PlaceTrouble as error:
+            return self._words(f"cannot be used ({error})")
+        return why
 
     def take(self, place: Place) -> None:
         """Mark a place for this store's blocks, to which they can be copied.
@@ -266,7 +282,14 @@ class Archive:
         except PlaceTrouble as error:
             return f"{self.place.what} cannot be used ({error})"
 
-    def _unlike(self, known: str, there: str | None) -> str | None:
+    def _unlike(self, known: str | None, there: str | None) -> str | None:
+        """Why a place with this mark is not that of this store; None if it is, or can become it."""
+        assert self.place is not None
+        if known is None:
+            # Stores of earlier versions have files, and no mark.
+            used = frozenset[str]() if self._memory is None else self._memory.block_files()
+            strange = used and not used.intersection(self.place.names())
+            return self._words("has none of the blocks of this store") if strange else None
         if there is None:
             return self._words(f"has no file {MARKER}, so it is not the one of this store")
         return None if there == known else self._words("has the blocks of other stores")

@@ -49,7 +49,7 @@ _CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 5, 20, 3
 its own settings (AWS_MAX_ATTEMPTS) say otherwise."""
 
 _PROBE = ".probe"
-"""No object has this name: whoever may delete it may delete the others."""
+"""No block has this name: whoever may write and delete it may do so with the others."""
 
 _LOGIN = "its credentials are refused: check those that boto3 finds (AWS_ACCESS_KEY_ID, a profile "
 "or the machine's role)"
@@ -126,6 +126,10 @@ class Bucket(Place):
             self.delete(_PROBE)
         except PlaceTrouble as error:
             raise type(error)(f"lets this process delete no objects ({error})") from error
+
+    def check_writing(self) -> None:
+        self.write(_PROBE, b"")
+        self.delete(_PROBE)
 
     def names(self) -> list[str]:
         with _told():

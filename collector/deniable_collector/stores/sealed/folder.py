@@ -42,6 +42,18 @@ class Folder(Place):
             there = self._path.is_dir()
             raise PlaceTrouble("lets this process delete no files" if there else "is not there")
 
+    def check_writing(self) -> None:
+        with _told():
+            if self._path.exists():
+                # An open file tells more than rights do: the disk may be full or read-only.
+                descriptor, name = tempfile.mkstemp(".part", ".", self._path)
+                os.close(descriptor)
+                Path(name).unlink()
+                return
+        above = next(each for each in self._path.absolute().parents if each.exists())
+        if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+            raise PlaceTrouble("it is not there, and cannot be made")
+
     def names(self) -> list[str]:
         with _told():
             forms = ("*.block", ".*.part")

@@ -54,6 +54,11 @@ class Place(ABC):
         """Return if files can be deleted."""
 
     @abstractmethod
+    def check_writing(self) -> None:
+        """Return if files can be written; what it writes to find out is deleted. A folder that is
+        not there yet is not made."""
+
+    @abstractmethod
     def names(self) -> list[str]:
         """All blocks, and what a crash has left half written."""
 

@@ -322,6 +322,9 @@ class SqliteStore(Store):
         with self._file.transaction("DEFERRED") as connection:
             return archive_id(connection)
 
+    def archive_trouble(self) -> str | None:
+        return self._archive.trouble()
+
     def keep_archive_id(self, identity: str) -> str:
         with self._file.transaction("IMMEDIATE") as connection:
             keep_archive_id(connection, identity)

@@ -13,6 +13,9 @@ where the variance is that for N = t D (Wilson, JASA 1927), in the numbers of `C
 The variance at the estimated N would be about 0 where N is, so that with few reports and little
 noise intervals would be far too short. The interval covers also where D is uncertain, and is all of
 [0, 1] where D may be 0. The ratio itself means something only where D stands out.
+
+Noise can bring an estimate below 0 or above 1. Its interval then reaches out to it: no true share
+lies there, so the interval holds the truth exactly as often as without that.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ class Conditionals(NamedTuple):
     """By the delta method, for tables; the interval does not use it."""
     low: FloatArray
     high: FloatArray
+    """The ends of the interval, which holds the share where it is known."""
     known: NDArray[np.bool_]
     """Where the condition stands out; elsewhere there are too few devices to say anything."""
 
@@ -75,6 +79,8 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
         share = np.where(given == 0, np.nan, table / given)
         variance = np.maximum(cell - 2 * share * both + share**2 * row, 0.0) / given**2
     known = np.broadcast_to(given > LEAST_ERRORS * np.sqrt(row), table.shape)
+    low = np.where(known, np.minimum(low, share), low)
+    high = np.where(known, np.maximum(high, share), high)
     return Conditionals(share, np.sqrt(variance), low, high, known)
 
 

@@ -9,6 +9,7 @@ phi**2, so the interval holds all y >= 0 with ::
     V = sqrt(phi**2 / (min(k1, k2) - 1))
 
 (With the variance at the estimate, intervals of a middling effect cover 87% in place of 95%.)
+Without the bias an estimate can be below 0, and is then 0; the interval reaches out to it.
 
 A 2 x 2 table has one contrast, R = F_00 F_11 - F_01 F_10, and phi with its sign is normal where
 phi**2 is not. There the interval is that of |phi|, from phi +- z sd(phi) ::
@@ -67,7 +68,8 @@ def effect(table: FloatArray, covariance: Covariance, level: float) -> Effect:
         ends = abs(phi) - z * error, abs(phi) + z * error
         low, high = (min(1.0, max(0.0, each)) for each in ends)
         phi2 = phi**2 - error**2
-        return Effect(min(1.0, math.sqrt(max(phi2, 0.0))), low, high, phi2, lumped)
+        v = min(1.0, math.sqrt(max(phi2, 0.0)))
+        return Effect(v, min(low, v), max(high, v), phi2, lumped)
     product = np.outer(a, b)
     scale = 1 / np.sqrt(product).ravel()
     first, second = np.eye(len(rows)) - rows[:, None], np.eye(len(columns)) - columns[:, None]
@@ -87,7 +89,7 @@ def effect(table: FloatArray, covariance: Covariance, level: float) -> Effect:
     low, v, high = (
         min(1.0, math.sqrt(max(each, 0.0) / least)) for each in (middle - half, phi2, middle + half)
     )
-    return Effect(v, low, high, phi2, lumped)
+    return Effect(v, min(low, v), max(high, v), phi2, lumped)
 
 
 def _signed(

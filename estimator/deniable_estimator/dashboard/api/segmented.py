@@ -66,7 +66,7 @@ def segments(name: str) -> ResponseReturnValue:
             known = digest_of_candidates(candidates)
             return etag(form, metric, asked, days, known, version)
 
-        if same := same_as_known(lambda: tag(source.segmented_version(metric, days, candidates))):
+        if same := same_as_known(lambda: tag(source.version(metric, days, candidates))):
             return same
         found = source.segmented_at(metric, days, asked.by, against, candidates, level=asked.level)
     except EstimateError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.units import SHARES, half_width, signed
+from deniable_estimator.answers.units import half_width, signed
 from deniable_estimator.dashboard.charts import (
     ROW_HEIGHT,
     Bar,
@@ -120,7 +120,7 @@ def _draw(
 ) -> BarChart:
     """The changes of the first `limit` of these values, on a scale that holds those `scaled`."""
     unit = comparison.after.unit
-    if unit is SHARES:
+    if unit.of_all:
         shown = list(scaled[: 2 * limit])
         scale, ticks = _together(comparison, shown)
         bars = [_bar(comparison, row, place, scale) for row, place in enumerate(places[:limit])]
@@ -165,7 +165,7 @@ def _bar(comparison: Comparison, row: int, place: int, scale: Scale) -> Bar:
         unit.signed,
         noise=not bool(comparison.changed[place]),
     )
-    if unit is SHARES:
+    if unit.of_all:
         return bar
     ends, spread = comparison.ends(place), half_width(difference, low, high)
     return replace(

@@ -17,6 +17,7 @@ from deniable_estimator.answers.pair_words import (
     remarks,
     verdict_words,
 )
+from deniable_estimator.answers.range_names import cell_words, value_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.view import View
@@ -102,7 +103,9 @@ class PairKind(Kind[PairAnswer]):
     def unsound(self, answer: PairAnswer) -> str | None:
         if not answer.joint.impossible.any():
             return None
-        return message(_IMPOSSIBLE, cell=answer.joint.values[int(answer.joint.strange[0])])
+        return message(
+            _IMPOSSIBLE, cell=cell_words(answer.joint.values[int(answer.joint.strange[0])])
+        )
 
     def attention(self, answer: PairAnswer) -> Sequence[str]:
         sound = answer.n and not answer.joint.impossible.any()
@@ -178,13 +181,13 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
         of=second,
         rows=tuple(
             (
-                one.values[i],
+                value_words(one.values[i]),
                 CONDITIONALS.full(float(one.share[i]), float(one.std_error[i])),
                 tuple(cell(i, j) for j in columns),
             )
             for i in rows
         ),
-        columns=tuple(two.values[j] for j in columns),
+        columns=tuple(value_words(two.values[j]) for j in columns),
         left_out=share.size - shown,
         title=verdict_words(answer),
         description=_example(answer, given),
@@ -221,17 +224,17 @@ def _lines(answer: PairAnswer) -> tuple[CellLine, ...]:
     for place in order[:_LINES].tolist():
         at = divmod(place, columns)
         given = [
-            text(
-                *(
-                    float(each[at]) if side.known[at] else math.nan
-                    for each in (side.share, side.low, side.high)
-                )
-            )
+            text(*(float(each[at]) for each in (side.share, side.low, side.high)))
+            if side.known[at]
+            else text(math.nan, math.nan, math.nan)._replace(between="")
             for side in sides
         ]
         found.append(
             CellLine(
-                (answer.margins[0].values[at[0]], answer.margins[1].values[at[1]]),
+                (
+                    value_words(answer.margins[0].values[at[0]]),
+                    value_words(answer.margins[1].values[at[1]]),
+                ),
                 text(*(float(each[place]) for each in (joint.share, joint.low, joint.high))),
                 (given[0], given[1]),
                 ""

@@ -107,7 +107,7 @@ class AnswerSource(ListSource):
         """
         check_names(metric, by)
         selection = self._select(metric, days, candidates)
-        version = self.segmented_version(metric, days, candidates)
+        version = self.version(metric, days, candidates)
         given = tuple(sorted((against or {}).items()))
         key = digest(
             "segmented", version, digest_of_candidates(candidates), tuple(by), given, level
@@ -126,15 +126,9 @@ class AnswerSource(ListSource):
     def version(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> bytes:
-        """That of the estimate, without calculating it."""
+        """That of the estimate and of the answer by segments, without calculating them."""
         selection = self._select(metric, days, candidates)
         return digest(*selection.version(), unfinished(selection.labels, self.clock()))
-
-    def segmented_version(
-        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
-    ) -> bytes:
-        """That of the answer by segments, without calculating it."""
-        return self.version(metric, days, candidates)
 
     def _run_or_queue(self, metric: Metric, work: _Work[_T], *asked: object) -> Versioned[_T]:
         """What `work` finds: of strings, and of long lists of values, in the background, as that
