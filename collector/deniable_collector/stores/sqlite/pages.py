@@ -91,7 +91,7 @@ def add_to(connection: sqlite3.Connection, tally: TallyKey, addition: Addition) 
         "INSERT OR REPLACE INTO pages VALUES (?, ?)",
         [
             (identity * _PAGES + page, part.tobytes().ljust(8 * _ENTRIES, b"\0"))
-            for page, part in zip(pages.tolist(), np.split(table, begins[1:]), strict=True)
+            for page, part in zip(pages.tolist(), np.split(table, begins)[1:], strict=True)
         ],
     )
 
