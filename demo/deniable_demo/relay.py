@@ -11,7 +11,8 @@ import json
 from typing import Any
 
 from deniable import DeniableError
-from deniable.transport import HttpTransport, Reply, read_reply
+from deniable.replies import Reply, read_reply
+from deniable.transport import HttpTransport
 from deniable.wire import new_batch_id
 
 __all__ = ["Relay", "RelayError"]
