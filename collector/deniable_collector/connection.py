@@ -31,38 +31,56 @@ class _Exchange:
     """A request for one of the collector's own resources. It has the names of uvicorn's request
     cycle, and stands in its place."""
 
+    __slots__ = (
+        "body",
+        "connection",
+        "disconnected",
+        "expected",
+        "given",
+        "head",
+        "held",
+        "its_turn",
+        "keep_alive",
+        "more_body",
+        "refusal",
+        "response",
+        "response_complete",
+        "waits",
+    )
+
     message_event = asyncio.Event()
     """uvicorn sets this at the end of a cycle; nothing waits for it here."""
-    expected: Expected | None = None
-    given: tuple[tuple[bytes, bytes], ...] = ()
-    """What its response carries for the page that asks."""
-    body: bytes | bytearray = b""
-    held = 0
-    """Bytes that are counted as waiting."""
-    more_body = True
-    waits = False
-    """Whether the client waits for "100 Continue" before it sends the body."""
-    refusal: Exception | None = None
-    response: HttpResponse | None = None
-    response_complete = disconnected = False
 
     def __init__(
         self,
         connection: Connection,
         head: RequestHead,
+        expected: Expected | None = None,
         keep_alive: bool = True,
         its_turn: bool = True,
     ) -> None:
         self.connection = connection
         self.head = head
+        self.expected = expected
         self.keep_alive = keep_alive
         self.its_turn = its_turn
         """Whether all requests before it have been answered."""
+        self.given: tuple[tuple[bytes, bytes], ...] = ()
+        """What its response carries for the page that asks."""
+        self.body: bytes | bytearray = b""
+        self.held = 0
+        """Bytes that are counted as waiting."""
+        self.more_body = True
+        self.waits = False
+        """Whether the client waits for "100 Continue" before it sends the body."""
+        self.refusal: Exception | None = None
+        self.response: HttpResponse | None = None
+        self.response_complete = self.disconnected = False
 
     def may_come_again(self) -> bool:
         """Whether another request with this header can be handled as this one was."""
         plain = self.keep_alive and not self.more_body and not self.waits
-        return plain and self.expected is not None
+        return plain and self.expected is not None and self.refusal is None
 
     def done(self, outcome: Receipt | Exception) -> None:
         self.connection.answer(
@@ -80,6 +98,8 @@ class _Exchange:
 
 class Connection(GuardedConnection):
     """Serves a `Collector`; any other app is served as by uvicorn."""
+
+    __slots__ = ("_collector", "_peer")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -105,17 +125,16 @@ class Connection(GuardedConnection):
             return
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
-        exchange = _Exchange(self, known.head)
+        exchange = _Exchange(self, known.head, known.expected)
         self.cycle = exchange  # type: ignore[assignment]
+        exchange.more_body = False
         try:
             self._admit(exchange)
+            exchange.held = known.length
+            collector.reserve(known.length)
         except Exception as error:
             exchange.refusal = error
-        else:
-            exchange.expected = known.expected
-            self._gather(exchange, data[len(data) - known.length :])
-        exchange.more_body = False
-        self._handle(exchange)
+        self._handle(exchange, data[len(data) - known.length :])
 
     def on_headers_complete(self) -> None:
         collector = self._collector
@@ -134,7 +153,7 @@ class Connection(GuardedConnection):
         # HTTP/1.0 would want to hear that the connection stays, where it may.
         keep_alive = self.http_version != "1.0" and self.parser.should_keep_alive()
         its_turn = last is None or last.response_complete
-        exchange = _Exchange(self, RequestHead(path, query, found), keep_alive, its_turn)
+        exchange = _Exchange(self, RequestHead(path, query, found), None, keep_alive, its_turn)
         self.cycle = exchange  # type: ignore[assignment]
         if not its_turn:
             self.flow.pause_reading()
@@ -219,9 +238,10 @@ class Connection(GuardedConnection):
             return
         exchange.more_body = False
         if not exchange.response_complete:
-            self._handle(exchange)
+            body, exchange.body = bytes(exchange.body), b""
+            self._handle(exchange, body)
 
-    def _handle(self, exchange: _Exchange) -> None:
+    def _handle(self, exchange: _Exchange, body: bytes) -> None:
         """Handle a request that has come whole."""
         collector = self._collector
         assert collector is not None
@@ -229,7 +249,6 @@ class Connection(GuardedConnection):
             if exchange.refusal is not None:
                 raise exchange.refusal
             assert exchange.expected is not None
-            body, exchange.body = bytes(exchange.body), b""
             if collector.handle_fast(exchange.expected, body, exchange.done, exchange.respond):
                 return
         except Exception as error:
@@ -278,7 +297,8 @@ class Connection(GuardedConnection):
         the requests before have theirs."""
         if exchange.held:
             self._release(exchange)
-        if exchange.disconnected or self.transport.is_closing():
+        transport = self.transport
+        if exchange.disconnected or transport.is_closing():
             exchange.response_complete = True
             return
         if not exchange.its_turn:
@@ -286,17 +306,15 @@ class Connection(GuardedConnection):
             return
         exchange.response_complete = True
         keep_alive = exchange.keep_alive and not (self._ended and not self.pipeline)
-        self.transport.write(
-            wire(response, keep_alive, self.server_state.default_headers, exchange.given)
-        )
-        if not keep_alive:
-            self.server_state.total_requests += 1
-            self.transport.close()
-        elif self.pipeline:
+        state = self.server_state
+        transport.write(wire(response, keep_alive, state.default_headers, exchange.given))
+        if keep_alive and self.pipeline:
             self.on_response_complete()
-        else:
-            # The guard closes it when it has been idle for too long.
-            self.server_state.total_requests += 1
+            return
+        # One that stays is closed by the guard when it has been idle for too long.
+        state.total_requests += 1
+        if not keep_alive:
+            transport.close()
 
     def _release(self, exchange: _Exchange) -> None:
         """Release the parts of a body that have arrived; it no longer waits."""

@@ -101,9 +101,7 @@ class Admission:
             IntakeError: as `pace` does.
         """
         limit = self._limit
-        if limit is None:
-            return
-        if not self._hops and peer.address and limit.hit_peer(peer):
+        if limit is None or (not self._hops and peer.address and limit.hit_peer(peer)):
             # Nearly every request.
             return
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
@@ -216,6 +214,7 @@ class NetworkLimit:
 
     def __init__(self, rate: limits.RateLimitItem, clock: Callable[[], float]) -> None:
         self.rate = rate
+        self._most = rate.amount
         self._counts = _PeriodCounts(rate.get_expiry(), clock)
         self._limiter = FixedWindowRateLimiter(self._counts)
 
@@ -226,11 +225,12 @@ class NetworkLimit:
     def hit_peer(self, peer: Peer) -> bool:
         """`hit` for a peer. The limiter would write the key of its count again for each request,
         which costs more than to count."""
-        secret = self._counts.secret_now()
+        counts = self._counts
+        secret = counts.secret_now()
         if peer.secret is not secret:
             peer.key = self.rate.key_for(_hashed(peer.address, secret))
             peer.secret = secret
-        return self._counts.incr(peer.key, 0.0) <= self.rate.amount
+        return counts.add(peer.key) <= self._most
 
     def test(self, address: str) -> bool:
         """Whether one more would be allowed; it is not counted."""
@@ -276,6 +276,10 @@ class _PeriodCounts(Storage):
         return _hashed(address, self.secret_now())
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+        return self.add(key, amount)
+
+    def add(self, key: str, amount: int = 1) -> int:
+        """`incr`, without what the library wraps around it."""
         with self._lock:
             counts = self._counts
             if len(counts) >= _MOST_NETWORKS:
