@@ -5,7 +5,9 @@ day, in SQLite. The page is asked of the WSGI application in this process, as a 
 gzip. *Uncached* has no estimate at hand and has looked at no window; its templates are compiled, as
 gunicorn's worker does before it responds. *Again* is a reload. The baselines of the same run: the
 estimate and the trend of the same days, read and written as JSON without any page; and a loop of
-1,000,000 additions, which tells how busy the machine is.
+1,000,000 additions, which tells how busy the machine is. *One after the other*: the mean of years
+by day of 60 metrics, none of which was asked for before, with Python's garbage collector as in a
+new process and as in gunicorn's worker.
 Run: python benchmarks/metric_page.py
 """
 
@@ -27,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deniable import Registry
+from deniable_collector.garbage import collect_seldom
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
@@ -130,6 +133,17 @@ def plain(store: Store, declared: Registry, name: str, days: int) -> None:
     json.dumps(trend(store, declared, name, first, LAST, by=by, now=NOW).to_dict())
 
 
+def one_after_the_other(
+    store: Store, declared: Registry, first: Callable[[], None] | None
+) -> float:
+    """The mean of the pages of 60 metrics at one application, in milliseconds."""
+    client = visitor(store, declared)
+    if first:
+        first()
+    pages = [f"/metric/category_{2 * each}?{YEAR}&by=day" for each in range(60)]
+    return sum(milliseconds(lambda p=page: client.get(p)) for page in pages) / len(pages)
+
+
 def main() -> None:
     table = Table(title="CPU of a page in milliseconds, and kilobytes of a response")
     for name in ("page", "uncached", "again", "sent (gzip)", "whole"):
@@ -161,6 +175,9 @@ def main() -> None:
                 *(f"{min(each):.0f}" for each in (uncached, again)),
                 *(f"{len(each) / 1000:,.1f}" for each in (sent, whole)),
             )
+        for label, first in (("as in a new process", None), ("as in the worker", collect_seldom)):
+            mean = one_after_the_other(store, declared, first)
+            table.add_row(f"60 years by day in turn, collector {label}", f"{mean:.0f}", "", "", "")
         store.close()
     Console(width=110).print(table)
 

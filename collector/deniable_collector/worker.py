@@ -3,7 +3,6 @@ gunicorn's own threads, which refuse what the event loop refuses, in the same wo
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -22,15 +21,13 @@ from gunicorn.workers.gthread import (  # type: ignore[import-untyped]
 from uvicorn_worker import UvicornWorker  # type: ignore[import-untyped]
 
 from deniable_collector.connection import Connection
+from deniable_collector.garbage import collect_seldom
 from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.refusals import header_too_large, not_http
 from deniable_collector.serving.responses import wire
 
 __all__ = ["EventLoopWorker", "ThreadWorker"]
-
-_YOUNG = 20_000
-"""How many objects must be allocated (minus those freed) before the garbage collector runs."""
 
 _SWITCH_SECONDS = 0.001
 """How long a thread may calculate while another one waits."""
@@ -52,11 +49,7 @@ class EventLoopWorker(UvicornWorker):  # type: ignore[misc]  # it brings no type
     }
 
     def run(self) -> None:
-        # The app's objects live for ever, and requests leave hardly any cycles, so the garbage
-        # collector need not scan them often.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_YOUNG, 10, 10)
+        collect_seldom()
         # A large body is read in a thread. While it holds the interpreter's lock, commits and the
         # event loop would wait 5 ms each time that they want it back, many times for one batch.
         sys.setswitchinterval(_SWITCH_SECONDS)

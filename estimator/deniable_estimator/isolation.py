@@ -30,8 +30,10 @@ def isolated(value: str) -> str:
     """The value as it can be used in any sentence; unchanged, if it is written left to right and
     holds no invisible control character."""
     # A message stays the one that it is, and can be translated later.
+    if value.isascii():
+        return value
     if not _CONTROLS.keys().isdisjoint(map(ord, value)):
         value = value.translate(_CONTROLS)
-    if value.isascii() or all(unicodedata.bidirectional(each) in _LEFT_TO_RIGHT for each in value):
+    if all(unicodedata.bidirectional(each) in _LEFT_TO_RIGHT for each in value):
         return value
     return f"{_BEGIN}{value.translate(_MARKS)}{_END}"

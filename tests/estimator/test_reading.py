@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable import MetricError, Registry, Scheme
+from deniable import MetricError, Registry, Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.questions.asking import windows_within, windows_within_each
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.statistics.participation import Participation
 
@@ -135,6 +136,26 @@ def test_windows_of_another_kind_are_left_out(
     """Weeks that were reported before the metric became daily do not overlap its days."""
     fill(make_tally(current, 100, [50, 30, 10, 10], ["2026-W46"]), current)
     assert read(store, registry, "browser").n == 0
+
+
+@pytest.mark.parametrize("kind", ["day", "week", "month"])
+def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
+    """The windows of many ranges, which may overlap, end within a window or hold none, are those
+    of each range alone; windows of another kind are in none."""
+    metric = replace(registry["browser"], window=kind)
+    first, last = date(2026, 10, 20), date(2027, 2, 10)
+    labels = [
+        *windows.span("day", first, last),
+        *windows.span("week", first, last),
+        *windows.span("month", first, last),
+    ]
+    labels = sorted(labels[::2], key=windows.start)
+    days = [date.fromordinal(first.toordinal() + place) for place in range(-3, 120, 4)]
+    ranges = [(begin, end) for begin in days for end in days if begin <= end]
+    found = windows_within_each(labels, metric, ranges)
+    assert found == [windows_within(labels, metric, *each) for each in ranges]
+    assert len(set(found)) > 3
+    assert () in found
 
 
 def test_nothing_reported_yet(store: Store, registry: Registry) -> None:

@@ -174,8 +174,8 @@ class Comparison:
         if math.isinf(low) and math.isinf(high):
             return message("the change is unknown: its interval has no limit")
         unit, spread = self.after.unit, half_width(difference, low, high)
-        level = self.level * 100
-        ends = {"level": level, "low": self.ends(place)[0], "high": self.ends(place)[1]}
+        least, most = self.ends(place)
+        ends = {"level": self.level * 100, "low": least, "high": most}
         if self.changed[place]:
             way = unit.up if difference > 0 else unit.down
             return message(way, change=unit.change(abs(difference), spread), **ends)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -417,10 +417,9 @@ def assembled(
                 count=int(found.ghosts.sum()),
             ),
         )
-    with np.errstate(invalid="ignore"):
-        detected = numbers.p_adjusted <= 1 - level
+    detected = numbers.p_adjusted <= 1 - level
     return Shares(
-        **{each.name: getattr(basis, each.name) for each in fields(Basis)},
+        **vars(basis),
         level=level,
         complete=complete,
         adjustment=adjust,

@@ -21,14 +21,20 @@ from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
+from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import caveats_of
+from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.answers.shares import Numbers, Shares, assembled, errors_of, estimate
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment, adjust_rows
 
-__all__ = ["estimate_each"]
+__all__ = ["changes_of_shares", "estimate_each"]
+
+
+_FEW_VALUES = 256
+"""Of more values, the changes of many pairs take as long together as one after the other."""
 
 
 def estimate_each(
@@ -67,6 +73,38 @@ def estimate_each(
         for place, answer in zip(places, answers, strict=True):
             found[place] = answer
     return [each for each in found if each is not None]
+
+
+def changes_of_shares(pairs: Sequence[tuple[Shares, Shares]]) -> list[Comparison]:
+    """What `change_from` says, not `together`, of each of these pairs of before and after, which
+    are of one level."""
+    values = pairs[0][0].values if pairs else ()
+    many = len(values) > _FEW_VALUES
+    if many or any(each.values != values for pair in pairs for each in pair):
+        return [after.change_from(before, together=False) for before, after in pairs]
+    old, new = (_columns([pair[side] for pair in pairs]) for side in (0, 1))
+    low, high = interval_of_difference(old[:3], new[:3])
+    std_error = np.sqrt(old[3] ** 2 + new[3] ** 2)
+    columns = np.stack([old[0], new[0], new[0] - old[0], std_error, low, high], axis=1)
+    changed = (low > 0) | (high < 0)
+    changes = []
+    for place, (before, after) in enumerate(pairs):
+        # A copy, because a view would keep all others in memory.
+        was, now, difference, error, least, most = columns[place].copy()
+        changes.append(
+            Comparison(
+                *(before, after, after.level, False, values),
+                *(was, now, difference, error, least, most, changed[place].copy()),
+            )
+        )
+    return changes
+
+
+def _columns(answers: Sequence[Shares]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Share, low, high and standard error of each answer; shape (answers, values) each."""
+    rows = [(each.share, each.low, each.high, each.std_error) for each in answers]
+    share, low, high, std_error = np.array(rows).swapaxes(0, 1)
+    return share, low, high, std_error
 
 
 def _many(tallies: Sequence[Tally], scheme: Scheme, adjust: Adjustment) -> list[bool]:
@@ -117,26 +155,28 @@ def _together(
     smallest = (critical_value(1 - level, size) * own.null_error).tolist()
     skewness = np.abs(own.skewness).tolist()
     epsilon, ghosts = mechanism.epsilon, np.zeros(size, np.bool_)
+    noise_columns = (each.reshape(count, size) for each in (wide.a, wide.b, wide.c, wide.step))
+    columns = np.stack(
+        [share, std_error, low, high, p_value, p_adjusted, *exposure, *noise_columns], axis=1
+    )
     answers = []
     for place, (tally, participation) in enumerate(zip(tallies, participations, strict=True)):
-
-        def row(matrix: FloatArray, place: int = place) -> FloatArray:
-            # A copy, because a view would keep all others in memory.
-            copied: FloatArray = matrix[place].copy()
-            return copied
-
+        # A copy, because a view would keep all others in memory.
+        row = columns[place].copy()
+        shares, errors, lows, highs, p, adjusted, gain, loss, a, b, c, step = row
         basis = Basis(
             *(tally.metric, (scheme.fingerprint,), tally.windows),
             *(tally.reports, participation, epsilon),
         )
-        found = Finding(row(share), _of_one(own, place, size), row(p_value), ghosts)
-        numbers = Numbers(row(std_error), row(low), row(high), found.p_value, row(p_adjusted))
+        kept_noise = None if own.kept is None else _of_one(own.kept, place)
+        found = Finding(shares, Noise(a, b, c, step, kept_noise), p, ghosts)
+        numbers = Numbers(errors, lows, highs, p, adjusted)
         caveats = caveats_of(
             *(tally.reports, tally.windows, smallest[place], skewness[place]),
             devices=participation.devices,
             complete=candidates is None,
         )
-        moved = Exposure(row(exposure.gain), row(exposure.loss))
+        moved = Exposure(gain, loss)
         answers.append(
             assembled(
                 *(basis, candidates is None, values, found, moved, figures[place]),
@@ -146,8 +186,9 @@ def _together(
     return answers
 
 
-def _of_one(noise: Noise, place: int, size: int) -> Noise:
-    """That of all values of one tally, in arrays of this size; what is kept, in arrays of one."""
-    each = np.array([noise.a[place], noise.b[place], noise.c[place], noise.step[place]])
-    a, b, c, step = np.repeat(each[:, np.newaxis], size, axis=1)
-    return Noise(a, b, c, step, None if noise.kept is None else _of_one(noise.kept, place, 1))
+def _of_one(noise: Noise, place: int) -> Noise:
+    """That of one tally, in arrays of one."""
+    a, b, c, step = (
+        each[place : place + 1].copy() for each in (noise.a, noise.b, noise.c, noise.step)
+    )
+    return Noise(a, b, c, step, None if noise.kept is None else _of_one(noise.kept, place))

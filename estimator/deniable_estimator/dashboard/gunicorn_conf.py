@@ -20,6 +20,7 @@ from typing import Any
 from flask import Flask
 from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
+from deniable_collector.garbage import collect_seldom
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
 from deniable_estimator.dashboard.overview import KeptSummaries, list_metrics, read_overview
@@ -86,6 +87,7 @@ def post_worker_init(worker: Any) -> None:
     templates = application.jinja_env
     for name in templates.list_templates():
         templates.get_template(name)
+    collect_seldom()
 
 
 def _overview(application: Flask) -> None:

@@ -19,7 +19,7 @@ from babel.messages.pofile import read_po
 from flask import Flask, Response, g, has_request_context, request
 from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from deniable.told import Told
 from deniable_estimator.dashboard.access import over_tls
@@ -77,11 +77,13 @@ def offer_languages(app: Flask) -> None:
 
 def current_language() -> Language:
     """The language of the current request; English outside of a request."""
-    if not has_request_context():
-        return ENGLISH
-    if "language" not in g:
-        g.language = _asked()
-    chosen: Language = g.language
+    try:
+        # A page asks a thousand times: each look at `g` or the request counts.
+        chosen: Language = g.language
+    except (AttributeError, RuntimeError):
+        if not has_request_context():
+            return ENGLISH
+        chosen = g.language = _asked()
     return chosen
 
 
@@ -147,5 +149,8 @@ def _ngettext(context: EvalContext, one: str, several: str, count: int, /, **var
 
 
 def _filled(context: EvalContext, template: str, variables: Mapping[str, Any]) -> str:
-    text = Markup(template) if context.autoescape else template  # noqa: S704
-    return text % {name: told(each) for name, each in variables.items()}
+    texts = {name: told(each) for name, each in variables.items()}
+    if not context.autoescape:
+        return template % texts
+    # Markup's own operator does the same in twice the time.
+    return Markup(template % {name: escape(each) for name, each in texts.items()})  # noqa: S704

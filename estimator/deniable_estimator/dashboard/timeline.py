@@ -8,15 +8,15 @@ from datetime import date, timedelta
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.alarms import Alarm
-from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, trend_chart
+from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, chart_of_lines
+from deniable_estimator.dashboard.charts.trend_axis import lines_of
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.dashboard.words import estimate, short, window
+from deniable_estimator.dashboard.words import estimate, window, with_ends
 from deniable_estimator.messages import listed, message, sentence
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
@@ -144,14 +144,16 @@ def timeline(
         return None
     labels = [each.label for each in found.reported]
     alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
-    chart = trend_chart(found, values, height=_HEIGHT, name="trend", alarmed=alarmed)
+    lines = dict(zip(shown, lines_of(found, shown), strict=True))
+    drawn = [lines[value] for value in values]
+    chart = chart_of_lines(found, drawn, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
     small_charts = []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
-        small = trend_chart(
+        small = chart_of_lines(
             found,
-            [each],
+            [lines[each]],
             height=_SMALL_HEIGHT,
             name=f"trend-{place}",
             alarmed=alarmed,
@@ -239,7 +241,6 @@ def _numbers(period: Period, value: str) -> tuple[str, str, str]:
     place = answer.series.place(value) if answer else None
     if answer is None or place is None:
         return "", "", ""
-    series, unit = answer.series, answer.unit
-    share, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
-    spread = half_width(share, low, high)
-    return estimate(unit, share, low, high), short(unit, low, spread), short(unit, high, spread)
+    series = answer.series
+    numbers = (column.item(place) for column in (series.value, series.low, series.high))
+    return with_ends(answer.unit, *numbers)

@@ -49,6 +49,7 @@ __all__ = [
     "type_name",
     "values_below_noise",
     "window",
+    "with_ends",
 ]
 
 EXPIRED = sentence("Expired on {day}: devices have stopped reporting.")
@@ -133,6 +134,14 @@ def series_text(
     return SeriesText(
         estimate(unit, number, low, high), *ends, exact, unit.interval(low, high, spread)
     )
+
+
+@lru_cache(maxsize=4096)
+def with_ends(unit: Unit, number: float, low: float, high: float) -> tuple[str, str, str]:
+    """A number and both ends of its interval, each with its unit. A trend says each of them twice,
+    on its chart and in its table."""
+    spread = half_width(number, low, high)
+    return estimate(unit, number, low, high), short(unit, low, spread), short(unit, high, spread)
 
 
 def estimate(unit: Unit, number: float, low: float, high: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -21,6 +21,7 @@ __all__ = [
     "find_metric",
     "only_longer",
     "windows_within",
+    "windows_within_each",
 ]
 
 LENGTHS: dict[windows.Kind, timedelta] = {
@@ -107,6 +108,18 @@ def windows_within(
     if last is not None:
         end = bisect_left(labels, _midnight(last) + _DAY, key=windows.start)
     return tuple(label for label in labels[begin:end] if _within(label, metric, first, last))
+
+
+def windows_within_each(
+    labels: Sequence[str], metric: Metric, ranges: Sequence[tuple[date, date]]
+) -> list[tuple[str, ...]]:
+    """What `windows_within` says of each of these ranges."""
+    own = tuple(label for label in labels if windows.kind_of(label) == metric.window)
+    starts, ends = list(map(windows.start, own)), list(map(windows.end, own))
+    return [
+        own[bisect_right(ends, _midnight(first)) : bisect_left(starts, _midnight(last) + _DAY)]
+        for first, last in ranges
+    ]
 
 
 def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:

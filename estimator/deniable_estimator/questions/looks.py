@@ -103,11 +103,15 @@ def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[L
     alike: dict[str, list[tuple[int, Part]]] = {}
     for place, (label, question) in enumerate(zip(labels, questions, strict=True)):
         parts = [part for part in question.parts if part.tally.reports]
-        if question.margin is None and len(parts) == 1 and _has_one_row(parts[0]):
+        if question.margin is None and len(parts) == 1:
             alike.setdefault(parts[0].tally.scheme, []).append((place, parts[0]))
         else:
             found[place] = look(label, question)
     for same in alike.values():
+        if not _has_one_row(same[0][1]):
+            for place, _ in same:
+                found[place] = look(labels[place], questions[place])
+            continue
         looks = _together([labels[place] for place, _ in same], [part for _, part in same])
         for (place, _), each in zip(same, looks, strict=True):
             found[place] = each

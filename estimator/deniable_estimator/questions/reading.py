@@ -10,10 +10,10 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
+from functools import cached_property
 
 from deniable import Metric, Registry, Scheme, windows
-from deniable.mechanisms import Mechanism, Memoizing, PrefixTree
+from deniable.mechanisms import Memoizing, PrefixTree
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
@@ -180,6 +180,12 @@ class Chosen:
     """The combinations of segments whose rows count."""
     dropped: frozenset[str] = frozenset()
     """The windows that were dropped: their reports are only in sums of longer periods."""
+
+    @cached_property
+    def cost(self) -> float:
+        """What the ledger charges for one report."""
+        mechanism = self.scheme.mechanism
+        return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,8 +360,7 @@ class Selection:
 
     def participation(self, each: Chosen, reports: Mapping[str, int]) -> Participation:
         """How often the devices of these reports, by window, may have reported under a scheme."""
-        cost = _cost(each.scheme.mechanism)
-        return Participation(reports, self.metric.sample_rate, each.budget, cost)
+        return Participation(reports, self.metric.sample_rate, each.budget, each.cost)
 
 
 def select(
@@ -414,11 +419,6 @@ def _budget(registry: Registry, metric: Metric, scheme: Scheme) -> float | None:
     if metric.longitudinal == "fresh" and not isinstance(scheme.mechanism, Memoizing):
         budgets.append(metric.lifetime_epsilon)
     return min((each for each in budgets if each is not None), default=None)
-
-
-def _cost(mechanism: Mechanism[Any]) -> float:
-    """What the ledger charges for one report."""
-    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
 
 
 def _answerable(candidates: Sequence[str] | None, scheme: Scheme) -> Sequence[str] | None:

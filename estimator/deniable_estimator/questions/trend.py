@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from deniable import Metric, Registry, windows
@@ -26,7 +27,7 @@ from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.asking import check_days, find_metric
-from deniable_estimator.questions.comparison import Comparison, compare, has_memory
+from deniable_estimator.questions.comparison import Comparison, compare_each, has_memory
 from deniable_estimator.questions.periods import read_ranges
 from deniable_estimator.questions.reading import unfinished
 
@@ -276,9 +277,10 @@ def trend(
         now=now,
         where=where,
     )
-    filled = {windows.window_at(by, windows.start(label)) for label in stored}.intersection(
-        earlier + labels
-    )
+    filled = stored.intersection(earlier + labels)
+    if grouped:
+        filled = {windows.window_at(by, windows.start(label)) for label in stored}
+        filled.intersection_update(labels)
     running = {windows.window_at(by, windows.start(each)) for each in unfinished(stored, now)}
     periods: list[Period] = []
     done = 0
@@ -335,19 +337,22 @@ def _week_before(first: date) -> list[str]:
 
 def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
     """The same periods, each with its change since the one that it is compared with."""
-    found, whole = [], [each for each in periods if each.estimate and not each.partial]
-    days = {each.first: each for each in whole}
-    previous = dict(zip([each.label for each in whole[1:]], whole, strict=False))
-    for period in periods:
-        earlier = previous.get(period.label)
-        if by == "day":
-            earlier = days.get(date.fromordinal(max(1, period.first.toordinal() - 7)))
-        if period in whole and earlier and earlier.estimate and period.estimate:
-            change = compare(earlier.estimate, period.estimate, together=False)
-            if by != "week" or not change.notes:
-                period = replace(period, since=earlier.label, change=change)
-        found.append(period)
-    return found
+    whole = {each: each.estimate for each in periods if each.estimate and not each.partial}
+    if by == "day":
+        days = {each.first: each for each in whole}
+        week_before = {
+            each: days.get(date.fromordinal(max(1, each.first.toordinal() - 7))) for each in whole
+        }
+        pairs = [(earlier, each) for each, earlier in week_before.items() if earlier]
+    else:
+        pairs = list(pairwise(whole))
+    changes = compare_each([(whole[earlier], whole[each]) for earlier, each in pairs])
+    found = {
+        each: replace(each, since=earlier.label, change=change)
+        for (earlier, each), change in zip(pairs, changes, strict=True)
+        if by != "week" or not change.notes
+    }
+    return [found.get(each, each) for each in periods]
 
 
 def _count(by: windows.Kind, first: date, last: date) -> int:

@@ -75,7 +75,7 @@ class Participation:
     @cached_property
     def repeats(self) -> float:
         """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
-        if self.n == 0:
+        if self.n == 0 or len(self.reports) == 1:
             return 1.0
         # Each window is the smaller of the pair with every larger one: (rank from above) times.
         falling = sorted(self.reports.values(), reverse=True)

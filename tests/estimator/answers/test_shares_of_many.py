@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers import changes_of_each, shares_of_many
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
@@ -73,9 +75,13 @@ def made(count: int) -> list[Shares]:
 
 def test_an_answer_holds_its_own_numbers() -> None:
     """No array of one answer is a view that keeps the numbers of the others in memory."""
+    kept = []
     for found in made(3):
         arrays = (found.share, found.low, found.std_error, found.p_adjusted, found.exposure.gain)
-        assert all(each.base is None for each in arrays)
+        (block,) = {id(each.base): each.base for each in (*arrays, found.noise.a)}.values()
+        assert block.shape == (12, SIZE)
+        kept.append(block)
+    assert not any(np.shares_memory(one, other) for one, other in combinations(kept, 2))
 
 
 def test_mistakes_are_those_of_one() -> None:
@@ -88,3 +94,42 @@ def test_mistakes_are_those_of_one() -> None:
             estimate_each([tally], SCHEMES[0], None, [participation], level=level)
     with pytest.raises(EstimateError, match="is not one of the metric's declared values"):
         estimate_each([tally], SCHEMES[0], ["gone"], [participation])
+
+
+@given(st.data())
+def test_changes_together_are_as_each_alone(data: st.DataObject) -> None:
+    """Any pairs of answers, of few reports or many, of the same values or of others, have the same
+    changes together as each has alone, to the last bit of each number."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scheme = data.draw(st.sampled_from(SCHEMES))
+    level = data.draw(st.sampled_from([0.5, 0.95, 0.999]))
+    kinds: list[list[str] | None] = [None, ["value 3", "value 0"]]
+    asked = data.draw(st.sampled_from([kinds[:1], kinds[1:], kinds]))
+
+    def drawn() -> Shares:
+        reports = data.draw(st.sampled_from([0, 7, 999, 20_000]))
+        counts = rng.multinomial(reports, rng.dirichlet(np.ones(SIZE)))
+        tally = sample_tally(scheme, counts, rng, window="2026-11-01")
+        return estimate(tally, scheme, data.draw(st.sampled_from(asked)), level=level)
+
+    pairs = [(drawn(), drawn()) for _ in range(data.draw(st.integers(0, 4)))]
+    found = changes_of_each(pairs)
+    assert len(found) == len(pairs)
+    for (before, after), one in zip(pairs, found, strict=True):
+        other = after.change_from(before, together=False)
+        assert one.before is before
+        assert one.after is after
+        assert one.changed.base is None, "it keeps none of the others in memory"
+        assert same(
+            replace(one, before=after, after=after), replace(other, before=after, after=after)
+        )
+
+
+def test_changes_of_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More values than are calculated together have the same changes."""
+    before, after = made(2)
+    together = changes_of_each([(before, after)])
+    monkeypatch.setattr(shares_of_many, "_FEW_VALUES", SIZE - 1)
+    alone = changes_of_each([(before, after)])
+    assert same(together[0].low, alone[0].low)
+    assert same(together[0].changed, alone[0].changed)

@@ -12,7 +12,7 @@ that several charts can share one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -41,6 +41,7 @@ __all__ = [
     "Mark",
     "Plot",
     "TrendChart",
+    "chart_of_lines",
     "draw_trend",
     "trend_chart",
 ]
@@ -112,6 +113,21 @@ def trend_chart(
         ValueError: there are more than `MOST_LINES` of them.
     """
     lines = lines_of(trend, values)
+    return chart_of_lines(
+        trend, lines, height=height, name=name, alarmed=alarmed, gridlines=gridlines
+    )
+
+
+def chart_of_lines(
+    trend: Trend,
+    lines: Sequence[TrendLine],
+    *,
+    height: int,
+    name: str,
+    alarmed: Collection[str] = (),
+    gridlines: bool = True,
+) -> TrendChart | None:
+    """What `trend_chart` draws of series whose lines are known."""
     axis = axis_of(trend.unit, lines, gridlines=gridlines)
     if axis is None:
         return None
@@ -141,12 +157,10 @@ def draw_trend(
     ]
     if not known:
         return None
-    each = 100 / len(periods)
     plots = [_plot(periods, line, axis, height, style, alarmed) for style, line in known]
     labels = _apart([plot.marks[-1].share for plot in plots], height)
+    dates, years = _dates(tuple(period.label for period in periods))
     kind = windows.kind_of(periods[0].label)
-    ticks = date_ticks(_begins(periods[0]), _ends(periods[-1]), kind)
-    across = [(_across(periods, tick.day, each), tick) for tick in ticks]
     return TrendChart(
         name=name,
         title=message(_TITLES[kind], value=listed(line.label for _, line in known)),
@@ -163,8 +177,20 @@ def draw_trend(
                 axis.down([level for level, _ in axis.levels], height), axis.levels, strict=True
             )
         ),
-        dates=date_labels([Tick(at, tick.text) for at, tick in across]),
-        years=date_labels([Tick(at, day_text(tick.day)) for at, tick in across]),
+        dates=dates,
+        years=years,
+    )
+
+
+@lru_cache(maxsize=16)
+def _dates(labels: tuple[str, ...]) -> tuple[tuple[DateLabel, ...], tuple[DateLabel, ...]]:
+    """The dates on the axis of these periods, without and with the year in each: a page draws
+    many charts of the same periods."""
+    ticks = date_ticks(_begins(labels[0]), _ends(labels[-1]), windows.kind_of(labels[0]))
+    across = [(_across(labels, tick.day), tick) for tick in ticks]
+    return (
+        date_labels([Tick(at, tick.text) for at, tick in across]),
+        date_labels([Tick(at, day_text(tick.day)) for at, tick in across]),
     )
 
 
@@ -179,13 +205,19 @@ def _plot(
     found = {place: numbers for place, numbers in enumerate(line.numbers) if numbers is not None}
     runs = _runs(list(found))
     alone = {run[0] for run in runs if len(run) == 1}
+    columns = list(zip(*found.values(), strict=True))
     share, low, high = (
-        dict(zip(found, axis.down(column, height), strict=True))
-        for column in zip(*found.values(), strict=True)
+        dict(zip(found, axis.down(column, height), strict=True)) for column in columns
     )
-    open_ = {place for place, numbers in found.items() if is_open(*numbers[1:])}
+    ends = zip(found, *columns[1:], strict=True)
+    open_ = {place for place, least, most in ends if is_open(least, most)}
+    whole = _runs([place for place in found if place not in open_]) if open_ else runs
     across, texts = _middles(len(periods))
-    whole = _runs([place for place in found if place not in open_])
+    marked = list(found)
+    if not axis.levels:
+        # A small chart has dots only where there is no line or an alarm, and its label at the last.
+        some = {place for place in found if periods[place].label in alarmed}
+        marked = sorted({*alone, *some, marked[-1]})
     return Plot(
         label=line.label,
         style=style,
@@ -197,19 +229,17 @@ def _plot(
                 alone=place in alone,
                 open=place in open_,
             )
-            for place in found
+            for place in marked
         ),
         lines=tuple(
-            _path(f"{texts[place]} {share[place]:g}" for place in run)
+            _path([texts[place] for place in run], [share[place] for place in run])
             for run in whole
             if len(run) > 1
         ),
         bands=tuple(
             _path(
-                [
-                    *(f"{texts[place]} {high[place]:g}" for place in run),
-                    *(f"{texts[place]} {low[place]:g}" for place in reversed(run)),
-                ]
+                [texts[place] for place in (*run, *reversed(run))],
+                [high[place] for place in run] + [low[place] for place in reversed(run)],
             )
             + "Z"
             for run in runs
@@ -236,8 +266,9 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def _path(corners: Iterable[str]) -> str:
-    return "M" + "L".join(corners)
+def _path(across: Sequence[str], down: Sequence[float]) -> str:
+    # One call that writes all numbers takes a third of the time of one for each.
+    return ("M" + " %gL".join(across) + " %g") % tuple(down)
 
 
 def _apart(wanted: Sequence[float], height: int) -> list[float]:
@@ -253,22 +284,21 @@ def _apart(wanted: Sequence[float], height: int) -> list[float]:
     return [round(each, 1) for each in found]
 
 
-def _begins(period: Period) -> date:
+def _begins(label: str) -> date:
     """The first day of the calendar's period, of which the range may hold only some days."""
-    return datetime.fromtimestamp(windows.start(period.label), UTC).date()
+    return datetime.fromtimestamp(windows.start(label), UTC).date()
 
 
-def _ends(period: Period) -> date:
-    return datetime.fromtimestamp(windows.end(period.label) - 1, UTC).date()
+def _ends(label: str) -> date:
+    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
 
 
-def _across(periods: Sequence[Period], day: date, each: float) -> float:
+def _across(labels: Sequence[str], day: date) -> float:
     """Where a day lies: a day below its dot, and in a longer period where the day begins."""
     label = windows.window_at(
-        windows.kind_of(periods[0].label),
+        windows.kind_of(labels[0]),
         datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp(),
     )
-    place = next(place for place, period in enumerate(periods) if period.label == label)
-    begins, ends = _begins(periods[place]), _ends(periods[place])
+    begins, ends = _begins(label), _ends(label)
     part = (day - begins).days / ((ends - begins).days + 1) if ends > begins else 0.5
-    return round((place + part) * each, 3)
+    return round((labels.index(label) + part) * (100 / len(labels)), 3)

@@ -96,9 +96,9 @@ def _numbers(period: Period, values: Sequence[str]) -> list[tuple[float, float, 
         place = series.place(value)
         numbers = None
         if place is not None:
-            share = float(series.value[place])
+            share = series.value.item(place)
             if math.isfinite(share):
-                numbers = share, float(series.low[place]), float(series.high[place])
+                numbers = share, series.low.item(place), series.high.item(place)
         found.append(numbers)
     return found
 

@@ -51,6 +51,7 @@ class Plot:
     style: int
     """From 1: its colour, its dashes and the shape at its end."""
     marks: tuple[Mark, ...]
+    """Of a small chart only those that it shows, and the last."""
     lines: tuple[str, ...]
     """SVG paths of unbroken runs, across in thousandths."""
     bands: tuple[str, ...]

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.answers.units import Unit
 from deniable_estimator.dashboard.charts.trend_axis import TrendLine
-from deniable_estimator.dashboard.words import estimate, short, window
+from deniable_estimator.dashboard.words import window, with_ends
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.questions.trend import Period
 
@@ -90,7 +90,7 @@ def _point_of(
         return silent
     if len(lines) == 1:
         text = _told(unit, period, told[0][1], told[0][2], alarmed=silent.alarmed)
-        return silent._replace(text=text)
+        return Point(text, *silent[1:])
     template = (
         _ALL_ANOMALOUS
         if silent.alarmed
@@ -111,13 +111,9 @@ def _reports(period: Period) -> str:
 
 def _short(unit: Unit, label: str, numbers: tuple[float, float, float] | None) -> str:
     assert numbers is not None
-    spread = half_width(*numbers)
+    share, low, high = with_ends(unit, *numbers)
     return message(
-        "{value}: {share}, {low} to {high}",
-        value=label,
-        share=estimate(unit, *numbers),
-        low=short(unit, numbers[1], spread),
-        high=short(unit, numbers[2], spread),
+        "{value}: {share}, {low} to {high}", value=label, share=share, low=low, high=high
     )
 
 
@@ -130,8 +126,7 @@ def _told(
     alarmed: bool = False,
 ) -> str:
     assert numbers is not None
-    share, low, high = numbers
-    spread = half_width(share, low, high)
+    share, low, high = with_ends(unit, *numbers)
     return message(
         _ANOMALOUS
         if alarmed
@@ -142,8 +137,8 @@ def _told(
         else _WHOLE,
         period=window(period.label),
         value=label,
-        share=estimate(unit, share, low, high),
-        low=short(unit, low, spread),
-        high=short(unit, high, spread),
+        share=share,
+        low=low,
+        high=high,
         reports=_reports(period),
     )
