@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deniable import windows
+from deniable.told import counted
 
 __all__ = ["CALENDARS", "FOREVER", "Keep", "in_words", "mistakes", "read_keep", "well_formed"]
 
@@ -57,8 +58,8 @@ def well_formed(value: Any) -> str | None:
             )
         if days is not None and days < _LEAST:
             return (
-                f"of {calendar} is {days} days: the least is {_LEAST}, because a window may accept "
-                "reports until seven days after its end"
+                f"of {calendar} is {counted(days, 'day')}: the least is {_LEAST}, because a window "
+                "may accept reports until seven days after its end"
             )
     return None
 

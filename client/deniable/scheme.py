@@ -24,7 +24,7 @@ from deniable.segments import (
     labels,
     read_segment,
 )
-from deniable.told import Told
+from deniable.told import Told, counted
 from deniable.types import TYPES
 
 __all__ = ["FINGERPRINT_LENGTH", "Scheme", "check_cells"]
@@ -156,7 +156,7 @@ def check_cells(mechanism: Mechanism[Any], segments: Sequence[Segment]) -> None:
     count = combinations(segments)
     if len(segments) > MAX_SEGMENTS or count > MAX_COMBINATIONS:
         raise SchemeError(
-            f"{len(segments)} segments have {count:,} combinations; a metric may have "
+            f"{counted(len(segments), 'segment')} have {count:,} combinations; a metric may have "
             f"{MAX_SEGMENTS} segments and {MAX_COMBINATIONS} combinations together"
         )
     cells = count * sum(row.width for row in mechanism.rows)

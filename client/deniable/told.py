@@ -41,6 +41,7 @@ class Told(str):
         return (self.code, self.template), dict(self.arguments)
 
 
-def counted(count: int, noun: str) -> str:
-    """A number with its noun in English: 1 metric, 2 metrics."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """A number with its noun in English: 1 metric, 2 metrics. `nouns` is the plural of one that
+    takes more than an s."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from deniable.errors import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable.randomness import Bits, system_bits
+from deniable.told import counted
 
 __all__ = [
     "BATCH_ID_BITS",
@@ -93,7 +94,9 @@ def unpack_columns(row: Row, packed: Any) -> int:
     else:
         columns = _from_bitmap(row, packed)
     if row.columns is not None and columns.bit_count() != row.columns:
-        raise WireError("bad_columns", f"columns must name exactly {row.columns} columns")
+        raise WireError(
+            "bad_columns", f"columns must name exactly {counted(row.columns, 'column')}"
+        )
     return columns
 
 

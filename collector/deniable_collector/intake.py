@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from deniable import Registry, WireError
 from deniable.mechanisms import Packing
+from deniable.told import counted
 from deniable.wire import check_batch_id, unpack_columns
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.binary import BinaryBatch, decode, sum_records
@@ -276,7 +277,7 @@ class Intake:
                 "too-many-metrics",
                 413,
                 "Too many metrics",
-                f"a batch may have reports of up to {self._max_metrics} metrics: "
+                f"a batch may have reports of up to {counted(self._max_metrics, 'metric')}: "
                 "send several batches",
             )
 

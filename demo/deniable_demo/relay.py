@@ -11,7 +11,9 @@ import json
 from typing import Any
 
 from deniable import DeniableError
-from deniable.transport import HttpTransport, Reply, read_reply
+from deniable.replies import Reply, read_reply
+from deniable.told import counted
+from deniable.transport import HttpTransport
 from deniable.wire import new_batch_id
 
 __all__ = ["Relay", "RelayError"]
@@ -53,5 +55,7 @@ class Relay:
         body = json.dumps({"batch": batch_id, "reports": self._reports}).encode()
         rejected = read_reply(self._collector.send(body), batch_id, lambda: 0.0)
         if rejected:
-            raise RelayError(f"the collector refused {len(rejected)} reports: {rejected}")
+            raise RelayError(
+                f"the collector refused {counted(len(rejected), 'report')}: {rejected}"
+            )
         self._reports = []

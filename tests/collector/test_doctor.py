@@ -649,7 +649,7 @@ def test_replicas_that_no_batch_waits_for(redis_cluster, monkeypatch):
     """Masters with a replica that no batch waits for are told, and not if batches wait."""
     monkeypatch.setenv("DENIABLE_STORE", redis_cluster.url)
     found = run("--operator")[1]
-    assert "it has 1 replicas" in found["store", "failover"]["message"]
+    assert "it has 1 replica," in found["store", "failover"]["message"]
     assert found["store", "failover"]["level"] == "warning"
     monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
     assert ("store", "failover") not in run("--operator")[1]

@@ -192,7 +192,7 @@ def test_a_batch_waits_for_its_replica(harmed, scheme, prefix, publish, noon, mo
         replica.process.send_signal(signal.SIGSTOP)
         try:
             for _ in range(2):
-                with pytest.raises(StoreUnavailable, match="only 0 of 1 replicas"):
+                with pytest.raises(StoreUnavailable, match="only 0 of 1 replica "):
                     store.fold(commit(scheme, batch), noon)
         finally:
             replica.process.send_signal(signal.SIGCONT)

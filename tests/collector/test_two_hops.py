@@ -17,7 +17,7 @@ import pytest
 from deniable import Client, TransportError, windows
 from deniable.oblivious import ObliviousTransport
 from deniable.oblivious.binary_http import InnerResponse
-from deniable.transport import read_reply
+from deniable.replies import read_reply
 from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 

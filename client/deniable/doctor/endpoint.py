@@ -26,7 +26,8 @@ from deniable.doctor.verdicts import ADDRESS, refused_batch, verdicts
 from deniable.errors import TransportError
 from deniable.metric import Metric
 from deniable.registry import Registry
-from deniable.transport import HttpTransport, Reply, problem_code, read_reply
+from deniable.replies import Reply, problem_code, read_reply
+from deniable.transport import HttpTransport
 from deniable.wire import LATEST, new_batch_id
 
 __all__ = ["IMPOSSIBLE_ROW", "LARGEST_REGISTRY", "TIMEOUT", "check_endpoint", "skew_of"]

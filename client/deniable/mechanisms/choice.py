@@ -75,9 +75,9 @@ def explain(size: int, epsilon: float) -> Choice:
     if chosen is optimal:
         reason = Told(
             "least_error",
-            "subset selection has the least possible error, and a report of {length} bytes is "
-            "within {most}",
-            length=length,
+            "subset selection has the least possible error, and a report of {length} is within "
+            "{most}",
+            length=_bytes(length),
             most=MAX_REPORT_BYTES,
         )
     else:
@@ -90,6 +90,12 @@ def explain(size: int, epsilon: float) -> Choice:
             bytes=chosen.rows[0].report_bytes,
         )
     return Choice(chosen, reason, loss(chosen, size, epsilon))
+
+
+def _bytes(length: int) -> Told:
+    if length == 1:
+        return Told("one_byte", "1 byte")
+    return Told("some_bytes", "{length} bytes", length=length)
 
 
 def _choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSelection]:
@@ -126,9 +132,9 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
         reason = Told(
             "small_memo_loss",
             "subset selection of a memo has {loss:.3g} times the least possible variance, in "
-            "{length} bytes a report",
+            "{length} a report",
             loss=loss(selection, size, epsilon),
-            length=length,
+            length=_bytes(length),
         )
     elif length > MAX_REPORT_BYTES:
         reason = Told(

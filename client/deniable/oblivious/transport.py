@@ -22,14 +22,8 @@ from deniable.oblivious.signed_keys import (
     verified,
 )
 from deniable.oblivious.sizes import sealed_size
-from deniable.transport import (
-    HttpTransport,
-    Reply,
-    check_endpoint,
-    check_ingest_key,
-    problem_code,
-    retry_seconds,
-)
+from deniable.replies import Reply, problem_code, retry_seconds
+from deniable.transport import HttpTransport, check_endpoint, check_ingest_key
 
 __all__ = ["KEY_PROBLEM", "KEY_SECONDS", "REQUEST_TYPE", "RESPONSE_TYPE", "ObliviousTransport"]
 

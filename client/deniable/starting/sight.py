@@ -11,6 +11,7 @@ from deniable.forecast import POWER, detectable_share, usable
 from deniable.mechanisms import Histogram, Memoizing, PrefixTree, SlidingWindow
 from deniable.metric import Metric
 from deniable.number_forecast import QUANTILES, mean_std_error, reports_for_quantile
+from deniable.told import counted
 from deniable.windows import IN_A
 
 __all__ = ["CANDIDATES", "sight"]
@@ -35,7 +36,7 @@ def sight(metric: Metric) -> Iterator[str]:
 
 def _seen(metric: Metric, reports: float) -> Iterator[str]:
     mechanism, when = metric.scheme.mechanism, IN_A[metric.window]
-    crowd = f"With {round(reports):,} reports {when}"
+    crowd = f"With {counted(round(reports), 'report')} {when}"
     if isinstance(mechanism, SlidingWindow):
         error = 1.96 * mean_std_error(mechanism, reports)
         of = "its logarithm" if mechanism.range.scale == "log" else metric.type.domain
@@ -93,7 +94,7 @@ def _lifetime(metric: Metric) -> str:
             "however many they are. When the value changes is not hidden (docs/memory.md)."
         )
     count = Fraction(metric.lifetime_epsilon) // Fraction(metric.scheme.mechanism.epsilon)
-    return f"A device reports {count} times, and then never again."
+    return f"A device reports {counted(count, 'time')}, and then never again."
 
 
 def _belief(epsilon: float) -> float:

@@ -12,6 +12,7 @@ import zlib
 from typing import Any, NoReturn, Protocol
 
 from deniable import DeniableError
+from deniable.told import counted
 
 __all__ = [
     "IntakeError",
@@ -192,7 +193,7 @@ def too_many_reports(limit: int) -> IntakeError:
         "too-many-reports",
         413,
         "Too many reports",
-        f"a batch may hold up to {limit} reports: send several batches",
+        f"a batch may hold up to {counted(limit, 'report')}: send several batches",
     )
 
 

@@ -21,7 +21,9 @@ from deniable import Registry, TransportError
 from deniable.doctor.device import read_registry
 from deniable.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.doctor.result import CheckResult, listed
-from deniable.transport import HttpTransport, problem_code
+from deniable.replies import problem_code
+from deniable.told import counted
+from deniable.transport import HttpTransport
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, store_of
 from deniable_collector.stores.redis.driver import Access, Driver
@@ -68,7 +70,7 @@ def _processes(settings: Settings) -> Iterator[CheckResult]:
     if settings.workers > MOST_WORKERS * processors:
         yield CheckResult(
             "workers", "many_workers", "warning",
-            f"{settings.workers} workers on {processors} processors",
+            f"{counted(settings.workers, 'worker')} on {counted(processors, 'processor')}",
             f"set DENIABLE_WORKERS to {processors} or a little more",
         )  # fmt: skip
 
@@ -238,9 +240,9 @@ def _failover(where: str, info: Mapping[Any, Any], waited_for: int) -> Iterator[
     if info.get("role") == "master" and replicas > waited_for:
         yield CheckResult(
             "store", "failover", "warning",
-            f"{where}: it has {replicas} replicas, and a batch is acknowledged when {waited_for} "
-            "of them have it (DENIABLE_REDIS_REPLICAS): if another one takes over, batches that "
-            "were acknowledged shortly before are lost",
+            f"{where}: it has {counted(replicas, 'replica')}, and a batch is acknowledged when "
+            f"{waited_for} of them have it (DENIABLE_REDIS_REPLICAS): if another one takes over, "
+            "batches that were acknowledged shortly before are lost",
             f"set DENIABLE_REDIS_REPLICAS={replicas}, or accept it "
             "(docs/operating-stores.md, A cluster)",
         )  # fmt: skip

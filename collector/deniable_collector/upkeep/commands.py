@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable import windows
+from deniable.told import counted
 from deniable_collector.upkeep.choosing import address_option, as_json_option, chosen, day
 from deniable_collector.upkeep.sealing_commands import move, seal, verify
 from deniable_collector.upkeep.tools import (
     check_metrics,
     count_reports,
     facts,
-    many,
     midnight,
     opened_store,
     origin_of,
@@ -95,8 +95,8 @@ def info(address: str | None, as_json: bool) -> None:
         return
     sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
     click.echo(
-        f"{kind}, {many(opened.shards, 'shard')}; {sealed:,} of "
-        f"{many(tallies, 'tally', 'tallies')} sealed"
+        f"{kind}, {counted(opened.shards, 'shard')}; {sealed:,} of "
+        f"{counted(tallies, 'tally', 'tallies')} sealed"
     )
     print_table(
         [
@@ -113,10 +113,10 @@ def info(address: str | None, as_json: bool) -> None:
     )
     for each in metrics:
         if kept := each["sums"]["kept"]:
-            count = many(each["sums"]["dropped_windows"], "window")
+            count = counted(each["sums"]["dropped_windows"], "window")
             click.echo(
                 f"{each['metric']}: {count} dropped, whose sums are in {kept[0]} to {kept[-1]} "
-                f"({many(len(kept), 'sum')})"
+                f"({counted(len(kept), 'sum')})"
             )
 
 
@@ -150,9 +150,9 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
             if name.kept and name.ended(moment)
         ]
         metrics = sorted({metric for metric, _, _ in found})
-        text = f"{many(len(found), 'tally', 'tallies')} of {many(len(metrics), 'metric')}"
+        text = f"{counted(len(found), 'tally', 'tallies')} of {counted(len(metrics), 'metric')}"
         if sums:
-            text += f" and {many(len(sums), 'sum')} of dropped windows"
+            text += f" and {counted(len(sums), 'sum')} of dropped windows"
         if found and moment > time.time() - SETTLED:
             click.echo(
                 "warning: windows that have not ended, or ended in the last seven days, may "
@@ -178,7 +178,7 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
         return
     for metric in metrics:
         labels = sorted({label for name, _, label in found if name == metric}, key=windows.start)
-        click.echo(f"{metric}: {labels[0]} to {labels[-1]}, {many(len(labels), 'window')}")
+        click.echo(f"{metric}: {labels[0]} to {labels[-1]}, {counted(len(labels), 'window')}")
     click.echo(f"{text} {'would go' if dry_run else 'dropped'}")
 
 

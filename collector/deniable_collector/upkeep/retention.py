@@ -182,8 +182,9 @@ class Retention:
             else:
                 failed[metrics[0]] = error
         if gone:
-            tell("info", "retention", f"dropped {gone} tallies that ended {self._days} days "
-                 "ago or earlier", tallies=gone)  # fmt: skip
+            tell("info", "retention",
+                 f"dropped {counted(gone, 'tally', 'tallies')} that ended "
+                 f"{counted(self._days, 'day')} ago or earlier", tallies=gone)  # fmt: skip
 
     def _apply(
         self, rule: KeepRule, now: float, schemes: Iterable[str], failed: dict[str, DeniableError]

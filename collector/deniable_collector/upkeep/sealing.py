@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from deniable import DeniableError, windows
 from deniable.keeping import CALENDARS
+from deniable.told import counted
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
@@ -210,13 +211,13 @@ class Sealer:
                 tell("error", "sealing-failed", why, metric=tally.metric, window=tally.window)
         if outcome.tallies:
             tell("info", "sealed",
-                 f"sealed {outcome.tallies} tallies: {outcome.before:,} bytes are now "
-                 f"{outcome.after:,}", tallies=outcome.tallies, before=outcome.before,
+                 f"sealed {counted(outcome.tallies, 'tally', 'tallies')}: {outcome.before:,} bytes "
+                 f"are now {outcome.after:,}", tallies=outcome.tallies, before=outcome.before,
                  after=outcome.after)  # fmt: skip
         if sums.tallies:
             tell("info", "sums",
-                 f"made {sums.tallies} sums of weeks, months or quarters: {sums.after:,} bytes",
-                 tallies=sums.tallies, after=sums.after)  # fmt: skip
+                 f"made {counted(sums.tallies, 'sum')} of weeks, months or quarters: "
+                 f"{sums.after:,} bytes", tallies=sums.tallies, after=sums.after)  # fmt: skip
         return _AGAIN_SECONDS
 
     def start(self) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deniable.told import counted
 from deniable_collector.upkeep.choosing import address_option, as_json_option, chosen
 from deniable_collector.upkeep.tools import (
     check_metrics,
-    many,
     opened_store,
     print_json,
     progress,
@@ -68,23 +68,24 @@ def seal(selection: TallySelection, dry_run: bool, address: str | None, as_json:
             "failed": failed,
         })  # fmt: skip
     elif dry_run:
-        click.echo(f"{many(len(tallies), 'tally', 'tallies')} would be sealed")
+        click.echo(f"{counted(len(tallies), 'tally', 'tallies')} would be sealed")
     elif outcome.tallies:
         times = outcome.before / max(1, outcome.after)
         click.echo(
-            f"sealed {many(outcome.tallies, 'tally', 'tallies')}: {outcome.before:,} bytes are now "
-            f"{outcome.after:,} (1/{times:.1f})"
+            f"sealed {counted(outcome.tallies, 'tally', 'tallies')}: {outcome.before:,} bytes are "
+            f"now {outcome.after:,} (1/{times:.1f})"
         )
     elif not sums.tallies:
         click.echo("nothing to seal: each window is sealed, or may still accept reports")
     if sums.tallies and not as_json:
         click.echo(
-            f"added {many(sums.tallies, 'sum')} of weeks, months or quarters: {sums.after:,} bytes"
+            f"added {counted(sums.tallies, 'sum')} of weeks, months or quarters: "
+            f"{sums.after:,} bytes"
         )
     if failed:
         why = "; ".join(each["error"] for each in failed[:3])
         raise click.ClickException(
-            f"{many(len(failed), 'tally', 'tallies')} could not be sealed, and stay open: {why}"
+            f"{counted(len(failed), 'tally', 'tallies')} could not be sealed, and stay open: {why}"
         )
 
 
@@ -163,7 +164,7 @@ def verify(selection: TallySelection, address: str | None, as_json: bool) -> Non
         for each in damaged + wrong:
             click.echo(each["error"])
         sound = len(plan) - len(damaged)
-        click.echo(f"{many(sound, 'tally', 'tallies')} can be read, {len(damaged)} cannot")
+        click.echo(f"{counted(sound, 'tally', 'tallies')} can be read, {len(damaged)} cannot")
     if damaged or wrong:
         raise SystemExit(1)
 
@@ -205,17 +206,17 @@ def move(place: str, address: str | None, as_json: bool) -> None:
         })  # fmt: skip
     else:
         click.echo(
-            f"moved {many(moved.blocks, 'block')} of {moved.bytes:,} bytes; {moved.there:,} "
+            f"moved {counted(moved.blocks, 'block')} of {moved.bytes:,} bytes; {moved.there:,} "
             f"{'was' if moved.there == 1 else 'were'} there already"
         )
         if to != here.address:
             said = "unset DENIABLE_ARCHIVE" if not to else "set DENIABLE_ARCHIVE to it"
-            rest = f": {many(moved.waiting, 'block')} in the store will follow" * bool(
+            rest = f": {counted(moved.waiting, 'block')} in the store will follow" * bool(
                 moved.waiting
             )
             click.echo(f"next: {said} for all processes, then run this again{rest}")
     if failed:
         why = "; ".join(each["error"] for each in failed[:3])
         raise click.ClickException(
-            f"{many(len(failed), 'block')} could not be moved, and stay where they are: {why}"
+            f"{counted(len(failed), 'block')} could not be moved, and stay where they are: {why}"
         )

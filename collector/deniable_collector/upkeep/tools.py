@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import click
 
 from deniable import DeniableError
+from deniable.told import counted
 
 if TYPE_CHECKING:
     from deniable_collector.settings import Settings
@@ -28,7 +29,6 @@ __all__ = [
     "check_metrics",
     "count_reports",
     "facts",
-    "many",
     "midnight",
     "opened_store",
     "origin_of",
@@ -168,13 +168,14 @@ def facts(contents: Contents) -> dict[str, Any]:
 def summary(contents: Contents) -> str:
     """What a file contains, in words."""
     return (
-        f"{many(contents.reports, 'report')} in {many(contents.tallies, 'tally', 'tallies')} of "
-        f"{many(len(contents.schemes), 'scheme')}{_and_sums(contents.sums)}"
+        f"{counted(contents.reports, 'report')} in "
+        f"{counted(contents.tallies, 'tally', 'tallies')} of "
+        f"{counted(len(contents.schemes), 'scheme')}{_and_sums(contents.sums)}"
     )
 
 
 def _and_sums(count: int) -> str:
-    return f", and {many(count, 'sum')} of dropped windows" if count else ""
+    return f", and {counted(count, 'sum')} of dropped windows" if count else ""
 
 
 def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
@@ -194,14 +195,14 @@ def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
             "source": facts(outcome.contents),
         })  # fmt: skip
     elif not (outcome.known_rows or outcome.known_sums):
-        added = f"{many(outcome.reports, 'report')}{_and_sums(outcome.sums)}"
+        added = f"{counted(outcome.reports, 'report')}{_and_sums(outcome.sums)}"
         click.echo(f"added {added} of {source}")
     elif not (outcome.rows or outcome.sums):
         click.echo(f"nothing was added: all of {source} is in the store already")
     else:
         click.echo(
-            f"added {many(outcome.reports, 'report')}{_and_sums(outcome.sums)} of {source}; "
-            f"{many(outcome.known_reports, 'report')}{_and_sums(outcome.known_sums)} had been "
+            f"added {counted(outcome.reports, 'report')}{_and_sums(outcome.sums)} of {source}; "
+            f"{counted(outcome.known_reports, 'report')}{_and_sums(outcome.known_sums)} had been "
             "added before"
         )
 
@@ -223,11 +224,6 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
 def print_json(document: dict[str, Any]) -> None:
     """Print a document as JSON."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def many(number: int, one: str, more: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def midnight(day: datetime) -> float:

@@ -31,7 +31,7 @@ from deniable_estimator.answers.numbers import (
     number_caveats,
     vars_of,
 )
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -140,9 +140,11 @@ def combine_histograms(answers: Sequence[Distribution]) -> Distribution:
     left = sum(each.n for each in informed) - combined.n
     if not left:
         return combined
-    warning = message(
-        "the range or the cells have changed: {n:,} reports under others are left out; choose "
+    warning = counted(
+        "the range or the cells have changed: {count:,} report under others is left out; choose "
+        "days before the change to see it",
+        "the range or the cells have changed: {count:,} reports under others are left out; choose "
         "days before the change to see them",
-        n=left,
+        left,
     )
     return replace(combined, warnings=(*combined.warnings, warning))

@@ -22,7 +22,7 @@ from deniable_estimator.answers.numbers import vars_of
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.shares import Shares, estimate, infer
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation, overlap
 from deniable_estimator.statistics.significance import Adjustment
@@ -165,10 +165,12 @@ def combine_pairs(answers: Sequence[PairAnswer]) -> PairAnswer:
     alike = [each for each in informed if each.joint.values == most.joint.values]
     combined = pooled(alike) if len(alike) > 1 else most
     if left := sum(each.n for each in informed) - combined.n:
-        warning = message(
-            "the values have changed: {n:,} reports under other lists are left out; choose "
+        warning = counted(
+            "the values have changed: {count:,} report under other lists is left out; choose "
+            "days before the change to see it",
+            "the values have changed: {count:,} reports under other lists are left out; choose "
             "days before the change to see them",
-            n=left,
+            left,
         )
         combined = replace(combined, warnings=(*combined.warnings, warning))
     return combined

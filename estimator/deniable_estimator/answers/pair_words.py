@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
 from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
-from deniable_estimator.messages import listed, message, sentence
+from deniable_estimator.messages import counted, listed, message, sentence
 
 __all__ = ["conditional_words", "remarks", "verdict_words"]
 
@@ -16,7 +16,6 @@ _LISTED = 6
 """The most values that a sentence names."""
 
 _NONE = message("No reports yet.")
-_FEW = sentence("{n:,} reports are too few for the test of independence, which takes {least}.")
 _DEPENDENT = sentence(
     "{first} and {second} depend on each other (test of independence, {p}): Cramér’s V is {v}, "
     "{level:.0%} interval {low} to {high}."
@@ -44,7 +43,12 @@ def verdict_words(pair: PairAnswer) -> str:
     if not pair.n:
         return _NONE
     if test is None or effect is None:
-        return message(_FEW, n=pair.n, least=LEAST_FOR_TEST)
+        return counted(
+            "{count:,} report is too few for the test of independence, which takes {least}.",
+            "{count:,} reports are too few for the test of independence, which takes {least}.",
+            pair.n,
+            least=LEAST_FOR_TEST,
+        )
     first, second = pair.names
     known = math.isfinite(effect.v)
     if pair.dependent:

@@ -172,21 +172,22 @@ class Segmented:
             count, reports = len(self.small), sum(each.answer.n for each in self.small)
             notes.append(
                 counted(
-                    "{count} segment with fewer than {least} reports is folded away ({reports:,} "
-                    "reports)",
+                    "{count} segment with fewer than {least} reports is folded away ({reports})",
                     "{count} segments with fewer than {least} reports each are folded away "
-                    "({reports:,} reports)",
+                    "({reports})",
                     count,
                     least=self.least,
-                    reports=reports,
+                    reports=counted("{count:,} report", "{count:,} reports", reports),
                 )
             )
         if self.unsplit:
             notes.append(
-                message(
-                    "{reports:,} reports of earlier schemes do not tell these segments: they count "
+                counted(
+                    "{count:,} report of earlier schemes does not tell these segments: it counts "
                     "in the total alone",
-                    reports=self.unsplit,
+                    "{count:,} reports of earlier schemes do not tell these segments: they count "
+                    "in the total alone",
+                    self.unsplit,
                 )
             )
         return tuple(notes)

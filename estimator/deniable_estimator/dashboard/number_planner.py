@@ -30,7 +30,7 @@ from deniable_estimator.dashboard.planner_form import (
 from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.words import number
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.numbers import (
     ASKS,
     NumberPlan,
@@ -191,7 +191,7 @@ def _facts(made: NumberPlan) -> Iterator[tuple[str, str, str]]:
         message("For ±{width}", width=_width(made, mean.desired)),
         message("no number of devices")
         if mean.devices is None
-        else message("{devices:,} devices", devices=mean.devices),
+        else counted("{count:,} device", "{count:,} devices", mean.devices),
         message("in the 95% interval of the mean"),
     )
     if made.share_half_width is not None:

@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import mechanism_words, number
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.pairs import (
     EFFECT,
     MOVE,
@@ -181,7 +181,7 @@ def _facts(made: PairPlan) -> Iterator[tuple[str, str, str]]:
         message("To find it"),
         message("no number of devices")
         if made.devices_to_detect is None
-        else message("{devices:,} devices", devices=made.devices_to_detect),
+        else counted("{count:,} device", "{count:,} devices", made.devices_to_detect),
         message("with power {power:g}", power=POWER),
     )
     for name, width in zip(

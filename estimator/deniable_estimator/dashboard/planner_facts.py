@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable_estimator.dashboard.words import mechanism_words, number
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.plan import Lifetime, Plan
 from deniable_estimator.privacy.words import rounded_up
 
@@ -18,12 +18,12 @@ def plan_facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
         reports_fact(made.reports, made.devices),
         (
             message("To detect 1%"),
-            message("{devices:,} devices", devices=made.devices_to_detect),
+            counted("{count:,} device", "{count:,} devices", made.devices_to_detect),
             message("with power 0.8, among all {size:,} values at once", size=made.size),
         ),
         (
             message("For ±1 point"),
-            message("{devices:,} devices", devices=made.devices_for_half_width),
+            counted("{count:,} device", "{count:,} devices", made.devices_for_half_width),
             message("in the 95% interval of a share of 1%"),
         ),
         *_over_time(made),
@@ -50,7 +50,7 @@ def reports_fact(reports: float, devices: int) -> tuple[str, str, str]:
     return (
         message("Reports in a window"),
         number(round(reports)),
-        message("from {devices:,} devices, on average", devices=devices),
+        counted("from {count:,} device, on average", "from {count:,} devices, on average", devices),
     )
 
 
@@ -58,7 +58,7 @@ def cost_fact(report_bytes: int, tally_cells: int) -> tuple[str, str, str]:
     """What a report and a tally take."""
     return (
         message("Cost"),
-        message("{bytes:,} bytes", bytes=report_bytes),
+        counted("{count:,} byte", "{count:,} bytes", report_bytes),
         message("a report; {cells:,} counters a window", cells=tally_cells),
     )
 
@@ -69,9 +69,10 @@ def lifetime_facts(lifetime: Lifetime | None) -> Iterator[tuple[str, str, str]]:
         yield (
             message("Reports of a device"),
             number(lifetime.reports),
-            message(
-                "until its budget is spent, over about {windows:,} windows",
-                windows=round(lifetime.windows),
+            counted(
+                "until its budget is spent, over about {count:,} window",
+                "until its budget is spent, over about {count:,} windows",
+                round(lifetime.windows),
             ),
         )
 

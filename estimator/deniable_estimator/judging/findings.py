@@ -14,7 +14,7 @@ from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
 from deniable_estimator.judging.changes import Judgement, WatchedChange, first_day, last_day
 from deniable_estimator.judging.rules import MetricRules
-from deniable_estimator.messages import joined, message, sentence
+from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.asking import LENGTHS
 
 __all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "page_of", "standing"]
@@ -29,9 +29,6 @@ _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
 _STALE = sentence("no reports since {window}, which ended on {day}")
-_FEW = sentence(
-    "{window} has {n:,} reports, too few to see a share of {share:.3g}%: that takes {needed:,}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +181,15 @@ def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> M
         metric=metric.name,
         kind="few",
         detail=f"{rules.share:g}",
-        text=message(
-            _FEW, window=judged.window, n=judged.n, share=100 * rules.share, needed=needed
+        text=counted(
+            "{window} has {count:,} report, too few to see a share of {share:.3g}%: that takes "
+            "{needed:,}",
+            "{window} has {count:,} reports, too few to see a share of {share:.3g}%: that takes "
+            "{needed:,}",
+            judged.n,
+            window=judged.window,
+            share=100 * rules.share,
+            needed=needed,
         ),
         since=judged.window,
         until=end,

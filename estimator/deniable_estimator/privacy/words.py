@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from deniable_estimator.messages import listed, message, sentence, spaced
+from deniable_estimator.messages import counted, listed, message, sentence, spaced
 from deniable_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
 
 __all__ = ["chance", "crowd_words", "factor", "in_clear", "pace", "rounded_up", "shared_words"]
@@ -141,12 +142,12 @@ def pace(guarantee: Guarantee) -> str:
     if reports is None:
         return message(words.always if rate >= 1 else words.sampled, rate=rate * 100)
     if rate >= 1:
-        return message(words.stops, reports=reports)
+        return words.stops(reports)
     expected = reports / rate
     years = expected / WINDOWS_A_YEAR[guarantee.window]
     if years >= 1.5:
         return message(words.lasts_years, rate=rate * 100, years=years)
-    return message(words.lasts, rate=rate * 100, windows=expected)
+    return words.lasts(round(expected), rate * 100)
 
 
 class _Pace(NamedTuple):
@@ -154,8 +155,8 @@ class _Pace(NamedTuple):
 
     always: str
     sampled: str
-    stops: str
-    lasts: str
+    stops: Callable[[int], str]
+    lasts: Callable[[int, float], str]
     lasts_years: str
 
 
@@ -163,10 +164,18 @@ _PACES: dict[str, _Pace] = {
     "day": _Pace(
         sentence("A device reports every day until the metric expires."),
         sentence("A device reports in a random {rate:g}% of its days until the metric expires."),
-        sentence("A device that reports every day stops after {reports} days."),
-        sentence(
+        lambda count: counted(
+            "A device that reports every day stops after {count} day.",
+            "A device that reports every day stops after {count} days.",
+            count,
+        ),
+        lambda count, rate: counted(
             "A device reports in a random {rate:g}% of its days, so its budget lasts about "
-            "{windows:.0f} days."
+            "{count} day.",
+            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
+            "{count} days.",
+            count,
+            rate=rate,
         ),
         sentence(
             "A device reports in a random {rate:g}% of its days, so its budget lasts about "
@@ -176,10 +185,18 @@ _PACES: dict[str, _Pace] = {
     "week": _Pace(
         sentence("A device reports every week until the metric expires."),
         sentence("A device reports in a random {rate:g}% of its weeks until the metric expires."),
-        sentence("A device that reports every week stops after {reports} weeks."),
-        sentence(
+        lambda count: counted(
+            "A device that reports every week stops after {count} week.",
+            "A device that reports every week stops after {count} weeks.",
+            count,
+        ),
+        lambda count, rate: counted(
             "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
-            "{windows:.0f} weeks."
+            "{count} week.",
+            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
+            "{count} weeks.",
+            count,
+            rate=rate,
         ),
         sentence(
             "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
@@ -189,10 +206,18 @@ _PACES: dict[str, _Pace] = {
     "month": _Pace(
         sentence("A device reports every month until the metric expires."),
         sentence("A device reports in a random {rate:g}% of its months until the metric expires."),
-        sentence("A device that reports every month stops after {reports} months."),
-        sentence(
+        lambda count: counted(
+            "A device that reports every month stops after {count} month.",
+            "A device that reports every month stops after {count} months.",
+            count,
+        ),
+        lambda count, rate: counted(
             "A device reports in a random {rate:g}% of its months, so its budget lasts about "
-            "{windows:.0f} months."
+            "{count} month.",
+            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
+            "{count} months.",
+            count,
+            rate=rate,
         ),
         sentence(
             "A device reports in a random {rate:g}% of its months, so its budget lasts about "

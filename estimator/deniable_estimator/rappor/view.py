@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.told import counted
 from deniable_estimator.rappor.decoding import Decoded
 from deniable_estimator.terminal.tables import picture
 
@@ -21,7 +22,10 @@ def decoded_view(decoded: Decoded) -> RenderableType:
     found = decoded.decoding
     detected = int(found.detected.sum())
     parts: list[RenderableType] = [
-        Text(f"{found.n:,} reports  ·  {len(found.share):,} candidates  ·  {detected:,} detected")
+        Text(
+            f"{counted(found.n, 'report')}  ·  {counted(len(found.share), 'candidate')}  ·  "
+            f"{detected:,} detected"
+        )
     ]
     if found.n:
         parts += _estimates(decoded)

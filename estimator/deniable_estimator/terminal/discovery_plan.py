@@ -8,7 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.told import counted
 from deniable_estimator.planning.discoveries import DiscoveryPlan
+from deniable_estimator.terminal.tables import lifetime_words
 
 __all__ = ["discovery_plan_view"]
 
@@ -39,12 +41,12 @@ def discovery_plan_view(plan: DiscoveryPlan) -> RenderableType:
 def _lines(plan: DiscoveryPlan) -> Iterator[tuple[str, str]]:
     reach = plan.reach
     parameters = ", ".join(f"{name} {value}" for name, value in plan.parameters.items())
-    yield "strings", f"the first {plan.max_length} bytes"
+    yield "strings", f"the first {counted(plan.max_length, 'byte')}"
     yield "mechanism", f"{plan.mechanism} ({parameters})"
     yield "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
-    yield "report", f"{plan.report_bytes} bytes and its row"
-    yield "tally", f"{plan.tally_cells:,} counters"
-    out_of = f", out of {plan.devices:,} devices" if plan.sample_rate < 1 else ""
+    yield "report", f"{counted(plan.report_bytes, 'byte')} and its row"
+    yield "tally", counted(plan.tally_cells, "counter")
+    out_of = f", out of {counted(plan.devices, 'device')}" if plan.sample_rate < 1 else ""
     yield "reports", f"{plan.reports:,.0f} a window{out_of}"
     yield "like common text", _found(reach.half_text, reach.sure_text)
     yield "random characters", _found(reach.half_any, reach.sure_any)
@@ -57,22 +59,16 @@ def _lines(plan: DiscoveryPlan) -> Iterator[tuple[str, str]]:
     )
     yield (
         f"a share of {_share(plan.share)}",
-        f"takes {plan.devices_to_find:,} devices to be found half of the time",
+        f"takes {counted(plan.devices_to_find, 'device')} to be found half of the time",
     )
-    yield (
-        "fakes",
-        f"{reach.fakes:,} fake devices put a string of theirs on the list half of the time",
-    )
+    put = "puts a string of its own" if reach.fakes == 1 else "put a string of theirs"
+    yield "fakes", f"{counted(reach.fakes, 'fake device')} {put} on the list half of the time"
     yield (
         f"{plan.fakes * 100:.3g}% fakes",
         f"could add up to {100 * plan.fakes_gain:.3g} points to any one string",
     )
     if plan.lifetime is not None:
-        yield (
-            "lifetime",
-            f"each device reports {plan.lifetime.reports:,} times, "
-            f"over about {plan.lifetime.windows:,.0f} windows",
-        )
+        yield "lifetime", lifetime_words(plan.lifetime)
 
 
 def _found(half: float, sure: float) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.discovery_forecast import Reach
+from deniable.told import counted
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.isolation import isolated
 from deniable_estimator.questions.trend import Trend
@@ -61,7 +62,7 @@ def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
     """What to know, each line with its style."""
     count = len(finds.finds)
     if count > MOST_ROWS:
-        yield f"and {count - MOST_ROWS:,} more strings: --csv or --json shows all", "dim"
+        yield f"and {counted(count - MOST_ROWS, 'more string')}: --csv or --json shows all", "dim"
     if count:
         what = "1 string explains" if count == 1 else f"{count:,} strings explain"
         yield f"{what} {_part(finds.explained)} of all reports.", ""
@@ -74,7 +75,8 @@ def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
             yield "Nothing found.", "bold"
         yield _surfacing(reach), "dim"
         yield (
-            f"About {reach.fakes:,} fake devices could make a string of theirs appear here.",
+            f"About {counted(reach.fakes, 'fake device')} could make a string of theirs appear "
+            "here.",
             "dim",
         )
     if finds.withheld.low > 0:
@@ -128,7 +130,7 @@ def trends_view(trend: Trend) -> RenderableType:
     if len(reported) > _PERIODS:
         parts.append(Text(f"The newest {_PERIODS} periods; --csv or --json has all.", style="dim"))
     if len(names) > MOST_ROWS:
-        text = f"and {len(names) - MOST_ROWS:,} more strings: --csv or --json shows all"
+        text = f"and {counted(len(names) - MOST_ROWS, 'more string')}: --csv or --json shows all"
         parts.append(Text(text, style="dim"))
     text = "Dim: the interval holds 0. The strings were found in the sum of these periods."
     parts.append(Text(text, style="dim"))

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.told import counted
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_words import (
@@ -60,11 +61,12 @@ def lifetime_plan_view(plan: LifetimePlan) -> RenderableType:
 
 
 def _lines(plan: LifetimePlan) -> Iterator[str]:
+    years = "year" if plan.years == 1 else "years"
     yield (
-        f"Lifetime epsilon {plan.lifetime_epsilon:g} over {plan.years:g} years "
+        f"Lifetime epsilon {plan.lifetime_epsilon:g} over {plan.years:g} {years} "
         f"({plan.windows:,} {_WINDOWS[plan.window]})"
     )
-    yield f"{plan.devices:,} devices; {plan.turnover:.0%} of them are replaced in a year"
+    yield f"{counted(plan.devices, 'device')}; {plan.turnover:.0%} of them are replaced in a year"
     if plan.share is not None:
         yield f"Intervals: 95%, of a share of {100 * plan.share:g}% in an average window"
     else:

@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.mechanisms.number_range import number_text
+from deniable.told import counted
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.planning.numbers import NumberPlan, QuantilePlan
+from deniable_estimator.terminal.tables import lifetime_words
 
 __all__ = ["number_plan_view", "reach_words"]
 
@@ -63,9 +65,9 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
     yield "mechanism", plan.mechanism
     yield "why", plan.reason
     yield "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
-    yield "report", f"{plan.report_bytes} bytes"
-    yield "tally", f"{plan.tally_cells:,} cells"
-    out_of = f", out of {plan.devices:,} devices" if plan.sample_rate < 1 else ""
+    yield "report", counted(plan.report_bytes, "byte")
+    yield "tally", counted(plan.tally_cells, "cell")
+    out_of = f", out of {counted(plan.devices, 'device')}" if plan.sample_rate < 1 else ""
     yield "reports", f"{plan.reports:,.0f} a window{out_of}"
     yield name, f"±{width(mean.half_width)} (95% interval), standard error {width(mean.std_error)}"
     if mean.devices is None:
@@ -73,7 +75,7 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
             f"no number of devices: the width of the cells alone leaves ±{width(mean.rounding)}"
         )
     else:
-        devices = f"{mean.devices:,} devices"
+        devices = counted(mean.devices, "device")
     yield f"for ±{width(mean.desired)}", devices
     if plan.share_half_width is not None:
         half = SHARES.text(plan.share_half_width, plan.share_half_width)
@@ -85,11 +87,7 @@ def _lines(plan: NumberPlan) -> Iterator[tuple[str, str]]:
     if plan.fakes_share is not None:
         yield "", f"and up to {100 * plan.fakes_share:.3g} points to the share below a limit"
     if plan.lifetime is not None:
-        yield (
-            "lifetime",
-            f"each device reports {plan.lifetime.reports:,} times, "
-            f"over about {plan.lifetime.windows:,.0f} windows",
-        )
+        yield "lifetime", lifetime_words(plan.lifetime)
 
 
 def _quantiles(plan: NumberPlan) -> Table:
@@ -109,6 +107,5 @@ def _too_few(plan: NumberPlan) -> Iterator[str]:
     """The quantiles that such a crowd does not bound usefully."""
     for each in plan.quantiles:
         if not each.promised:
-            yield (
-                f"p{100 * each.p:g} cannot be promised below {each.devices_to_promise:,} devices."
-            )
+            needed = counted(each.devices_to_promise, "device")
+            yield f"p{100 * each.p:g} cannot be promised below {needed}."

@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.forecast import LEVEL, POWER
+from deniable.told import counted
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.planning.pairs import MOVE, PairPlan
+from deniable_estimator.terminal.tables import lifetime_words
 
 __all__ = ["pair_plan_view", "read_shape"]
 
@@ -56,13 +58,13 @@ def _lines(plan: PairPlan) -> Iterator[tuple[str, str]]:
     yield "cells", f"{plan.rows} x {plan.columns} = {plan.tally_cells}"
     yield "mechanism", f"{plan.mechanism} ({parameters})"
     yield "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
-    yield "report", f"{plan.report_bytes} bytes"
-    out_of = f", out of {plan.devices:,} devices" if plan.sample_rate < 1 else ""
+    yield "report", counted(plan.report_bytes, "byte")
+    out_of = f", out of {counted(plan.devices, 'device')}" if plan.sample_rate < 1 else ""
     yield "reports", f"{plan.reports:,.0f} a window{out_of}, of devices that have both values"
     found = f"{100 * plan.power:.0f}% of the time (test of independence at {100 * LEVEL:g}%)"
     yield f"Cramér's V {plan.effect:g}", f"is found {found}"
     needed = plan.devices_to_detect
-    told = "no number of devices" if needed is None else f"{needed:,} devices"
+    told = "no number of devices" if needed is None else counted(needed, "device")
     yield "", f"{told} find it {100 * POWER:.0f}% of the time"
     yield "standard error of a cell", f"{_points(plan.cell_std_error)} points"
     one, two = map(_points, plan.margin_std_errors)
@@ -95,11 +97,7 @@ def _lines(plan: PairPlan) -> Iterator[tuple[str, str]]:
         "are enough for the test to call independent lists dependent",
     )
     if plan.lifetime is not None:
-        yield (
-            "lifetime",
-            f"each device reports {plan.lifetime.reports:,} times, "
-            f"over about {plan.lifetime.windows:,.0f} windows",
-        )
+        yield "lifetime", lifetime_words(plan.lifetime)
 
 
 def _points(share: float) -> str:

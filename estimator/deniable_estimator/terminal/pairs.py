@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.told import counted
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.pair_words import fakes_words, remarks, verdict_words
@@ -55,7 +56,8 @@ def _(
         if rest:
             parts.append(
                 Text(
-                    f"and {rest:,} more cells, nearer to independence: --csv or --json shows all",
+                    f"and {counted(rest, 'more cell')}, nearer to independence: --csv or --json "
+                    "shows all",
                     style="dim",
                 )
             )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from deniable.told import counted
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.terminal.options import progress, reported
 
@@ -75,7 +76,7 @@ def prior(
     except OSError as error:
         raise EstimateError(f"{out} cannot be written: {error.strerror}") from error
     replaced = ", in place of the prior that was there" if there else ""
-    click.echo(f"{len(lists):,} lists counted into {out}{replaced}.", err=True)
+    click.echo(f"{counted(len(lists), 'list')} counted into {out}{replaced}.", err=True)
 
 
 def _read(path: Path) -> Iterator[tuple[str, float]]:

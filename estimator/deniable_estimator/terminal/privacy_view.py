@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.told import counted
 from deniable_estimator.privacy import (
     Bound,
     Guarantee,
@@ -94,7 +95,8 @@ def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
     if guarantee.memory is not None:
         yield "all reports of one value, for ever", guarantee.memory.memo
         if guarantee.memory.values is not None:
-            memos = f"{guarantee.memory.cells:,} memos"
+            assert guarantee.memory.cells is not None
+            memos = counted(guarantee.memory.cells, "memo")
             yield (
                 f"of all values, but not of the times of change ({memos})",
                 (guarantee.memory.values),
@@ -162,7 +164,7 @@ def _cells_in_words(guarantee: Guarantee) -> str:
     epsilon = rounded_up(memory.memo.epsilon, 3)
     if memory.cells is None:
         return f"It has a memo for every value, of epsilon {epsilon} each."
-    return f"It has up to {memory.cells:,} memos, of epsilon {epsilon} each."
+    return f"It has up to {counted(memory.cells, 'memo')}, of epsilon {epsilon} each."
 
 
 def _total_words(together: Together) -> Iterator[str]:

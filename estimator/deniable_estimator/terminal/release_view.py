@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from deniable.told import counted
 from deniable_estimator.isolation import isolated
 from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.ledger import ReleaseLedger, ReleasesSpent
@@ -84,8 +85,8 @@ def print_plan(
     console.print(Text.assemble("Plan of a release of ", (prepared.metric.name, "bold")))
     console.print(
         Text(
-            f"{prepared.n:,} reports of {len(prepared.labels)} windows, {first} to {last}, at most "
-            f"{prepared.reports} of one device",
+            f"{prepared.n:,} reports of {counted(len(prepared.labels), 'window')}, {first} to "
+            f"{last}, at most {prepared.reports} of one device",
             style="dim",
         )
     )
@@ -161,7 +162,8 @@ def print_list(ledger: ReleaseLedger, form: str | None) -> None:
     if account.unfinished:
         console.print(
             Text(
-                f"{account.unfinished:,} of them were charged and not finished: the same command "
+                f"{account.unfinished:,} of them {'was' if account.unfinished == 1 else 'were'} "
+                "charged and not finished: the same command "
                 "finishes them at no further charge."
             )
         )

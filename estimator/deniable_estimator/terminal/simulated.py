@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from deniable.mechanisms.numeric import Numeric
+from deniable.told import counted
 from deniable.types import Discovery, Pair
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (
@@ -195,7 +196,7 @@ def _simulate_values(
     from deniable_estimator.analyses.sampling import sample_tally
     from deniable_estimator.answers import answer_of
 
-    with progress(f"Simulating {devices:,} devices"):
+    with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, spread)
         reporting = rng.binomial(counts, declared.sample_rate)
         tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
@@ -234,7 +235,7 @@ def _simulate_numbers(
     numbers = population.numbers
     if mechanism.range.integer:
         numbers = np.rint(numbers)
-    with progress(f"Simulating {devices:,} devices"):
+    with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, population.weights / population.weights.sum())
         reporting = rng.binomial(counts, declared.sample_rate)
         tally = sample_numbers(declared.scheme, numbers, reporting, rng, metric=name)

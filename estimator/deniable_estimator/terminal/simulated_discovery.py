@@ -12,6 +12,7 @@ import click
 
 from deniable import Metric
 from deniable.mechanisms.prefix_code import head
+from deniable.told import counted
 from deniable.types import Discovery
 from deniable.types.deny import denied
 from deniable_estimator.terminal.options import progress
@@ -61,7 +62,7 @@ def simulate_discovery(
             "say which strings devices have: --shares FILE with string,weight lines, or "
             "--candidates FILE with the commonest first, and --zipf"
         )
-    with progress(f"Simulating {devices:,} devices"):
+    with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, spread)
         reporting = rng.binomial(counts, declared.sample_rate)
         finds = _found(declared, kind, _tally(declared, kind, texts, reporting, rng), level)

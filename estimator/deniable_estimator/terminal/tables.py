@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.forecast import LEVEL, POWER
+from deniable.told import counted
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import Unit
-from deniable_estimator.planning.plan import Plan
+from deniable_estimator.planning.plan import Lifetime, Plan
 from deniable_estimator.questions.history import History
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -29,6 +30,7 @@ __all__ = [
     "heading",
     "history_view",
     "interval",
+    "lifetime_words",
     "picture",
     "plan_view",
     "printable",
@@ -63,7 +65,9 @@ def _(estimate: Shares, truth: FloatArray | None = None, limits: Any = ()) -> Re
         parts.append(_table(estimate, shown, truth))
         rest = len(estimate.values) - len(shown)
         if rest:
-            parts.append(Text(f"and {rest:,} more values: --csv or --json shows all", style="dim"))
+            parts.append(
+                Text(f"and {counted(rest, 'more value')}: --csv or --json shows all", style="dim")
+            )
         if not estimate.detected.all():
             note = "Dim: not distinguishable from a value that nobody has."
             parts.append(Text(note, style="dim"))
@@ -221,10 +225,10 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "why", plan.reason
     yield "loss", f"{plan.loss:.3f} times the least possible variance"
     yield "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
-    yield "report", f"{plan.report_bytes} bytes"
-    yield "tally", f"{plan.tally_cells:,} cells"
+    yield "report", counted(plan.report_bytes, "byte")
+    yield "tally", counted(plan.tally_cells, "cell")
     if plan.sample_rate < 1:
-        yield "reports", f"{plan.reports:,.0f} a window, out of {plan.devices:,} devices"
+        yield "reports", f"{plan.reports:,.0f} a window, out of {counted(plan.devices, 'device')}"
     else:
         yield "reports", f"{plan.reports:,.0f} a window"
     yield "standard error", f"{_percent(plan.std_error)}% at a share of {_percent(plan.share)}%"
@@ -241,8 +245,11 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
         f"could add up to {_percent(plan.fakes_gain)} points to any one value",
     )
     half, share = f"{_percent(plan.half_width)}%", f"{_percent(plan.share)}%"
-    yield f"for ±{half}", f"{plan.devices_for_half_width:,} devices (95% interval at {share})"
-    yield f"to detect {share}", f"{plan.devices_to_detect:,} devices"
+    yield (
+        f"for ±{half}",
+        f"{counted(plan.devices_for_half_width, 'device')} (95% interval at {share})",
+    )
+    yield f"to detect {share}", counted(plan.devices_to_detect, "device")
     if plan.memory is not None:
         memory = plan.memory
         yield (
@@ -256,11 +263,13 @@ def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
             f"of {_percent(plan.share)}%, if the same devices report",
         )
     if plan.lifetime is not None:
-        yield (
-            "lifetime",
-            f"each device reports {plan.lifetime.reports:,} times, "
-            f"over about {plan.lifetime.windows:,.0f} windows",
-        )
+        yield "lifetime", lifetime_words(plan.lifetime)
+
+
+def lifetime_words(lifetime: Lifetime) -> str:
+    """How long the budget of a device lasts."""
+    times, windows = counted(lifetime.reports, "time"), counted(round(lifetime.windows), "window")
+    return f"each device reports {times}, over about {windows}"
 
 
 def _percent(share: float) -> str:

@@ -241,7 +241,8 @@ def _serve(run: Callable[[], RunResult], every: float, as_json: bool) -> None:
         try:
             _print(run(), as_json)
         except DeniableError as error:
-            click.echo(f"Error: {error}\nThe next run is in {every:g} seconds.", err=True)
+            seconds = "second" if every == 1 else "seconds"
+            click.echo(f"Error: {error}\nThe next run is in {every:g} {seconds}.", err=True)
 
 
 def _print(result: RunResult, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from deniable import TransportError
 from deniable.development import TROUBLES
-from deniable.transport import Reply, read_reply
+from deniable.replies import Reply, read_reply
 from deniable.wire import unmarked
 from deniable_estimator.development.gate import at_once
 from deniable_estimator.development.registry_file import RegistryFile

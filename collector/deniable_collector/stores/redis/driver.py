@@ -19,6 +19,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
+from deniable.told import counted
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
 __all__ = ["ADDRESSES", "CLUSTER", "SINGLE", "Access", "Driver"]
@@ -140,7 +141,8 @@ class Driver:
             reached = pipeline.execute()[1]
         if reached < self._replicas:
             raise StoreUnavailable(
-                f"only {reached} of {self._replicas} replicas (DENIABLE_REDIS_REPLICAS) answer"
+                f"only {reached} of {counted(self._replicas, 'replica')} "
+                "(DENIABLE_REDIS_REPLICAS) answer"
             )
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from typing import cast
 
+from deniable.told import counted
 from deniable_collector.stores.errors import NewerStore, StoreError, StoreUnavailable
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
@@ -99,9 +100,10 @@ class RedisLayout:
             self._driver.client.hsetnx(self._key, "version", str(LAYOUT))
             self._driver.client.hsetnx(self._key, "shards", str(shards))
         laid_out = self.shards()
+        assert laid_out is not None
         if laid_out != shards:
             raise StoreError(
-                f"this store was laid out with {laid_out} shards, which cannot change: "
+                f"this store was laid out with {counted(laid_out, 'shard')}, which cannot change: "
                 f"set DENIABLE_SHARDS={laid_out}"
             )
         self.upgrade()

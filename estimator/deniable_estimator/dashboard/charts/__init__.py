@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.charts.ticks import (
     round_levels,
 )
 from deniable_estimator.dashboard.words import percent, series_name
-from deniable_estimator.messages import joined, message, sentence
+from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = [
@@ -316,9 +316,10 @@ def _describe(estimate: Shares, bars: list[Bar]) -> str:
     told = told[:10]
     if rest := len(bars) - len(told) if told else 0:
         told.append(message("and {count} more", count=rest))
-    return message(
-        "From {n:,} reports, with {level:.0%} intervals: {told}.",
-        n=estimate.n,
+    return counted(
+        "From {count:,} report, with {level:.0%} intervals: {told}.",
+        "From {count:,} reports, with {level:.0%} intervals: {told}.",
+        estimate.n,
         level=estimate.level,
         told=joined(told or [message("no value can be told from noise")]),
     )

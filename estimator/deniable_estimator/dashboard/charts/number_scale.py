@@ -17,7 +17,7 @@ from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.dashboard.charts import Tick, nice_step
 from deniable_estimator.dashboard.words import SeriesText, series_text
-from deniable_estimator.messages import joined, message, sentence
+from deniable_estimator.messages import counted, joined, message, sentence
 
 __all__ = [
     "STRIP",
@@ -221,9 +221,10 @@ def described(answer: Answer, marks: Sequence[NumberMark]) -> str:
         )
         for mark in marks
     )
-    return message(
-        "From {n:,} reports, with {level:.0%} intervals: {told}.",
-        n=answer.n,
+    return counted(
+        "From {count:,} report, with {level:.0%} intervals: {told}.",
+        "From {count:,} reports, with {level:.0%} intervals: {told}.",
+        answer.n,
         level=answer.level,
         told=joined(parts),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from deniable.forecast import detectable_share
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.charts import Tick
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 
 __all__ = ["ReachChart", "reach_chart", "share_text"]
 
@@ -61,7 +61,12 @@ def reach_chart(
     label = message("nothing") if chosen is None else share_text(chosen)
     return ReachChart(
         title=message("Smallest detectable share against devices"),
-        description=message("With {devices:,} devices: {share}.", devices=devices, share=label),
+        description=counted(
+            "With {count:,} device: {share}.",
+            "With {count:,} devices: {share}.",
+            devices,
+            share=label,
+        ),
         height=HEIGHT,
         curve="M" + "L".join(f"{x * 1000:.1f} {down(share):g}" for x, share in corners)
         if corners
