@@ -78,7 +78,7 @@ def test_a_reason_has_the_bytes_of_a_report(
 
 
 HERE, THERE = MemoizedSubsetSelection.name, MemoizedLocalHashing.name
-KEPT = "subset selection of a memo has {} times the least possible variance, in {} bytes a report"
+KEPT = "subset selection of a memo has {} times the least possible variance, in {} a report"
 LONG = (
     "subset selection of a memo would need 257 bytes a report, above 256; cohort local hashing "
     "needs 1"
@@ -92,12 +92,12 @@ SHORT = (
 @pytest.mark.parametrize(
     ("size", "epsilon", "lifetime", "name", "reason"),
     [
-        (2, 1.0, 2.0, HERE, KEPT.format(1, 1)),
+        (2, 1.0, 2.0, HERE, KEPT.format(1, "1 byte")),
         # More than hashing loses, and little.
-        (400, 1.0, 5.0, HERE, KEPT.format(1.02, 50)),
+        (400, 1.0, 5.0, HERE, KEPT.format(1.02, "50 bytes")),
         # Much, and less than hashing.
-        (20, 1.0, 2.0, HERE, KEPT.format(1.14, 2)),
-        (2048, 1.0, 8.0, HERE, KEPT.format(1, 256)),
+        (20, 1.0, 2.0, HERE, KEPT.format(1.14, "2 bytes")),
+        (2048, 1.0, 8.0, HERE, KEPT.format(1, "256 bytes")),
         (2049, 1.0, 8.0, THERE, LONG),
         (500, 1.0, 5.0, THERE, SHORT.format(5, 1.09)),
         (20, 1.0, 1.5, THERE, SHORT.format(1.5, 1.41)),
