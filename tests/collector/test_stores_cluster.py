@@ -221,7 +221,7 @@ def test_a_master_that_is_killed(new_cluster, scheme, prefix, publish, noon, unt
         until(lambda: cluster.owner(f"{prefix}:{{0}}:x") is replica, "no failover")
         unsure.progress(until)
     # The shards whose master has lost its only replica acknowledge nothing to who waits for one.
-    assert any("replicas" in trouble for trouble in sure.troubles)
+    assert any("1 replica" in trouble for trouble in sure.troubles)
     reports, cells = sums(cluster.url, prefix, scheme)
     assert all(cells[column] >= sure.counts[column] for column in range(8))
     assert reports <= sure.counts.total() + len(sure.threads)
