@@ -10,6 +10,7 @@ import sys
 import time
 import zlib
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -67,20 +68,25 @@ def test_no_body_costs_much_more_than_the_largest_good_one(batch_reader, registr
     """JSON and binary, plain and compressed, refused and accepted: no body takes more than three
     times the CPU of the dearest good one, nor is answered with more than 16 KiB."""
     window, noise = "2026-11-20", random.Random(7).getrandbits
-    most = 0.0
+    most, dearest = 0.0, None
     for name, body in good(registry, window, noise).items():
         # The weekly metric's window is another: its good reports are of a good body's size.
         weekly = body._replace(make=_of_week(body, window)) if "country" in name else body
         seconds, found = cost(batch_reader, weekly)
         assert found.status == 202
         assert b'"rejected": []' in found.body, name
-        most = max(most, seconds)
+        if seconds > most:
+            most, dearest = seconds, weekly
     statuses, dear = set(), {}
     for name, body in hostile(registry, window).items():
         seconds, found = cost(batch_reader, body)
         if seconds > MOST * most:
-            # Once more, in case something else took the machine.
-            seconds, found = cost(batch_reader, body, 10)
+            # Once more, both in turn, in case something else took the machine.
+            again = [
+                (cost(batch_reader, body, 1), cost(batch_reader, dearest, 1)) for _ in range(20)
+            ]
+            seconds, found = min((own for own, _ in again), key=itemgetter(0))
+            most = min(other for _, (other, _) in again)
         if seconds > MOST * most:
             dear[name] = f"{seconds / most:.1f}"
         statuses.add(found.status)
