@@ -214,7 +214,6 @@ class NetworkLimit:
 
     def __init__(self, rate: limits.RateLimitItem, clock: Callable[[], float]) -> None:
         self.rate = rate
-        self._most = rate.amount
         self._counts = _PeriodCounts(rate.get_expiry(), clock)
         self._limiter = FixedWindowRateLimiter(self._counts)
 
@@ -230,7 +229,7 @@ class NetworkLimit:
         if peer.secret is not secret:
             peer.key = self.rate.key_for(_hashed(peer.address, secret))
             peer.secret = secret
-        return counts.add(peer.key) <= self._most
+        return counts.add(peer.key) <= self.rate.amount
 
     def test(self, address: str) -> bool:
         """Whether one more would be allowed; it is not counted."""
