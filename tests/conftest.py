@@ -1,10 +1,24 @@
-"""What all tests have in common: how long an example may take says nothing on a busy machine."""
+"""What all tests have in common: what belongs to the campaign, and how long a test may take."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
+from tests.tools import LEFT_OUT
 
+HERE = Path(__file__).parent
+CAMPAIGN = {"e2e", "web"}
+"""Folders whose tests all belong to the campaign."""
+
+LONGEST = 5.0
+"""Seconds that a test of `make test` may take on a machine that does nothing else."""
+
+# How long one example may take says nothing on a busy machine.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
@@ -12,3 +26,48 @@ settings.load_profile("patient")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Works where this folder or one inside it is named on the command line."""
     parser.addoption("--take", action="store_true", help="Take golden files and vectors anew.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the folders of the campaign, before `-m` chooses."""
+    for item in items:
+        if item.path.relative_to(HERE).parts[0] in CAMPAIGN:
+            item.add_marker("campaign")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test outside the campaign that takes too long fails.
+
+    Other work on the machine makes tests slower: the limit grows with the processes that wait
+    for each core.
+    """
+    report = yield
+    limit = LONGEST * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    limited = call.when == "call" and item.get_closest_marker("campaign") is None
+    if limited and report.passed and call.duration > limit:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{item.nodeid} took {call.duration:.1f} s, of {limit:.1f} at most. "
+            "Make it faster, or mark it `campaign` (tests/README.md)."
+        )
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line which tests were left out for want of a tool, and how to get it."""
+    reasons = [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    ]
+    lacking = Counter(each.removeprefix(LEFT_OUT) for each in reasons if each.startswith(LEFT_OUT))
+    if lacking:
+        tests = f"{lacking.total()} test{'s' if lacking.total() > 1 else ''}"
+        packages = " ".join(sorted(lacking))
+        terminalreporter.write_line(
+            f"Left out for want of tools: {tests}. To run them: apt-get install {packages}"
+        )

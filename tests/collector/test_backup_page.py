@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import redis
 from click.testing import CliRunner
+from tests.tools import need
 
 from deniable_collector.stores import StoreError, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
@@ -22,7 +23,7 @@ from deniable_collector.upkeep import commands as store_commands
 
 from .buckets import running
 from .clusters import bus_port
-from .conftest import free_port, missing
+from .conftest import free_port
 from .devices import Devices, post
 
 PAGE = Path(__file__).parents[2] / "docs" / "backup.md"
@@ -163,8 +164,7 @@ def rehearse(registry, new_collector, new_id, tmp_path):
 
 def test_sqlite(rehearse, shell, tmp_path):
     """An SQLite file is copied under load with all batches acknowledged before, and their ids."""
-    if shutil.which("sqlite3") is None:
-        missing("sqlite3")
+    need("sqlite3")
     url = f"sqlite:///{tmp_path}/tallies.db"
     rehearsal = rehearse(url)
     rehearsal.copy(shell, "SQLite")
@@ -174,8 +174,7 @@ def test_sqlite(rehearse, shell, tmp_path):
 def test_an_archive_in_a_bucket(registry, new_id, shell, tmp_path, monkeypatch):
     """An SQLite file and its bucket are copied while windows are sealed, lost and restored: each
     window that was sealed before the copy of the store is in the bucket again."""
-    if shutil.which("sqlite3") is None:
-        missing("sqlite3")
+    need("sqlite3")
     url, bucket = f"sqlite:///{tmp_path}/tallies.db", "s3://tallies/prod"
     copy, restore = blocks("An archive in a bucket")
     copy_store, restore_store = blocks("SQLite")

@@ -7,7 +7,6 @@ import http.server
 import json
 import os
 import re
-import shutil
 import socket
 import ssl
 import subprocess
@@ -21,12 +20,13 @@ from pathlib import Path
 import pytest
 import redis
 import yaml
+from tests.tools import need
 
 from deniable import windows
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
-from .conftest import free_port, missing
+from .conftest import free_port
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -43,8 +43,7 @@ def replaced(text, *pairs):
 
 def confined():
     """What gives a command of root's the capabilities of nginx in the compose file, and no more."""
-    if shutil.which("setpriv") is None:
-        missing("setpriv")
+    need("setpriv")
     file = DEPLOY / "compose.two-collectors.yml"
     nginx = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]["nginx"]
     assert nginx["cap_drop"] == ["ALL"]
@@ -59,9 +58,7 @@ def new_nginx(tmp_path):
     processes = []
 
     def new(first, second):
-        for tool in ("nginx", "openssl"):
-            if shutil.which(tool) is None:
-                missing(tool)
+        need("nginx", "openssl")
         subprocess.run(
             [
                 *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
@@ -390,8 +387,7 @@ def test_the_unit_runs_the_command(unit):
 
 def test_the_unit_is_one(tmp_path):
     """systemd itself finds nothing wrong with the unit."""
-    if shutil.which("systemd-analyze") is None:
-        missing("systemd-analyze")
+    need("systemd-analyze")
     text = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
     unit = tmp_path / "deniable-collector.service"
     unit.write_text(replaced(text, ("/opt/deniable/bin/deniable collect", f"{sys.executable} -V")))

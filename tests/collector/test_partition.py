@@ -6,11 +6,12 @@ import secrets
 from contextlib import closing
 
 import pytest
+from tests.tools import leave_out
 
 from deniable_collector.stores import open_store
 from deniable_collector.stores.redis import driver
 
-from .conftest import missing, redis_binary
+from .conftest import redis_binary
 from .partitions import PartedCluster
 from .test_stores_cluster import SHARDS, Writers, counted, sums
 
@@ -19,7 +20,7 @@ from .test_stores_cluster import SHARDS, Writers, counted, sums
 def cluster(tmp_path):
     binary = redis_binary()
     if binary is None:
-        missing("redis-server")
+        leave_out("redis-server")
     cluster = PartedCluster(binary, tmp_path)
     yield cluster
     cluster.stop()

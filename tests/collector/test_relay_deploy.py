@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -13,11 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.tools import need
 
 from deniable.oblivious.signed_keys import PATH
 from deniable_collector.oblivious.relay_settings import RelaySettings
 
-from .conftest import free_port, missing
+from .conftest import free_port
 from .hops import answering
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -29,9 +29,7 @@ def nginx(tmp_path):
     started = []
 
     def start(upstream):
-        for tool in ("nginx", "openssl"):
-            if shutil.which(tool) is None:
-                missing(tool)
+        need("nginx", "openssl")
         subprocess.run(
             [
                 *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.tools import leave_out
 
 from deniable import windows
 from deniable.oblivious import ObliviousTransport
 from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
-from .conftest import missing
 from .hops import hops
 
 __all__ = ["hops"]
@@ -29,7 +29,7 @@ SCRIPT = Path(__file__).parent / "hops_interop.mjs"
 def node():
     """The beginning of a command line of the other implementation."""
     if shutil.which("node") is None or not (WEB / "node_modules" / "bhttp-js").is_dir():
-        missing("Node 20 with the packages of client/web")
+        leave_out("nodejs npm")
     return ["node", str(SCRIPT), str(WEB)]
 
 

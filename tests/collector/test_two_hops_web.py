@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.tools import leave_out
 
 from deniable import Registry, compiled, windows
 from deniable.oblivious.signed_keys import PATH
 from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
-from .conftest import missing
 from .hops import hops
 
 __all__ = ["hops", "metrics"]
@@ -52,7 +52,7 @@ def test_a_page_reports_in_two_hops(hops, metrics, tmp_path):
     with either kind of key. With another identity nothing is sent, and a page that names one server
     as both is none: it does not fail, and reports nothing."""
     if shutil.which("node") is None or not (WEB / "node_modules").is_dir():
-        missing("Node 20 with the packages of client/web")
+        leave_out("nodejs npm")
     other = KeyFile.new("p256")
     other.write(tmp_path / "keys.json")
     gateway = hops.start_gateway(DENIABLE_GATEWAY_KEYS=str(tmp_path / "keys.json"))

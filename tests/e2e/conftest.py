@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.tools import need
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -101,12 +102,8 @@ def listening(
 @pytest.fixture
 def open_browser(tmp_path: Path) -> Iterator[Callable[[bool], Chrome]]:
     """Opens headless Chromium, with or without JavaScript."""
+    need("chromium", "chromedriver")
     programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
-    if None in programs:
-        reason = "chromium and chromedriver are needed"
-        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -136,18 +133,13 @@ def axe() -> str:
     """The source of axe-core, which judges a page's accessibility; npm fetches it once."""
     folder = Path(__file__).parent
     source = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if shutil.which("npm") is not None:
-        subprocess.run(
-            [folder.parents[1] / ".ci" / "packages", folder],
-            check=True,
-            capture_output=True,
-            timeout=120,
-        )
-    if not source.exists():
-        reason = "npm is needed, to fetch axe-core"
-        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    need("npm")
+    subprocess.run(
+        [folder.parents[1] / ".ci" / "packages", folder],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     return source.read_text(encoding="utf-8")
 
 

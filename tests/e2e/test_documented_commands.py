@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.collector.buckets import running
+from tests.tools import need
 
 from deniable import Metric, Registry, compiled
 from deniable.segments import combinations
@@ -390,10 +391,7 @@ def test_each_command_runs(serving: World, line: Line) -> None:
 @pytest.mark.parametrize("line", of("curl"), ids=lambda line: line.command)
 def test_each_request_is_answered(serving: World, line: Line) -> None:
     """Every `curl` of a page gets a response that is no error."""
-    if shutil.which("curl") is None:
-        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-            pytest.fail("curl is needed")
-        pytest.skip("curl is needed")
+    need("curl")
     done = serving.run(line.command.replace("curl ", "curl --fail-with-body -sS ", 1))
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
+from tests.tools import need
 
 import deniable
 from deniable import Client
@@ -141,12 +140,9 @@ def test_every_python_name_is_there(site: Path) -> None:
         assert f"<strong>{name}</strong>" in page, name
 
 
-@pytest.mark.skipif(
-    shutil.which("npm") is None and os.environ.get("DENIABLE_REQUIRE_ALL") != "1",
-    reason="npm is needed",
-)
 def test_every_typescript_name_is_there(site: Path) -> None:
     """The TypeScript reference has each name that the package's entries export."""
+    need("npm")
     page = (site / "docs/reference/typescript.html").read_text(encoding="utf-8")
     entries = ROOT / "client/web/src/entries"
     for path in entries.glob("*.ts"):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools import need
 
 from deniable import Registry
 from deniable_collector.stores import open_store
@@ -32,11 +33,7 @@ AT_ONCE = ("visited", "browser", "site")
 @pytest.fixture(scope="session")
 def built() -> None:
     """Builds the SDK, and installs what drives the browsers."""
-    if shutil.which("npm") is None:
-        reason = "Node 20 and npm are needed"
-        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    need("node", "npm")
     for command in ([".ci/web", "build"], [".ci/packages", "tests/e2e"]):
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=180)
 
@@ -44,12 +41,8 @@ def built() -> None:
 @pytest.fixture(params=PROGRAMS)
 def settings(request: pytest.FixtureRequest, built: None, tmp_path: Path) -> dict[str, Any]:
     """What each script of the browser tests is told."""
+    need(PROGRAMS[request.param])
     program = shutil.which(PROGRAMS[request.param])
-    if program is None:
-        reason = f"{PROGRAMS[request.param]} is needed"
-        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
     registry = tmp_path / "metrics.json"
     subprocess.run(
         [*COMMAND, "compile", str(HERE / "registry.toml"), "-o", str(registry)],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.tools import need
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,12 +16,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def node() -> str:
     """The path of Node; its tests are skipped where it is missing."""
+    need("node", "npm")
     program = shutil.which("node")
-    if program is None or shutil.which("npm") is None:
-        reason = "Node 20 and npm are needed"
-        if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    assert program is not None
     return program
 
 

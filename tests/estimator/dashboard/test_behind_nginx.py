@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import http.client
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.tools import need
 
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -35,13 +35,6 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def missing(tool: str) -> None:
-    """Skip, or fail where everything must be there."""
-    if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
-        pytest.fail(f"{tool} is required here (DENIABLE_REQUIRE_ALL=1)")
-    pytest.skip(f"{tool} is not installed")
-
-
 def replaced(text: str, *pairs: tuple[str, str]) -> str:
     """The text with parts replaced, each of which must be there exactly once."""
     for old, new in pairs:
@@ -53,9 +46,7 @@ def replaced(text: str, *pairs: tuple[str, str]) -> str:
 @pytest.fixture
 def ask(tmp_path: Path, store: Store) -> Iterator[Ask]:
     """Asks nginx in front of a dashboard for a path; ana is an analyst there, and bob a reader."""
-    for tool in ("nginx", "openssl"):
-        if shutil.which(tool) is None:
-            missing(tool)
+    need("nginx", "openssl")
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     (tmp_path / "people.toml").write_text(
         'schema = 1\n[people.ana]\nrole = "analyst"\n[people.bob]\nrole = "reader"\n'
