@@ -235,7 +235,9 @@ def test_averaging_through_the_client_sees_one_memo(
             clock.days(1)
             assert client.flush()
         with client._state.transaction() as connection:
-            ((key,),) = connection.execute("SELECT key FROM memo_keys").fetchall()
+            ((key,),) = connection.execute(
+                "SELECT key FROM memo_keys WHERE metric = 'remembered'"
+            ).fetchall()
         fingerprint = registry["remembered"].scheme.fingerprint
         memos.append(draw(key, fingerprint, mechanism, 2)[1])
         drawn = Counter(unpack_columns(row, report["columns"]) for report in collector.reports)
