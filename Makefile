@@ -25,7 +25,7 @@ dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install
 	@ls dist/*.whl
 
 test: $(VENV)/.dev ## The tests, on all cores, in less than five minutes
-	$(PYTEST) --durations=10 -m "not campaign" $(TESTS)
+	$(PYTEST) --durations=10 --longest=5 -m "not campaign" $(TESTS)
 
 campaign: $(VENV)/.dev ## What takes long: many draws, clusters, faults, browsers. ROOM=collector for a part
 	$(PYTEST) --durations=20 -m campaign tests/$(ROOM)
