@@ -48,7 +48,7 @@ def code_lines(path: Path) -> int:
 
 def main() -> None:
     """Print the table."""
-    listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True)
+    listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True)  # noqa: S607
     paths = [each for each in listed.stdout.splitlines() if Path(each).is_file()]
     files: Counter[str] = Counter()
     code: Counter[str] = Counter()
