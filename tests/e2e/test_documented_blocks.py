@@ -60,7 +60,7 @@ REASONS = {
         "commands of Redis; tests/collector/test_stores_access.py gives a Redis these rights"
     ),
     ("docs/operating-stores.md", '{"line":"head","format":"deniable-tallies","version":'): (
-        "an excerpt with an ellipsis; tests/collector/test_archive.py reads whole files"
+        "an excerpt with an ellipsis; tests/collector/test_export.py reads whole files"
     ),
     ("docs/operating-stores.md", "keep = {"): (
         "one key of a metric, which tests/client/test_registry_page.py finds in the registry's page"
@@ -92,9 +92,6 @@ SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 LINE_REASONS = {
     "systemctl reload deniable-collector": (
         "needs systemd; tests/collector/test_deploy.py checks the unit and its signal"
-    ),
-    "openssl rand -hex 16 | aws s3 cp - s3://tallies/prod/deniable-archive": (
-        "needs a bucket of Amazon; tests/collector/test_archive_bucket.py marks one of its own"
     ),
     "export DENIABLE_DEV=http://127.0.0.1:8099": (
         "tests/e2e/test_first_hour.py sets the address that `deniable dev` prints"
