@@ -41,12 +41,9 @@ CALLS = {
     "release make": "browser --registry {registry} --store {store} "
     "--ledger {folder}/releases.sqlite",
     "release list": "--ledger {folder}/none.sqlite",
-    "store seal": "--dry-run --store {store}",
-    "store verify": "--store {store}",
     "store drop": "--before 2026-01-01 --yes --store {store}",
     "store export": "{folder}/tallies --force --store {store}",
     "store import": "{folder}/nothing --store {store}",
-    "store merge": "sqlite:///{folder}/nothing.db --store {store}",
 }
 """A call of each command that takes numbers or dates, which makes sense as it is."""
 
