@@ -190,7 +190,7 @@ async def honest(url: str, seconds: float, batch: Callable[[str], bytes]) -> Wai
     async def one(session: aiohttp.ClientSession, due: float) -> None:
         data = batch(wire.new_batch_id())
         try:
-            async with session.post(url, data=data, headers={"Content-Type": JSON}) as response:
+            async with session.post(url, data=data, headers={"Content-Type": "application/json"}) as response:
                 await response.read()
                 statuses[response.status] += 1
         except aiohttp.ClientError:

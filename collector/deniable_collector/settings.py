@@ -170,8 +170,8 @@ class Settings:
     """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals.
 
     `others` are names that the same environment may hold for others: the dashboard, the SDK
-    (DEV, DISABLED), `deniable bench` (INGEST_KEY), a relay (RELAY_), `deniable
-    release` (RELEASE_) and the tests (REQUIRE_ALL).
+    (DEV, DISABLED), `deniable doctor` (INGEST_KEY), a relay (RELAY_), `deniable release`
+    (RELEASE_) and the tests (REQUIRE_ALL).
     """
 
     others: ClassVar[re.Pattern[str]] = re.compile(
