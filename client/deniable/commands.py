@@ -28,7 +28,7 @@ from deniable.told import counted
 __all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
 
 
-@click.command(short_help="Check a metrics.toml and show what each metric reveals.")
+@click.command()
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option("--explain", is_flag=True, help="Say why each metric has its mechanism.")
 @click.option(
@@ -78,7 +78,6 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
 
 
 @click.command(
-    short_help=sent_command.SUMMARY,
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )

@@ -15,7 +15,7 @@ __all__ = ["compile_registry"]
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
 
 
-@click.command("compile", short_help="Write the registry that ships inside an app.")
+@click.command("compile")
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option(
     "-o",

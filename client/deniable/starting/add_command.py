@@ -18,7 +18,7 @@ from deniable.starting.sight import sight
 __all__ = ["add", "show"]
 
 
-@click.command(short_help="Add a metric to a metrics.toml.")
+@click.command()
 @click.argument("metric")
 @click.option(
     "--registry",

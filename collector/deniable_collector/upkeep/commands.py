@@ -48,7 +48,7 @@ _origin = click.option(
 )
 
 
-@click.group(short_help="Look into a store; seal, drop, export, import and merge its tallies.")
+@click.group()
 def store() -> None:
     """Look into a store; seal, drop, export, import and merge its tallies."""
 
