@@ -38,7 +38,7 @@ _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\
     "--keep",
     is_flag=True,
     help="Also write how long windows are kept: for a collector without metrics.toml. Devices do "
-    "not need it, and SDKs of earlier versions refuse such a file.",
+    "not need it.",
 )
 def compile_registry(path: Path, output: Path | None, types: bool, check: bool, keep: bool) -> None:
     """Compile PATH (metrics.toml) into the registry that an SDK reads.
