@@ -16,11 +16,15 @@ from hypothesis import strategies as st
 
 from deniable import Metric
 from deniable.commands import lint
-from deniable.lifetime_advice import TWOFOLD, WORTH_A_NOTE, better_split
-from deniable.lifetime_split import MOST_EPSILON, report_variance, sent_reports
 from deniable.mechanisms import NumberRange
 from deniable.types import Boolean, Category, String
 from deniable.types.number import Number
+from deniable_estimator.forecasting.lifetime_advice import TWOFOLD, WORTH_A_NOTE, better_split
+from deniable_estimator.forecasting.lifetime_split import (
+    MOST_EPSILON,
+    report_variance,
+    sent_reports,
+)
 
 TYPES = {
     "boolean": Boolean(),

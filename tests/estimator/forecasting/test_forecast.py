@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from deniable import Metric
-from deniable.forecast import critical_value, detectable_share, forecast
 from deniable.types import Category, String
+from deniable_estimator.forecasting.detection import critical_value, detectable_share
+from deniable_estimator.forecasting.forecast import forecast
 
 METRIC = Metric(
     name="m",

@@ -6,10 +6,13 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deniable.errors import SchemeError
-from deniable.lifetime_split import (
+from deniable.mechanisms import FrequencyOracle, Mechanism, PrefixTree, SlidingWindow
+from deniable.metric import Metric
+from deniable.told import Told
+from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     SMALL_SHARE,
     Split,
@@ -19,11 +22,6 @@ from deniable.lifetime_split import (
     split_of,
     spread_over,
 )
-from deniable.mechanisms import FrequencyOracle, Mechanism, PrefixTree, SlidingWindow
-from deniable.told import Told
-
-if TYPE_CHECKING:
-    from deniable.metric import Metric
 
 __all__ = ["TWOFOLD", "WORTH_A_NOTE", "better_split"]
 

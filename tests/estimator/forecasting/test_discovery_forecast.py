@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.client.discoveries import declaration, declared
 
 from deniable import Registry
 from deniable.commands import lint, remarks
-from deniable.discovery_forecast import Reach, discovery_forecast, reports_to_find
-from deniable.forecast import forecast, is_blind
-from deniable.lifetime_split import report_variance
 from deniable.mechanisms import PrefixTree
 from deniable.starting.add_command import add
 from deniable.starting.init_command import init
-from deniable.starting.sight import sight
-
-from .discoveries import declaration, declared
+from deniable_estimator.forecasting.declaring import seen
+from deniable_estimator.forecasting.discovery_forecast import (
+    Reach,
+    discovery_forecast,
+    reports_to_find,
+)
+from deniable_estimator.forecasting.forecast import forecast, is_blind
+from deniable_estimator.forecasting.lifetime_split import report_variance
 
 
 def test_known_values_of_the_reach() -> None:
@@ -93,12 +96,12 @@ def test_long_strings_are_warned() -> None:
     assert "13 tables share the reports" in problem.message
 
 
-def test_sight_tells_who_is_seen() -> None:
+def test_a_declaration_tells_who_is_seen() -> None:
     """Before it is written, a discovery says which strings will be found, and which stay hidden."""
-    told = " ".join(sight(declared("devices = 1_000_000")["search"]))
+    told = " ".join(seen(declared("devices = 1_000_000")["search"]))
     assert "is found if at least 1.28% of the devices have it" in told
     assert "less than 0.51% of the devices have stay hidden" in told
-    assert "no string is found" in " ".join(sight(declared("devices = 10")["search"]))
+    assert "no string is found" in " ".join(seen(declared("devices = 10")["search"]))
 
 
 def test_a_discovery_can_be_added(tmp_path: Path) -> None:

@@ -1,40 +1,59 @@
-"""What the crowd will and will not see of a metric, and what its reports reveal, in words."""
+"""What `deniable lint`, `init`, `add` and `doctor` say of the crowd that a metric expects.
+
+The SDK's commands find this module by its entry point, and do without where it is missing.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from fractions import Fraction
+from typing import Literal
 
-from deniable.discovery_forecast import Reach
-from deniable.forecast import POWER, detectable_share, usable
-from deniable.mechanisms import Histogram, Memoizing, PrefixTree, SlidingWindow
+from deniable.mechanisms import Histogram, PrefixTree, SlidingWindow
 from deniable.metric import Metric
-from deniable.number_forecast import QUANTILES, mean_std_error, reports_for_quantile
 from deniable.told import counted
 from deniable.windows import IN_A
-
-__all__ = ["CANDIDATES", "sight"]
+from deniable_estimator.forecasting.detection import POWER, detectable_share, usable
+from deniable_estimator.forecasting.discovery_forecast import Reach, discovery_remarks
+from deniable_estimator.forecasting.forecast import forecast, is_blind, segment_forecast
+from deniable_estimator.forecasting.lifetime_advice import TWOFOLD, better_split
+from deniable_estimator.forecasting.number_forecast import (
+    QUANTILES,
+    mean_std_error,
+    reports_for_quantile,
+    wasteful_range,
+)
 
 CANDIDATES = 1_000
 """The forecast of a string is for a list of so many candidates."""
 
 
-def sight(metric: Metric) -> Iterator[str]:
-    """Sentences for whoever declares the metric."""
+def remarks(
+    metric: Metric, cap: float | None = None
+) -> Iterator[tuple[str, Literal["warning", "note"]]]:
+    """What the expected crowd cannot tell, and better choices, each with its severity. `cap` is the
+    registry's own lifetime epsilon."""
+    if lacks := forecast(metric):
+        yield lacks, "warning" if is_blind(metric) else "note"
+    yield from discovery_remarks(metric)
+    if lacks := segment_forecast(metric):
+        yield lacks, "note"
+    if advice := wasteful_range(metric):
+        yield advice, "note"
+    if advice := better_split(metric, cap):
+        yield advice, "warning" if advice.arguments["times"] >= TWOFOLD else "note"
+
+
+def too_few_devices(metric: Metric) -> str | None:
+    """What the expected crowd lacks, if it is so small that the metric is of no use."""
+    return forecast(metric) if is_blind(metric) else None
+
+
+def seen(metric: Metric) -> Iterator[str]:
+    """What the expected crowd will and will not tell of a new metric."""
     if metric.devices is None:
         yield "No forecast: say with --devices how many devices run the app."
-    else:
-        yield from _seen(metric, metric.devices * metric.sample_rate)
-    epsilon = metric.scheme.mechanism.epsilon
-    yield (
-        f"One report reveals at most epsilon {epsilon:.4g}: it makes a 50/50 guess between two "
-        f"values right at most {_belief(epsilon)}% of the time."
-    )
-    yield _lifetime(metric)
-
-
-def _seen(metric: Metric, reports: float) -> Iterator[str]:
+        return
+    reports = metric.devices * metric.sample_rate
     mechanism, when = metric.scheme.mechanism, IN_A[metric.window]
     crowd = f"With {counted(round(reports), 'report')} {when}"
     if isinstance(mechanism, SlidingWindow):
@@ -85,17 +104,3 @@ def _found(reach: Reach, crowd: str) -> Iterator[str]:
         "was found when that was measured. It is a statement about crowds; the limit on what a "
         "device reveals is its epsilon."
     )
-
-
-def _lifetime(metric: Metric) -> str:
-    if isinstance(metric.scheme.mechanism, Memoizing):
-        return (
-            f"All reports of one value together reveal at most epsilon {metric.memo_limit:g}, "
-            "however many they are. When the value changes is not hidden (docs/memory.md)."
-        )
-    count = Fraction(metric.lifetime_epsilon) // Fraction(metric.scheme.mechanism.epsilon)
-    return f"A device reports {counted(count, 'time')}, and then never again."
-
-
-def _belief(epsilon: float) -> float:
-    return math.ceil(1000 / (1 + math.exp(-epsilon))) / 10

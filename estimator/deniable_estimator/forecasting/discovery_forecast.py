@@ -20,14 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from deniable.mechanisms import PrefixTree
+from deniable.metric import Metric
 from deniable.told import Told
 from deniable.windows import IN_A
-
-if TYPE_CHECKING:
-    from deniable.metric import Metric
 
 __all__ = [
     "USUAL_LENGTH",

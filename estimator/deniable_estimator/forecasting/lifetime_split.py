@@ -40,7 +40,7 @@ from deniable.mechanisms import (
     PrefixTree,
     SlidingWindow,
 )
-from deniable.number_forecast import mean_variance
+from deniable_estimator.forecasting.number_forecast import mean_variance
 
 __all__ = [
     "MOST_EPSILON",
@@ -64,7 +64,7 @@ at most 95.3% of the time. With more, a single report is hardly deniable."""
 
 SMALL_SHARE = 0.01
 """The share whose variance counts if none is given, as in all forecasts of lint
-(`deniable.forecast`)."""
+(`forecasting.forecast`)."""
 
 _STEPS = 100
 """Proposed epsilons have two decimals, or three significant digits if that is finer."""
@@ -100,7 +100,7 @@ def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
         noise = [share p (1-p) + (1-share) q (1-q)] / (p-q)**2,  spread = share (1-share)
 
     A mean (range from -1 to 1) has its largest noise over the range, and numbers spread evenly;
-    a distribution the average over its edges, and the share 1/2 (`deniable.number_forecast`).
+    a distribution the average over its edges, and the share 1/2 (`forecasting.number_forecast`).
     A string of discovery is seen by the reports of one table, so both are as many times as large
     as there are tables.
 

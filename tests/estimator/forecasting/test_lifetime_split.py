@@ -10,17 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.forecast import std_error
-from deniable.lifetime_split import (
-    MOST_EPSILON,
-    declared,
-    report_counts,
-    report_variance,
-    sent_reports,
-    smallest_lifetime,
-    split_of,
-    spread_over,
-)
 from deniable.mechanisms import (
     HierarchicalHistogram,
     Mechanism,
@@ -29,6 +18,17 @@ from deniable.mechanisms import (
     SlidingWindow,
     SubsetSelection,
     design,
+)
+from deniable_estimator.forecasting.detection import std_error
+from deniable_estimator.forecasting.lifetime_split import (
+    MOST_EPSILON,
+    declared,
+    report_counts,
+    report_variance,
+    sent_reports,
+    smallest_lifetime,
+    split_of,
+    spread_over,
 )
 
 RANGE = NumberRange("0", "1")

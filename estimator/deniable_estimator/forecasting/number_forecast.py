@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from deniable.mechanisms import HierarchicalHistogram, Histogram, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.metric import Metric
 from deniable.told import Told
 from deniable.windows import IN_A
-
-if TYPE_CHECKING:
-    from deniable.metric import Metric
 
 __all__ = [
     "QUANTILES",

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from deniable import Metric, Registry
-from deniable.forecast import forecast, is_blind
 from deniable.mechanisms import HierarchicalHistogram, NumberRange, SlidingWindow
-from deniable.number_forecast import (
+from deniable_estimator.forecasting.forecast import forecast, is_blind
+from deniable_estimator.forecasting.number_forecast import (
     QUANTILES,
     mean_std_error,
     mean_variance,
