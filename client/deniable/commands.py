@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,9 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     detect a 1% share, which strings a discovery finds, that another division of the lifetime
     epsilon would tell at least 1.5 times as much, and what an edit costs: for each metric with
     memos, and with --since for each change.
+
+    Where the estimator is installed, the dashboard's files are checked too: those that
+    DENIABLE_ANNOTATIONS, DENIABLE_BOARDS and DENIABLE_DASHBOARD_PEOPLE name.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -57,11 +62,16 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         problems = remarks(loaded, before)
     except RegistryError as error:
         registry, problems = None, error.problems
+    files = dict(_files_beside(registry)) if registry else {}
     if as_json:
         document = {
             "source": str(path),
             "problems": [dataclasses.asdict(problem) for problem in problems],
             "metrics": [_facts(metric, registry) for metric in registry] if registry else [],
+            "files": [
+                {"source": name, "problems": [dataclasses.asdict(each) for each in found]}
+                for name, found in files.items()
+            ],
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
@@ -70,8 +80,19 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
             _print_metrics(registry)
             if explain:
                 _print_explanations(registry)
-    if registry is None:
+        for name, found in files.items():
+            print_problems(found, name)
+            if not found:
+                click.echo(f"{name}: no mistakes")
+    mistakes = [each for found in files.values() for each in found if each.severity == "error"]
+    if registry is None or mistakes:
         raise SystemExit(1)
+
+
+def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
+    """Other files of an operator, and what is wrong with each, as installed packages check them."""
+    for point in sorted(entry_points(group="deniable.lint"), key=lambda each: each.name):
+        yield from point.load()(registry, os.environ)
 
 
 @click.command(
