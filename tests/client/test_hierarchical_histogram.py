@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_right
-from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -38,33 +36,6 @@ def test_edges_cut_the_scale_evenly(numbers: NumberRange, cells: int) -> None:
     assert len({upper - lower for lower, upper in pairwise(histogram.edges)}) <= 2
 
 
-@pytest.mark.parametrize(
-    ("numbers", "cells", "height"),
-    [
-        (whole(0, 1), 256, 1),
-        (whole(1, 3), 256, 2),
-        (whole(-7, 6), 256, 2),
-        (whole(-7, 7), 256, 3),
-        (whole(0, 61), 256, 3),
-        (whole(0, 62), 256, 4),
-        (whole(1, 254), 256, 4),
-        (whole(1, 1022), 1024, 5),
-    ],
-)
-def test_few_whole_numbers_have_a_cell_each(numbers: NumberRange, cells: int, height: int) -> None:
-    """The lowest hierarchy with enough cells is taken; what is below and above has its own, and
-    cells that are left over stay empty."""
-    histogram = HierarchicalHistogram.design(numbers, 1.0, cells)
-    assert histogram.height == height
-    low, high = int(numbers.low), int(numbers.high)
-    found = [histogram.cell(numbers.position(each)) for each in range(low, high + 1)]
-    assert found == list(range(1, high - low + 2))
-    assert histogram.cell(numbers.position(low - 1)) == 0
-    assert histogram.cell(numbers.position(high + 1)) == histogram.cells - 1
-    assert len(histogram.edges) == histogram.cells - 1
-    assert set(histogram.edges[high - low + 1 :]) == {TOP}
-
-
 @pytest.mark.parametrize("numbers", [whole(0, 254), whole(-500, 999), whole(0, 10**9)])
 def test_many_whole_numbers_are_never_cut(numbers: NumberRange) -> None:
     """Each cell begins at a whole number, and cells differ by one number at most."""
@@ -82,25 +53,6 @@ def test_the_ends_of_the_range_have_cells_of_their_own() -> None:
     histogram = HierarchicalHistogram.design(UNIT, 1.0)
     for value, cell in ((-1e-9, 0), (0.0, 1), (0.5, 128), (1 - 1e-16, 254), (1.0, 255), (9.0, 255)):
         assert histogram.cell(UNIT.position(value)) == cell
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "levels"),
-    [
-        (0.25, [(4, 0), (31, 2), (127, 2), (511, 2)]),
-        (0.5, [(4, 0), (40, 3), (121, 3), (364, 3)]),
-        (1.0, [(4, 0), (40, 3), (121, 3), (364, 3)]),
-        (1.5, [(4, 0), (31, 5), (156, 5), (781, 5)]),
-        (2.0, [(4, 0), (16, 0), (133, 11), (400, 7)]),
-        (3.0, [(4, 0), (16, 0), (307, 17), (307, 17)]),
-        (4.0, [(4, 0), (16, 0), (64, 0), (1723, 41)]),
-        (5.0, [(4, 0), (16, 0), (64, 0), (256, 0)]),
-    ],
-)
-def test_reference_levels(epsilon: float, levels: list[tuple[int, int]]) -> None:
-    """Columns and order of each level of 256 cells."""
-    histogram = HierarchicalHistogram.design(UNIT, epsilon)
-    assert [(level.columns, level.order) for level in histogram.levels] == levels
 
 
 def test_reference_design() -> None:
@@ -125,19 +77,6 @@ def test_reference_design() -> None:
     ]
     assert histogram.weights == (3, 4, 4, 5)
     assert 1 - 1e-15 < histogram.epsilon <= 1
-
-
-@pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 4.0])
-def test_columns_are_owned_and_shared_as_the_level_says(epsilon: float) -> None:
-    """Each node owns `owned` columns and any two of them share `shared`, of those that its
-    mechanism supports it with."""
-    for level in HierarchicalHistogram.design(UNIT, epsilon, 64).levels:
-        nodes = range(0, level.nodes, max(1, level.nodes // 16))
-        owns = [{cell.column for cell in level.oracle.support(node)} for node in nodes]
-        assert {len(own) for own in owns} == {level.owned}
-        shared = {len(a & b) for place, a in enumerate(owns) for b in owns[:place]}
-        assert shared == {level.shared}
-        assert level.oracle.rows[0].width == level.columns
 
 
 @pytest.mark.parametrize("mean", [False, True])
@@ -175,30 +114,6 @@ def test_the_row_does_not_depend_on_the_value(cells: int, weights: tuple[int, ..
                 for row, width in enumerate(each.width for each in histogram.rows)
             ]
             assert found == shares
-
-
-def test_rows_are_drawn_by_weight() -> None:
-    """Of all 64 (16 without a mean) numbers that the first bits can be, each row has its share."""
-
-    class FirstDraw(Exception):
-        """Stops after the row."""
-
-    def drawn(histogram: HierarchicalHistogram, number: int) -> int:
-        asked: list[int] = []
-        rest = random.Random(5).getrandbits
-
-        def bits(count: int) -> int:
-            asked.append(count)
-            return number if len(asked) == 1 else rest(count)
-
-        row = histogram.randomize(TOP // 2, bits).row
-        assert asked[0] == (6 if histogram.mean else 4)
-        return row
-
-    plain = HierarchicalHistogram.design(UNIT, 1.0)
-    assert Counter(drawn(plain, n) for n in range(16)) == {0: 3, 1: 4, 2: 4, 3: 5}
-    both = HierarchicalHistogram.design(UNIT, 1.0, mean=True)
-    assert Counter(drawn(both, n) for n in range(64)) == {0: 9, 1: 12, 2: 12, 3: 15, 4: 16}
 
 
 @pytest.mark.parametrize("mean", [False, True])

@@ -52,7 +52,6 @@ def names() -> set[str]:
     return {path.name for path in Path().iterdir()}
 
 
-@pytest.mark.parametrize("devices", [500, 5_000, 100_000])
 @pytest.mark.parametrize(
     "metric",
     [
@@ -63,10 +62,10 @@ def names() -> set[str]:
     ],
     ids=["category", "boolean", "string", "number"],
 )
-@pytest.mark.parametrize("where", ["python", "web"])
+@pytest.mark.parametrize(("where", "devices"), [("python", 500), ("web", 100_000)])
 def test_what_init_writes_has_no_warning(where: str, metric: list[str], devices: int) -> None:
-    """For each type, place and crowd from 500 devices on, `deniable lint` has no warning about
-    what `init --yes` has written, and the file has comments."""
+    """For each type and place, `deniable lint` has no warning about what `init --yes` has written,
+    from 500 devices on, and the file has comments."""
     done = run(init, "--yes", "--where", where, "--devices", devices, *metric)
     assert warnings() == []
     text = Path("metrics.toml").read_text()
@@ -132,19 +131,12 @@ def test_init_takes_hostile_texts() -> None:
 
 def test_the_example_runs(tmp_path: Path) -> None:
     """app.py of `init` records its value without a collector: it waits for its window to end."""
-    for metric in (["--metric", "on", "--type", "boolean"], ["--metric", "n", "--low", "0"], []):
-        run(init, "--yes", "--force", *metric)
-        environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DO_NOT_TRACK": "0"}
-        done = subprocess.run(
-            [sys.executable, "app.py"],
-            capture_output=True,
-            text=True,
-            env=environ,
-            timeout=60,
-            check=True,
-        )
-        assert done.stdout == "telemetry is on\n"
-        assert done.stderr == ""
+    run(init, "--yes")
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DO_NOT_TRACK": "0"}
+    done = subprocess.run(
+        [sys.executable, "app.py"], capture_output=True, text=True, env=environ, check=True
+    )
+    assert (done.stdout, done.stderr) == ("telemetry is on\n", "")
 
 
 def test_the_compose_file() -> None:
@@ -163,6 +155,7 @@ def test_the_compose_file() -> None:
         assert service["cap_drop"] == ["ALL"]
 
 
+@pytest.mark.campaign
 def test_questions_in_a_terminal() -> None:
     """In a terminal, init asks for what no option says, and add asks before it writes."""
     answers = "notes\nweb\nteam@acme.example\n9000\nplan\ncategory\nWhich plan.\nfree,paid\n"
@@ -309,7 +302,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(description=TEXTS, values=st.lists(st.text("abc'\"\\ #=[]é😀", min_size=1, max_size=8)))
 def test_any_text_is_kept_or_refused(description: str, values: list[str]) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-import unicodedata
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import DeniableError, MetricError, Registry, RegistryError
@@ -83,35 +80,6 @@ def test_what_is_no_value_is_none_anywhere(case: dict[str, str]) -> None:
         listed = json.dumps(text)  # every control character by its escape, as TOML has it too
         with pytest.raises(RegistryError, match=reason):
             Registry.parse(REGISTRY.format(listed=listed.replace("\\u007f", "\\u007F")))
-
-
-@given(texts)
-def test_devices_and_lists_agree(text: str) -> None:
-    """What a device accepts, a file of candidates can name, and the other way round."""
-    file = b"first line\n" + text.encode("utf-8", "surrogatepass") + b"\nlast line"
-    try:
-        value = SITE.normalize(text)
-    except MetricError:
-        # Line breaks in it end a line of the file: it holds other values, if any.
-        with suppress(ValueListError):
-            assert unicodedata.normalize("NFC", text) not in parse_values(file, "list")
-    else:
-        assert value == unicodedata.normalize("NFC", text)
-        assert parse_values(file, "list") == ["first line", value, "last line"]
-
-
-@given(texts | st.text(max_size=400))
-def test_what_people_type_can_be_cleaned(text: str) -> None:
-    """The line that the documentation gives makes a value of whatever was typed."""
-    documented = Path(__file__).parents[2] / "docs" / "protocol.md"
-    (line,) = (
-        each.strip()
-        for each in documented.read_text(encoding="utf-8").splitlines()
-        if each.strip().startswith("clean = ")
-    )
-    names = {"text": text}
-    exec(line, names)
-    assert value_text(names["clean"]) == unicodedata.normalize("NFC", names["clean"])
 
 
 @pytest.fixture
