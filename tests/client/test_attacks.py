@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, TransportError
+from deniable import Client, Registry
 from deniable.mechanisms import (
     Memoizing,
 )
@@ -146,56 +145,3 @@ def test_the_shape_of_batches_does_not_depend_on_values(
             shape.append([day for day in sorted(days) if day[0] != "sampled"])
         shapes.append(shape)
     assert shapes[0] == shapes[1]
-
-
-def test_retries_and_restarts_never_redraw(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
-    """Ten days in which every second attempt fails and the app is killed each time, without
-    `close`: coin, memory's key and report are as they were first drawn, and retries send the
-    same bytes."""
-    kept: dict[str, dict[Any, Any]] = {}
-    noted: list[Exception] = []
-    for day in range(10):
-        for attempt in range(3):
-            bits = random.Random(1000 * day + attempt).getrandbits
-            client = make_client(bits=bits, on_trouble=noted.append)
-            if attempt == 0:
-                for name in ("remembered", "bucket", "bits", "fresh"):
-                    client.record(name, "b")
-                client.record("sampled", True)
-                assert client.flush()
-                clock.days(1)
-            elif attempt == 1:
-                collector.replies = [TransportError("down")]
-                assert not client.flush()
-            else:
-                assert client.flush()
-            remember(kept, client)
-            client._state.close()  # as the operating system does when a process dies
-    assert {name: len(each) for name, each in kept.items()} == {
-        "windows": 50,
-        "keys": 3,
-        "reports": len(kept["reports"]),
-        "batches": 10,
-    }
-    assert 40 < len(kept["reports"]) < 50
-    sent = Counter(json.loads(body)["batch"] for body in collector.bodies)
-    assert set(sent.values()) == {2}
-    assert len(set(collector.bodies)) == 10
-    assert [str(error) for error in noted] == ["down"] * 10
-
-
-def remember(kept: dict[str, dict[Any, Any]], client: Client) -> None:
-    """Compare what a device has drawn with all that it had drawn before."""
-    queries = {
-        "windows": "SELECT metric || window, state = 'passed' FROM windows",
-        "keys": "SELECT metric, key FROM memo_keys",
-        "reports": "SELECT metric || window, row || columns FROM reports",
-        "batches": "SELECT id, body FROM batches",
-    }
-    with client._state.transaction() as connection:
-        for name, query in queries.items():
-            known = kept.setdefault(name, {})
-            for key, value in connection.execute(query):
-                assert known.setdefault(key, value) == value, f"{name}: {key} was drawn again"

@@ -267,40 +267,6 @@ lifetime_epsilon = 8.0
     assert told in run(lint, after, "--since", before).stderr
 
 
-def test_lint_tells_what_the_time_of_an_answer_shows(
-    run: Callable[..., Any], tmp_path: Path
-) -> None:
-    """A metric that is answered at once has a note; a change of `answer` says what it means, in
-    both directions, and keeps the scheme."""
-    close = """schema = 1
-app = "example"
-[metrics.startup]
-type = "boolean"
-description = "Was it slow?"
-owner = "me"
-expires = 2099-01-01
-window = "week"
-aggregate = "first"
-epsilon = 1.0
-lifetime_epsilon = 1.0
-"""
-    at_close, at_once = tmp_path / "close.toml", tmp_path / "once.toml"
-    at_close.write_text(close)
-    at_once.write_text(close + 'answer = "at_once"\n')
-    seen = "within ten seconds, when a device that takes part first records it in a week"
-    assert seen in run(lint, at_once).stderr
-    assert run(lint, at_close).stderr == ""
-    there = run(lint, at_once, "--since", at_close).stderr
-    assert "was answered at_close and is answered at_once" in there
-    assert "Give the collector this registry before the app" in there
-    back = run(lint, at_close, "--since", at_once).stderr
-    assert "was answered at_once and is answered at_close" in back
-    assert "new scheme" not in there + back
-    assert "answered" not in run(lint, at_once, "--since", at_once).stderr.replace(
-        seen, ""
-    ).replace("is answered at_once, so", "")
-
-
 @pytest.fixture
 def state_dir(make_client: MakeClient, clock: Any, tmp_path: Path) -> Path:
     """The state of a device that has sent one report."""
@@ -368,18 +334,6 @@ def test_sent_says_that_reports_were_erased(
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"was erased on {today}" in page
     assert "not reported anything" not in page
-
-
-def test_sent_switches_off_an_app_that_has_not_reported(
-    run: Callable[..., Any], tmp_path: Path, make_client: Any
-) -> None:
-    """An owner may say no before the first record; the app then keeps nothing."""
-    assert run(sent, "--state-dir", tmp_path / "state", "--switch-off").exit_code == 0
-    client = make_client()
-    client.record("browser", "chrome")
-    assert client.flush()
-    assert client.status == "no_consent"
-    assert [path.name for path in (tmp_path / "state").iterdir()] == ["switched-off"]
 
 
 def test_sent_creates_nothing(run: Callable[..., Any], tmp_path: Path) -> None:

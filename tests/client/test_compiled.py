@@ -115,29 +115,6 @@ def test_a_compiled_metric_is_the_declared_one() -> None:
         assert (other.owner, other.tags, other.devices) == ("", (), None)
 
 
-def test_nothing_is_designed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a compiled registry, and randomizing under it, designs no mechanism."""
-
-    def fail(*arguments: object, **options: object) -> None:
-        raise AssertionError("a mechanism was designed")
-
-    document = compiled_cases.document("browser", "photos", "plugin", "cookies", "startup")
-    for name in ("closed.design", "closed.design_memoized", "string.design_string"):
-        monkeypatch.setattr(f"deniable.types.{name}", fail)
-    monkeypatch.setattr("deniable.mechanisms.SlidingWindow.design", fail)
-    monkeypatch.setattr("deniable.mechanisms.HierarchicalHistogram.design", fail)
-    registry = compiled.from_document(document)
-    values: dict[str, Any] = {
-        "browser": "firefox",
-        "photos": 3,
-        "plugin": "x",
-        "cookies": "all",
-        "startup": 0.5,
-    }
-    for metric in registry:
-        metric.scheme.mechanism.randomize(metric.item(metric.normalize(values[metric.name])))
-
-
 @pytest.mark.parametrize("figure", ["report", "memo", "fresh"])
 def test_a_figure_is_the_exact_one(figure: str) -> None:
     """A figure one step of a float too small understates; one too large would be charged by some

@@ -177,27 +177,6 @@ def test_designs_keep_within_epsilon(levels: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "levels", "order", "dimension", "points"),
-    [
-        (1.0, 8, 3, 13, 797161),
-        (2.0, 8, 7, 8, 960800),
-        (3.0, 8, 31, 5, 954305),
-        (4.0, 8, 89, 4, 712980),
-        (1.0, 16, 5, 9, 488281),
-        (2.0, 16, 13, 6, 402234),
-        (3.0, 16, 23, 5, 292561),
-        (4.0, 16, 73, 4, 394420),
-    ],
-)
-def test_measured_spaces_stay(
-    epsilon: float, levels: int, order: int, dimension: int, points: int
-) -> None:
-    """The spaces at epsilon 1 to 4 are those that the benchmarks measure, so fingerprints stay."""
-    channel = PrefixTree.design("demo", epsilon, levels).channel
-    assert (channel.order, channel.dimension, channel.messages) == (order, dimension, points)
-
-
-@pytest.mark.parametrize(
     ("line", "told"),
     [
         ("max_length = 15", "even number of bytes from 2 to 32"),
@@ -219,34 +198,12 @@ def test_declarations_that_are_refused(line: str, told: str) -> None:
     assert told in refusals(line)
 
 
-def test_no_pair_is_of_a_discovery() -> None:
-    """A pair needs two lists of values."""
-    pair = """
-[metrics.mode]
-type = "boolean"
-description = "Dark mode."
-owner = "growth@acme.example"
-expires = 2030-06-30
-epsilon = 1.0
-lifetime_epsilon = 8.0
-[metrics.both]
-type = "pair"
-of = ["search", "mode"]
-description = "Both."
-owner = "growth@acme.example"
-expires = 2030-06-30
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-    assert "search is a discovery, which has no list of values" in refusals(pair)
-
-
 def test_a_registry_keeps_everything_when_compiled() -> None:
     """The compiled registry has the type with its filters, and the same scheme."""
     registry = declared(
         "max_length = 24", 'alphabet = "host"', 'deny = ["*.local"]', "minimum_share = 0.01"
     )
-    again = compiled.from_text(compiled.to_text(compiled.to_document(registry)))
+    again = compiled.from_document(json.loads(compiled.to_text(compiled.to_document(registry))))
     assert again["search"].type == registry["search"].type
     assert again["search"].type == Discovery(24, "host", ("*.local",), 0.01)
     assert again["search"].scheme.fingerprint == registry["search"].scheme.fingerprint

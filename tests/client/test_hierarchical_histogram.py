@@ -13,7 +13,6 @@ from deniable.errors import SchemeError
 from deniable.exact import exp_below
 from deniable.mechanisms import HierarchicalHistogram, Level, NumberRange, Report, rebuild
 from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.randomness import PRECISION
 
 ONE = 1 << PRECISION
@@ -53,30 +52,6 @@ def test_the_ends_of_the_range_have_cells_of_their_own() -> None:
     histogram = HierarchicalHistogram.design(UNIT, 1.0)
     for value, cell in ((-1e-9, 0), (0.0, 1), (0.5, 128), (1 - 1e-16, 254), (1.0, 255), (9.0, 255)):
         assert histogram.cell(UNIT.position(value)) == cell
-
-
-def test_reference_design() -> None:
-    """Epsilon 1: the spaces, how columns are owned and shared, and the thresholds, known from
-    another program; the largest epsilon of a row is just below 1."""
-    histogram = HierarchicalHistogram.design(UNIT, 1.0)
-    shapes = [
-        (level.order, level.dimension, level.columns, level.owned, level.shared)
-        for level in histogram.levels
-    ]
-    assert shapes == [
-        (0, 1, 4, 1, 0),
-        (3, 4, 40, 13, 4),
-        (3, 5, 121, 40, 13),
-        (3, 6, 364, 121, 40),
-    ]
-    assert [level.threshold for level in histogram.levels] == [
-        4281724265078805,
-        5105956167168458,
-        5161849315503664,
-        5180126153572253,
-    ]
-    assert histogram.weights == (3, 4, 4, 5)
-    assert 1 - 1e-15 < histogram.epsilon <= 1
 
 
 @pytest.mark.parametrize("mean", [False, True])
@@ -199,27 +174,3 @@ def test_cells_are_a_power_of_four(cells: int) -> None:
     """Any other number is refused with those that there are."""
     with pytest.raises(SchemeError, match=f"one of 4, 16, 64, 256, 1024, not {cells}"):
         HierarchicalHistogram.design(UNIT, 1.0, cells)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
-def test_a_level_has_nearly_the_least_variance(epsilon: float) -> None:
-    """At most 1% above the least of all spaces and of randomized response."""
-
-    def variance(level: Level) -> float:
-        oracle, nodes = level.oracle, level.nodes
-        p, q = float(oracle.p), float(oracle.q)
-        return (p * (1 - p) + (nodes - 1) * q * (1 - q)) / (p - q) ** 2
-
-    for nodes in (4, 16, 64, 256):
-        found = Level.design(nodes, epsilon)
-        plain = SubsetSelection.design(nodes, epsilon, k=1)
-        assert variance(found) <= variance(Level(nodes, 0, 1, plain.threshold)) * 1.01
-        for order in (2, 3, 5, 7, 11, 13, 17, 19, 23):
-            for dimension in range(2, 13):
-                columns = (order**dimension - 1) // (order - 1)
-                owned = (order ** (dimension - 1) - 1) // (order - 1)
-                if nodes <= columns <= 4096:
-                    odds = exp_below(epsilon) * owned
-                    threshold = int(ONE * odds / (odds + columns - owned))
-                    other = Level(nodes, order, dimension, threshold)
-                    assert variance(found) <= variance(other) * 1.01 + 1e-9

@@ -222,7 +222,7 @@ def test_a_compiled_pair_is_the_declared_one() -> None:
     registry = declared(pair)
     document = compiled.to_document(registry)
     assert list(document["metrics"]["plan_by_mode"]) == [*METRIC, *Pair.compiled_checks]
-    read = compiled.from_text(compiled.to_text(document))
+    read = compiled.from_document(json.loads(compiled.to_text(document)))
     old, new = registry["plan_by_mode"], read["plan_by_mode"]
     assert new.values == old.values
     assert new.scheme.definition() == old.scheme.definition()

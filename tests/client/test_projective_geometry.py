@@ -80,23 +80,6 @@ def test_two_hyperplanes_meet_evenly(order: int, dimension: int) -> None:
     assert common == {points(order, dimension - 2)}
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "size", "order", "dimension", "messages"),
-    [
-        (2, 10**5, 7, 7, 137_257),
-        (1, 10**6, 3, 14, 2_391_484),
-        (4, 10**6, 53, 5, 8_042_221),
-        (5, 10**6, 149, 4, 3_330_300),
-    ],
-)
-def test_reference_spaces(
-    epsilon: float, size: int, order: int, dimension: int, messages: int
-) -> None:
-    """The chosen space is the known best one."""
-    space = ProjectiveGeometry.design(size, epsilon)
-    assert (space.order, space.dimension, space.messages) == (order, dimension, messages)
-
-
 @pytest.mark.parametrize("size", [2, 5, 40, 3000, 500_000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
 def test_design_has_the_least_variance(size: int, epsilon: float) -> None:

@@ -98,26 +98,6 @@ def test_the_worst_variance_is_near_the_least(
     assert found <= optimum * (1.02 if epsilon <= 5 else 1.025)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "columns", "width", "threshold", "levels"),
-    [
-        (0.5, 16, 8, 5606615224107920, (135970690, 270436966, 403903425)),
-        (1.0, 64, 32, 6584790284608188, (35690990, 70963813, 105847902)),
-        (2.0, 64, 25, 7437063736306263, (16901317, 34920902, 53961221)),
-        (4.0, 64, 17, 8573081106931342, (12480282, 25591474, 39580441)),
-        (1.0, 4, 2, 6584790284608188, (1 << 29, 1 << 30)),
-        (1.0, 2, 1, 6584790284608188, (1 << 30,)),
-    ],
-)
-def test_reference_designs(
-    epsilon: float, columns: int, width: int, threshold: int, levels: tuple[int, ...]
-) -> None:
-    """Thresholds and first levels, known from another solver of the same equations."""
-    window = SlidingWindow.design(UNIT, epsilon, columns)
-    assert (window.width, window.threshold) == (width, threshold)
-    assert window.levels[1 : 1 + len(levels)] == levels
-
-
 def test_reference_scores() -> None:
     """The first scores of two designs, and all of the design with a closed form: with
     A = (e+1)/(e-1), four columns of width two score +-(A + 1/2) and +-(A - 1/2)."""

