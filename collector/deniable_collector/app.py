@@ -26,7 +26,6 @@ from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem, problem_of
-from deniable_collector.serving.refusals import not_http
 from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
@@ -117,7 +116,7 @@ def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
         described = (request.headers.get(name, "") for name in _DESCRIBED)
         batch_reader.check_type(*described)
         encoding = framing.token(request.headers.get("Content-Encoding", ""))
-        body = batch_reader.decompressed(_RequestBody(), encoding)
+        body = batch_reader.decompressed(request.stream, encoding)
         (receipt,) = batch_reader.intake.take([batch_reader.intake.read(body)])
         return _response(accepted(receipt))
 
@@ -146,24 +145,6 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
         intake.prepare()
         store.ping()
         return _json(ready)
-
-
-class _RequestBody:
-    """The body as the server gives it. A server has errors of its own for chunks that are none,
-    and may give what has come of a body that was cut off."""
-
-    def __init__(self) -> None:
-        self._left = request.content_length or 0
-
-    def read(self, size: int, /) -> bytes:
-        try:
-            piece: bytes = request.stream.read(size)
-        except Exception:
-            raise not_http("the chunks of the body are none") from None
-        self._left -= len(piece)
-        if not piece and self._left > 0:
-            raise not_http("the body is shorter than the header says")
-        return piece
 
 
 def _add_documents(app: Flask, registry: Registry) -> None:
