@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, request
@@ -21,6 +20,7 @@ from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.oblivious.routes import add_gateway
+from deniable_collector.openapi import description
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
@@ -34,8 +34,6 @@ from deniable_collector.upkeep.retention import keep
 from deniable_collector.upkeep.sealing import Sealer
 
 __all__ = ["BATCH_READER", "GATEWAY", "JOURNAL", "SEALER", "create_app"]
-
-_DESCRIPTION = Path(__file__).with_name("openapi.json")
 
 BATCH_READER = "deniable_batch_reader"
 """Where the app keeps its `BatchReader` among its extensions."""
@@ -149,7 +147,7 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
 
 def _add_documents(app: Flask, registry: Registry) -> None:
     metrics = json.dumps({"metrics": {each.name: _describe(each, registry) for each in registry}})
-    description = _DESCRIPTION.read_text(encoding="utf-8")
+    described = json.dumps(description())
 
     @app.get("/v1/registry")
     def read_registry() -> Response:
@@ -157,7 +155,7 @@ def _add_documents(app: Flask, registry: Registry) -> None:
 
     @app.get("/v1/openapi.json")
     def read_description() -> Response:
-        return _document(description)
+        return _document(described)
 
 
 def _document(text: str) -> Response:
