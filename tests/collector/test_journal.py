@@ -184,21 +184,6 @@ def test_many_workers_stop_cleanly(disk, new_collector, batches):
     assert disk.stop() == LEFT[type(disk)]
 
 
-def test_another_server_stops_cleanly_too(tmp_path, new_collector, batches):
-    """The Flask route under gunicorn's threads leaves nothing but sums."""
-    disk = SqliteDisk(tmp_path)
-    collector = new_collector(
-        *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-        *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
-        **disk.environ,
-        DENIABLE_WORKERS="1",
-    )
-    batches.send(collector)
-    assert batches.told_apart(disk.commits())
-    assert collector.stop() == 0
-    assert disk.stop() == LEFT[SqliteDisk]
-
-
 def test_sums_after_the_stated_time(disk, new_collector, batches):
     """In operation, DENIABLE_JOURNAL_SECONDS after the last batch and without another one,
     nothing tells the batches apart."""
