@@ -15,7 +15,7 @@ from deniable.errors import (
     TransportError,
 )
 
-__all__ = ["QueueFull", "Diagnostics"]
+__all__ = ["Diagnostics", "QueueFull"]
 
 _T = TypeVar("_T")
 
