@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.commands import remarks
-from deniable.problem import Problem
+from deniable.errors import Problem
 from deniable.registry import Registry
 
 __all__ = ["Draft", "draft", "toml_value"]

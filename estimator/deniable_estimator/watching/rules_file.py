@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from deniable.problem import Problem
+from deniable.errors import Problem
 from deniable.toml_lines import line_of, locate
 from deniable_estimator.judging.rules import FalseAlarms, MetricRules, Per
 from deniable_estimator.watching.rules import NoticeChannel, RulesError, WatchRules
