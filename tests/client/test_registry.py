@@ -10,7 +10,7 @@ import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
 from deniable.mechanisms import Memoizing
-from deniable.types import MAX_VALUES, Category
+from deniable.types import Category
 from deniable.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"
