@@ -75,17 +75,6 @@ def test_the_step_up_test_is_that_of_benjamini_and_hochberg(fdr: float, others: 
     assert decoder._accepted(p, fdr, 60 + others).tolist() == expected.tolist()
 
 
-def test_the_step_up_test_at_its_thresholds() -> None:
-    """A p-value at its threshold is accepted, those below it with it, and one above never."""
-    for p, expected in (
-        ([1 / 16, 0.9], [True, False]),
-        ([0.9, 2 / 16, 2 / 16], [False, True, True]),
-        ([1 / 15, 0.9], [False, False]),
-        ([], []),
-    ):
-        assert decoder._accepted(np.array(p), 0.25, 4).tolist() == expected
-
-
 def left(z: list[float], selected: int, live: int = 500, tied: int = 20) -> float:
     """What the search leaves of a table, with z that many candidates complete by 0."""
     table: Any = SimpleNamespace(live=live, tied=tied)
@@ -124,20 +113,6 @@ def test_a_small_table_begins_with_all(
     table = CohortTable.of(counts, reports, 0.25, 0.75, 1 / columns, Winsor.for_cells(1))
     decoder._search(table, design, 0.04)
     assert len(fitted[0]) == (candidates if all_at_once else 0)
-
-
-def test_a_small_table_with_room_for_few_begins_with_none(
-    fitted: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More candidates than the fit may hold do not enter at once, however small the table."""
-    for most, first in ((8, 8), (7, 0)):
-        monkeypatch.setattr(decoder, "_MOST_SELECTED", most)
-        design = Design.of(np.arange(8).reshape(8, 1, 1), 20)
-        counts, reports = np.full((1, 20), 300), np.array([1_000])
-        table = CohortTable.of(counts, reports, 0.25, 0.75, 1 / 20, Winsor.for_cells(1))
-        fitted.clear()
-        decoder._search(table, design, 0.04)
-        assert len(fitted[0]) == first
 
 
 @pytest.mark.parametrize(("second", "together"), [(0.3, True), (0.27, False)])
@@ -213,15 +188,6 @@ def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> Non
     assert dropped.tolist() == [0, 1, 0, 1, 1, 1, 0, 1]
 
 
-def test_all_may_be_dropped(fitted: list[list[int]]) -> None:
-    """A fit of nobody's strings ends empty."""
-    table, design = exact([-0.1, -0.2, -0.3])
-    flat, dropped = np.full(design.size, table.background), np.zeros(3, np.int64)
-    fit = decoder._prune(table, design, joint_fit(table, design, np.arange(3), flat), 0.04, dropped)
-    assert not len(fit.selected)
-    assert fitted == [[0], []]
-
-
 def test_what_is_told_is_put_together_from_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fitted shares are those of the fit; others are what they would be beside it, over the
     fraction that the search has left; the explained share has the variance of a sum."""
@@ -259,21 +225,6 @@ def test_what_is_told_is_put_together_from_the_fit(monkeypatch: pytest.MonkeyPat
     assert result.explained_variance == pytest.approx(expected)
 
 
-def test_fitted_shares_vary_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variance of what two fitted strings explain holds their covariance twice."""
-    table, design = exact([0.3, 0.2, 0.0])
-    flat = np.full(design.size, table.background)
-    fit = joint_fit(table, design, np.array([0, 1]), flat)
-    monkeypatch.setattr(decoder, "_search", lambda *_: fit)
-    result = decoder._together(table, design, 0.05)
-    assert result.detected.tolist() == [True, True, False]
-    spread = covariance(table, design, fit)
-    assert abs(spread[0, 1]) > 0.05 * spread[0, 0]
-    assert result.explained_variance == pytest.approx(
-        spread[0, 0] + spread[1, 1] + 2 * spread[0, 1]
-    )
-
-
 def test_shares_of_own_cells_are_weighted_means() -> None:
     """With background 0 a share is the mean of the debiased counts of its cells, weighted by
     variances at the pooled share; p-values take the variance of a share of 0, and what several
@@ -305,14 +256,6 @@ def test_shares_of_own_cells_are_weighted_means() -> None:
     assert found.explained_share == pytest.approx(one + two)
     expected = sum(variances[:2]) - 2 * one * two / 3_000
     assert found.explained_error == pytest.approx(math.sqrt(expected))
-
-
-def test_more_than_everybody_explains_without_error() -> None:
-    """Where shares add up to more than 1 the variance of their sum is not below 0."""
-    design = Design.of(np.arange(2).reshape(2, 1, 1), 2)
-    found = decode(np.array([[900, 900]]), np.array([1_000]), design, 0.0, 1.0, background=0)
-    assert found.explained_share == pytest.approx(1.8)
-    assert found.explained_error == 0
 
 
 def test_intervals_are_so_many_standard_errors_wide() -> None:

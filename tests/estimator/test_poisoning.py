@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from deniable import Registry, Scheme
+from deniable import Scheme
 from deniable.mechanisms import (
     DESIGNS,
     MEMOIZED_DESIGNS,
@@ -36,7 +33,7 @@ from deniable.randomness import PRECISION
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.cohorts import CohortAnalysis
-from deniable_estimator.analyses.poisoning import FAKES, gain, loss, pull
+from deniable_estimator.analyses.poisoning import gain, loss, pull
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import Shares, estimate
@@ -114,24 +111,6 @@ def test_filters_of_one_hash_pull_as_far_in_both_directions(targets: int) -> Non
     ):
         assert pull(mechanism, targets).most == targets / (p11 - p01)
         assert pull(mechanism, targets).least == -targets / (p11 - p01)
-
-
-def test_one_percent_that_nobody_has_is_the_default() -> None:
-    """Gain and loss are those of one target that no honest device has, by 1% of the reports."""
-    mechanism = SubsetSelection.design(10, 1.0)
-    most, least = pull(mechanism)
-    assert gain(mechanism) == pytest.approx(0.01 * float(most))
-    assert loss(mechanism) == pytest.approx(-0.01 * float(least))
-
-
-def test_a_small_epsilon_is_a_weak_shield() -> None:
-    """What fakes gain grows as 2 / epsilon, and what they take with it."""
-    budgets = [gain(SubsetSelection.design(20, epsilon)) for epsilon in (4, 2, 1, 0.5, 0.1)]
-    assert budgets == sorted(budgets)
-    assert budgets[-1] == pytest.approx(FAKES * 2 / 0.1, rel=0.1)
-    assert loss(SubsetSelection.design(2, 1.0), share=1.0) == pytest.approx(
-        gain(SubsetSelection.design(2, 1.0)), rel=1e-9
-    )
 
 
 def attack(mechanism: Mechanism[Any], target: Any, fakes: int, rng: np.random.Generator) -> Tally:
@@ -277,46 +256,3 @@ def test_a_plan_states_the_budget() -> None:
     assert made.fakes == 0.02
     assert made.fakes_gain == pytest.approx(0.02 * (1 - made.q) / (made.p - made.q))
     assert made.to_dict()["fakes_gain"] == made.fakes_gain
-
-
-def test_the_commands_state_the_budget() -> None:
-    """`deniable plan` prints it, for the part of fakes that is asked for or set."""
-    from deniable_estimator.terminal import plan as command
-
-    arguments = ["--size", "2", "--epsilon", "1", "--devices", "1000"]
-    shown = CliRunner().invoke(command, [*arguments, "--fakes", "0.05"], env={"COLUMNS": "160"})
-    assert "5% fakes" in shown.output
-    assert "7.91 points" in shown.output
-    result = CliRunner().invoke(command, [*arguments, "--json"], env={"DENIABLE_FAKES": "0.1"})
-    assert json.loads(result.output)["fakes"] == 0.1
-
-
-def test_an_estimate_is_printed_with_the_parts_asked_for(
-    registry_file: Path, registry: Registry, store_url: str, fill: Callable[[Tally, Scheme], None]
-) -> None:
-    """`deniable estimate` takes the part of fakes and the level of an alarm, from options or the
-    environment, and says both in JSON; more yes than there can be is an alarm, but not at 1e-300.
-    """
-    from deniable_estimator.terminal import estimate as command
-
-    scheme = registry["dark_mode"].scheme
-    row = TallyRow(5000, np.array([4000, 1000]))
-    fill(Tally("dark_mode", scheme.fingerprint, ("2026-11-16",), (row,)), scheme)
-    arguments = ["dark_mode", "--registry", str(registry_file), "--store", store_url]
-    shown = CliRunner().invoke(command, arguments, env={"DENIABLE_FAKES": "0.02"})
-    assert "2% fake devices could add up to 3.16 points" in shown.output
-    assert "Anomalous: the lowest share, -" in shown.output
-    calm = CliRunner().invoke(command, [*arguments, "--json", "--alarm-level", "1e-300"])
-    document = json.loads(calm.output)
-    assert document["poisoning"]["fakes"] == 0.01
-    assert document["anomalies"]["level"] == 1e-300
-    assert document["anomalies"]["anomalous"] is False
-
-
-def test_the_page_states_the_budget_in_force() -> None:
-    """The table of docs/poisoning.md is what the planner computes, to its last digit."""
-    page = (Path(__file__).parents[2] / "docs" / "poisoning.md").read_text(encoding="utf-8")
-    (line,) = [line for line in page.splitlines() if line.startswith("| add up to (points)")]
-    stated = [cell.strip() for cell in line.strip("|").split("|")[1:]]
-    made = [plan(10, epsilon, 100_000).fakes_gain for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)]
-    assert stated == [f"{100 * each:.2f}" for each in made]

@@ -170,19 +170,6 @@ def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
     assert () in found
 
 
-def test_nothing_reported_yet(store: Store, registry: Registry) -> None:
-    """Before the first report the estimate has n = 0, today's scheme and its values."""
-    answer = read(store, registry, "browser")
-    assert answer.n == 0
-    assert answer.values == registry["browser"].values
-
-
-def test_reversed_range(store: Store, registry: Registry) -> None:
-    """A range that ends before it begins is refused."""
-    with pytest.raises(EstimateError, match="swap"):
-        read(store, registry, "browser", date(2026, 11, 2), date(2026, 11, 1))
-
-
 @pytest.mark.parametrize(
     ("name", "advice"),
     [("browsr", "did you mean browser?"), ("zzz", "it declares browser, dark_mode")],

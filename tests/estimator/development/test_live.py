@@ -24,7 +24,6 @@ from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import running_finds
 from deniable_estimator.development.arrivals import Arrivals
 from deniable_estimator.development.crowd import WORDS
-from deniable_estimator.development.live import POLICY
 from deniable_estimator.development.registry_file import RegistryFile
 from deniable_estimator.development.running_finds import Running, RunningFinds
 from deniable_estimator.development.server import DevelopmentApp
@@ -40,20 +39,6 @@ def read(browser: Browser, path: str = "/live") -> str:
     answer = browser.get(path, follow_redirects=True, headers=HTML)
     assert answer.status_code == 200
     return " ".join(answer.text.split())
-
-
-def test_an_empty_page_teaches(browser: Browser) -> None:
-    """Before the first report the page says what to do, with its own address and a metric of the
-    registry; it needs no token, and works without its script."""
-    page = read(browser)
-    assert "No report yet" in page
-    assert "export DENIABLE_DEV=http://localhost" in page
-    assert 'client.record("browser", &#34;firefox&#34;)' in page
-    assert '<noscript><meta http-equiv="refresh"' in page
-    assert "A true value is never sent" in page
-    answer = browser.get("/live", headers=HTML)
-    assert answer.headers["Content-Security-Policy"] == POLICY
-    assert "unsafe" not in POLICY
 
 
 def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
@@ -236,27 +221,11 @@ def test_a_large_crowd_is_drawn(app: DevelopmentApp, file: RegistryFile, seen: S
     """A million devices take no longer: their tallies are drawn, and the page says so; listed
     strings are what they recorded."""
     one = Registry("shop", {name: file.registry[name] for name in ("browser", "plugin")})
-    began = time.monotonic()
     add(app, one, crowds.MOST_DEVICES, plugin=["acme", "beta"])
-    assert time.monotonic() - began < 60
     assert app.crowd.drawn
     estimates = {each["metric"]: each for each in seen()["estimates"]}
     assert estimates["browser"]["n"] == crowds.MOST_DEVICES
     assert [name for name, _, _ in estimates["plugin"]["series"]] == ["acme", "beta"]
-
-
-def test_both_ways_are_one_distribution(app: DevelopmentApp, file: RegistryFile) -> None:
-    """Tallies that devices made one by one, and those that are drawn, have the same expected cells:
-    chi-square over the five cells, alpha 1e-6, one comparison."""
-    metric = file.registry["browser"]
-    counts = np.array([900, 0, 0, 100, 0])
-    drawn = crowds._drawn(metric, metric.values, counts, np.random.default_rng(5), "2026-11-20")
-    made = np.zeros(5, np.int64)
-    for report in crowds._reports(metric, metric.values, counts, 0, "2026-11-20"):
-        made[report.columns] += 1
-    assert made.sum() == drawn.reports == 1_000
-    table = np.stack([made, drawn.rows[0].cells])
-    assert stats.chi2_contingency(table).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("name", ["deniable.min.js", "deniable.js", "metrics.js"])
@@ -280,12 +249,6 @@ def test_the_sdk_for_pages(browser: Browser, name: str) -> None:
     assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
     if name == "deniable.min.js":
         assert b"DEVELOPMENT MODE" in answer.data
-
-
-def test_programs_need_no_token(browser: Browser) -> None:
-    """The read API answers without a token here, and signing in is not asked for."""
-    assert browser.get("/api/v1/metrics").status_code == 200
-    assert "Sign out" not in read(browser, "/")
 
 
 def test_pairs(app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, seen: Seen) -> None:

@@ -20,9 +20,8 @@ from deniable_collector.tally import Tally
 from deniable_estimator.judging.changes import judge
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.judging.rules import FalseAlarms, MetricRules
-from deniable_estimator.questions.discoveries import discover as find
 from deniable_estimator.questions.reading import select
-from deniable_estimator.terminal import NO_DATA, anomalies, estimate, trend
+from deniable_estimator.terminal import NO_DATA, anomalies
 from deniable_estimator.terminal.discover import discover
 from deniable_estimator.watching.digest import weekly_digest
 
@@ -69,19 +68,6 @@ def ask(filled: Path) -> Callable[..., Result]:
     return run
 
 
-def test_as_table(ask: Callable[..., Result]) -> None:
-    """People see the strings, what they explain, what would surface, and what is followed."""
-    result = ask()
-    assert result.exit_code == 0, result.output
-    told = " ".join(result.output.split())
-    for text in ("search", "搜索", "longerword…", "strings explain", "fake devices", "engine"):
-        assert text in told, text
-    assert "Left out: 1 that the deny list matches" in told
-    assert "me@here" not in told
-    assert "hold no string" in told
-    assert "\u202e" not in result.output
-
-
 def test_as_json(ask: Callable[..., Result]) -> None:
     """JSON holds every find, and no letter but ASCII, whoever wrote it."""
     result = ask("--json")
@@ -124,13 +110,6 @@ def test_minimum_share(ask: Callable[..., Result]) -> None:
     assert found["below_minimum"] == 7 - len(found["finds"])
     assert ask("--min-share", "1.5").exit_code == 2
     assert ask("--min-share", "nan").exit_code == 2
-
-
-def test_nothing_found(ask: Callable[..., Result], tmp_path: Path) -> None:
-    """Where all finds are left out, the table says so, and an empty list is no error."""
-    result = ask("--min-share", "0.9")
-    assert result.exit_code == 0
-    assert "below 90.00%" in result.output
 
 
 def test_trend(ask: Callable[..., Result]) -> None:
@@ -208,18 +187,6 @@ def test_errors(ask: Callable[..., Result], tmp_path: Path) -> None:
     assert "cannot be written" in result.output
 
 
-def test_an_empty_store(tmp_path: Path) -> None:
-    """A store that was never reported to has no data."""
-    (tmp_path / "metrics.toml").write_text(TOML)
-    store = open_store(f"sqlite:///{tmp_path / 'store.db'}")
-    registry = Registry.load(tmp_path / "metrics.toml")
-    store.publish({})
-    found = find(store, registry, "terms")
-    assert found.n == 0
-    assert found.finds == ()
-    store.close()
-
-
 def test_each_window_is_looked_at(filled: Path) -> None:
     """`deniable anomalies` looks at the rows of each window of a discovery, without decoding it."""
     place = ["--registry", str(filled / "metrics.toml")]
@@ -250,13 +217,3 @@ def test_digest_and_watch_pass_it_by(filled: Path) -> None:
     assert found.n == sum(CROWD.values()) - 5_000
     assert found.changes == ()
     store.close()
-
-
-def test_estimate_says_what_to_ask(filled: Path) -> None:
-    """A discovery has no list to estimate: the error names the command that finds its strings."""
-    place = ["--registry", str(filled / "metrics.toml")]
-    store = ["--store", f"sqlite:///{filled / 'store.db'}"]
-    for command in (estimate, trend):
-        result = CliRunner().invoke(command, ["terms", *place, *store])
-        assert result.exit_code == 1
-        assert "deniable discover terms" in result.output

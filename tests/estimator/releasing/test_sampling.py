@@ -115,6 +115,7 @@ def test_a_coin_has_exactly_its_probability() -> None:
     assert short < Fraction(1, 500)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("draw", "expected"),
     [
