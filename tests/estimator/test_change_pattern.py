@@ -21,7 +21,7 @@ from deniable.mechanisms import (
 )
 from deniable.randomness import PRECISION
 from deniable_estimator.analyses import memory_of
-from deniable_estimator.privacy.change_pattern import reports_that_show
+from deniable_estimator.privacy.computing import reports_that_show
 
 ONE = 1 << PRECISION
 EVEN = math.floor(ONE * math.exp(2) / (math.exp(2) + 1))

@@ -16,8 +16,7 @@ from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses import ANALYSES
-from deniable_estimator.analyses.base import OracleAnalysis
-from deniable_estimator.analyses.support import Items, Support
+from deniable_estimator.analyses.base import Items, OracleAnalysis, Support
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.errors import EstimateError

@@ -15,10 +15,10 @@ from deniable.mechanisms import (
     SubsetSelection,
 )
 from deniable_estimator.analyses import hashed
+from deniable_estimator.analyses.base import Support
 from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.hashed import hash_places
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.analyses.support import Support
 from deniable_estimator.answers.shares import estimate
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)

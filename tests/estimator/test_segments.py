@@ -25,10 +25,10 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.questions.asking import places_of, sliced
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.questions.segment_trends import period_of, trends_by_segment
 from deniable_estimator.questions.segments import by_segment, enough_reports
-from deniable_estimator.questions.slices import places_of, sliced
 
 REGISTRY = """
 schema = 1

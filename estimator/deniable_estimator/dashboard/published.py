@@ -16,8 +16,15 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.messages import message
 from deniable_estimator.privacy import Bound, guarantee_in
-from deniable_estimator.privacy.outsider import DELTA, SPANS, Outsider, outsider_of
-from deniable_estimator.privacy.outsider_words import figure, plain_delta, span_words
+from deniable_estimator.privacy.outsider import (
+    DELTA,
+    SPANS,
+    Outsider,
+    figure,
+    outsider_of,
+    plain_delta,
+    span_words,
+)
 
 __all__ = ["SIZES", "PublishedRow", "PublishedSums", "published_sums"]
 

@@ -19,8 +19,8 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, segmented
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+from deniable_estimator.questions.asking import sliced
 from deniable_estimator.questions.reading import Part, Question, Selection, select, unfinished
-from deniable_estimator.questions.slices import sliced
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 

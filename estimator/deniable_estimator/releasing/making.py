@@ -13,11 +13,10 @@ from deniable.randomness import Bits
 from deniable_estimator.answers.files import csv_text, harmless, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.questions.discoveries import finds_of
-from deniable_estimator.releasing.ledger import ReleaseLedger, ReleasesSpent
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
+from deniable_estimator.releasing.noise import BufferedBits, leader
 from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
-from deniable_estimator.releasing.rows import KeptRelease, checked
-from deniable_estimator.releasing.sampling import BufferedBits, leader
 from deniable_estimator.releasing.words import assumed
 
 if TYPE_CHECKING:

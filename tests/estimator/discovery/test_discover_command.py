@@ -18,8 +18,7 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_estimator.judging.changes import judge
-from deniable_estimator.judging.levels import judgement_level
-from deniable_estimator.judging.rules import FalseAlarms, MetricRules
+from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
 from deniable_estimator.questions.reading import select
 from deniable_estimator.terminal import NO_DATA, anomalies
 from deniable_estimator.terminal.discover import discover

@@ -14,7 +14,7 @@ from deniable.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.analyses.dbitflip import DBitFlipAnalysis
+from deniable_estimator.analyses.histogram import DBitFlipAnalysis
 from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,

@@ -19,9 +19,9 @@ from deniable.mechanisms import design_memoized
 from deniable.types.number import Number
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimePlan
+from deniable_estimator.planning.lifetime_crowd import budget_left, lasting_budget
 from deniable_estimator.planning.lifetime_words import rate_words
 from deniable_estimator.planning.numbers import number_type
-from deniable_estimator.planning.turnover import budget_left, lasting_budget
 
 MEAN = number_type(0, 100, "mean", unit="ms")
 DISTRIBUTION = number_type(0.05, 20, "distribution", "log", cells=64)

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from deniable.randomness import Bits
-from deniable_estimator.releasing.sampling import (
+from deniable_estimator.releasing.noise import (
     BufferedBits,
     decays,
     discrete_gaussian,

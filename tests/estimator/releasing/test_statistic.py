@@ -26,8 +26,8 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.reading import Part
-from deniable_estimator.releasing.choosing import statistic_of
 from deniable_estimator.releasing.noise import AddedNoise, Method, laplace
+from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.releasing.share_statistics import (
     MOST_STRINGS,
     MessageCounts,

@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 
 from deniable import windows
-from deniable_estimator.judging.levels import DAYS, SPANS, judgement_level
-from deniable_estimator.judging.rules import PERIODS, FalseAlarms, Per
+from deniable_estimator.judging.levels import (
+    DAYS,
+    PERIODS,
+    SPANS,
+    FalseAlarms,
+    Per,
+    judgement_level,
+)
 from deniable_estimator.statistics.tails import binomial_tail, poisson_tail
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "watch.py"

@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.judging.rules import FalseAlarms, MetricRules
-from deniable_estimator.watching.rules import NoticeChannel, RulesError
-from deniable_estimator.watching.rules_file import load_rules, parse_rules
+from deniable_estimator.judging.levels import FalseAlarms, MetricRules
+from deniable_estimator.watching.rules_file import (
+    NoticeChannel,
+    RulesError,
+    load_rules,
+    parse_rules,
+)
 
 METRICS = ("browser", "dark_mode")
 HEAD = 'schema = 1\ndashboard = "https://d.acme.example/"\n'
