@@ -14,7 +14,10 @@ import pytest
 from scipy import stats
 
 from deniable import Metric, SchemeError
-from deniable.forecast import (
+from deniable.mechanisms import Mechanism, Memoizing, design
+from deniable.types import Category
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.forecasting.detection import (
     LEVEL,
     POWER,
     detectable_share,
@@ -23,9 +26,6 @@ from deniable.forecast import (
     std_error,
     usable,
 )
-from deniable.mechanisms import Mechanism, Memoizing, design
-from deniable.types import Category
-from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.participation import Participation

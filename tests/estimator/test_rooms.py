@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2] / "estimator" / "deniable_estimator"
 
 FLOORS = (
     {"errors", "isolation", "checked_files"},
-    {"messages"},
+    {"messages", "forecasting"},
     {"statistics", "annotations"},
     {"analyses"},
     {"answers", "privacy"},

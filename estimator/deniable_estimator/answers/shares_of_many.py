@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from deniable import Scheme
-from deniable.forecast import critical_value
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import figures_of_each
@@ -23,6 +22,7 @@ from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import caveats_of
 from deniable_estimator.answers.shares import Numbers, Shares, assembled, errors_of, estimate
+from deniable_estimator.forecasting.detection import critical_value
 from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment, adjust_rows

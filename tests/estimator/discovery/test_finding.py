@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree, ProjectiveGeometry
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
@@ -17,6 +16,7 @@ from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.participation import Participation
 
 from .conftest import CROWD, HOSTILE, Draw, MakePart

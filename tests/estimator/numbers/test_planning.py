@@ -13,7 +13,6 @@ from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.numbers.mean import level_noise
 from deniable_estimator.analyses.numbers.planning import (
     mean_half_width,
@@ -22,6 +21,7 @@ from deniable_estimator.analyses.numbers.planning import (
     reports_for_quantile,
     tree_variances,
 )
+from deniable_estimator.forecasting.number_forecast import mean_variance
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeWindow: TypeAlias = Callable[..., SlidingWindow]

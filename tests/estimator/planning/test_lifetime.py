@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import SchemeError
-from deniable.lifetime_split import report_variance, sent_reports
 from deniable.mechanisms import design_memoized
 from deniable.types.number import Number
+from deniable_estimator.forecasting.lifetime_split import report_variance, sent_reports
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimePlan
 from deniable_estimator.planning.lifetime_crowd import budget_left, lasting_budget
