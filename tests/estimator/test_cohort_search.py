@@ -17,14 +17,10 @@ from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
     Fit,
-    covariance,
     joint_fit,
-    left_out,
-    singly,
-    skewness,
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
-from deniable_estimator.statistics.significance import adjust_p, normal_score, p_values
+from deniable_estimator.statistics.significance import adjust_p
 
 COHORTS, COLUMNS = 32, 64
 
@@ -100,21 +96,6 @@ def test_the_search_uses_up_degrees_of_freedom() -> None:
     assert decoder._left_by_search(table, np.array([0.5, -0.5] * 2), fit, 0.8) == 1
 
 
-@pytest.mark.parametrize(
-    ("columns", "candidates", "all_at_once"),
-    [(1024, 30, True), (1025, 30, False), (10, 8, True), (10, 9, False)],
-)
-def test_a_small_table_begins_with_all(
-    fitted: list[list[int]], columns: int, candidates: int, all_at_once: bool
-) -> None:
-    """Up to 1,024 cells the search begins with all candidates, if they are at most 0.8 of them."""
-    design = Design.of(np.arange(candidates).reshape(candidates, 1, 1), columns)
-    counts, reports = np.full((1, columns), 300), np.array([1_000])
-    table = CohortTable.of(counts, reports, 0.25, 0.75, 1 / columns, Winsor.for_cells(1))
-    decoder._search(table, design, 0.04)
-    assert len(fitted[0]) == (candidates if all_at_once else 0)
-
-
 @pytest.mark.parametrize(("second", "together"), [(0.3, True), (0.27, False)])
 def test_candidates_near_the_best_enter_with_it(
     fitted: list[list[int]], second: float, together: bool
@@ -149,32 +130,6 @@ def test_a_fit_holds_so_many_at_most(
     assert search(table, design) == [2, 3, 4, 5, 6]
 
 
-def test_rounds_end(fitted: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """After so many rounds the search ends with what it has."""
-    monkeypatch.setattr(decoder, "_MOST_ROUNDS", 2)
-    table, design = exact([0.5, 0.2, 0.08, 0.0])
-    assert search(table, design) == [0, 1]
-
-
-def test_who_was_dropped_twice_stays_out(
-    fitted: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A candidate that the joint fit drops may enter once more, and no third time."""
-    table, design = exact([0.5, 0.2, 0.0])
-
-    def nothing_confirmed(
-        table: CohortTable, design: Design, fit: Fit, fdr: float, dropped: NDArray[np.int64]
-    ) -> Fit:
-        dropped[fit.selected] += 1
-        return joint_fit(
-            table, design, np.empty(0, np.intp), np.full(design.size, table.background)
-        )
-
-    monkeypatch.setattr(decoder, "_prune", nothing_confirmed)
-    assert search(table, design) == []
-    assert fitted == [[], [0], [0], [1], [1]]
-
-
 def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> None:
     """Of five that are not confirmed three go, then one, then one, the weakest first; each is
     counted once, and those that are confirmed are not."""
@@ -186,43 +141,6 @@ def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> Non
     assert fit.selected.tolist() == [0, 2, 6]
     assert fitted == [[0, 2, 4, 6, 7], [0, 2, 4, 6], [0, 2, 6]]
     assert dropped.tolist() == [0, 1, 0, 1, 1, 1, 0, 1]
-
-
-def test_what_is_told_is_put_together_from_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fitted shares are those of the fit; others are what they would be beside it, over the
-    fraction that the search has left; the explained share has the variance of a sum."""
-    table, design = exact([0.3, 0.2, 0.1, 0.0, 0.0])
-    flat = np.full(design.size, table.background)
-    fit = joint_fit(table, design, np.array([3, 0]), flat)  # a string that nobody has is in it
-    asked: list[float] = []
-
-    def found(table: CohortTable, design: Design, fdr: float) -> Fit:
-        asked.append(fdr)
-        return fit
-
-    def half_used(table: CohortTable, z: Any, fit: Fit, fdr: float) -> float:
-        asked.append(fdr)
-        return 0.5
-
-    monkeypatch.setattr(decoder, "_search", found)
-    monkeypatch.setattr(decoder, "_left_by_search", half_used)
-    result = decoder._together(table, design, 0.05)
-    assert asked == pytest.approx([0.04, 0.04])
-    assert result.detected.tolist() == [True, True, True, False, False]
-    alone, noise = singly(table, design, fit)
-    spread = covariance(table, design, fit, 0.5)
-    assert result.share == pytest.approx(
-        [fit.share[1], alone[1] / 0.5, alone[2] / 0.5, fit.share[0], alone[4] / 0.5]
-    )
-    assert result.variance == pytest.approx(
-        [spread[1, 1], noise[1] / 0.25, noise[2] / 0.25, spread[0, 0], noise[4] / 0.25]
-    )
-    z = alone / np.sqrt(noise)
-    z[[3, 0]] = left_out(table, design, fit)
-    p = p_values(normal_score(z, np.full(5, skewness(table, design, fit))))
-    assert result.p_value == pytest.approx(p)
-    expected = result.variance[:3].sum()
-    assert result.explained_variance == pytest.approx(expected)
 
 
 def test_shares_of_own_cells_are_weighted_means() -> None:

@@ -93,8 +93,8 @@ def test_intervals_hold_what_the_search_has_used_up(
 ) -> None:
     """Where many strings nearly stand out, intervals of the common ones and of the others cover.
 
-    150 tables under 150 salts, 600 candidates of which 100 are somebody's by a power law, seed 12.
-    Of 2,250 intervals of the 15 most common strings between 93.5 and 96.5% cover, and of 12,750
+    60 tables under 60 salts, 600 candidates of which 100 are somebody's by a power law, seed 12.
+    Of 900 intervals of the 15 most common strings between 92.6 and 97.4% cover, and of 5,100
     of the other 85 the same: both are 3 standard errors over tables or more (alpha .003 each, four
     comparisons). Without what the search has used up they cover 91 to 92% and 90 to 92%.
     """
@@ -104,14 +104,14 @@ def test_intervals_hold_what_the_search_has_used_up(
     truth[:100] = np.arange(1, 101) ** -1.1
     truth /= truth.sum()
     covered = []
-    for salt in range(150):
+    for salt in range(60):
         scheme = Scheme("string", kind(f"salt {salt}", 128, channel), ())
         tally = sample_tally(scheme, rng.multinomial(devices, truth), rng, values=strings)
         found = estimate(tally, scheme, strings)
         covered.append(((found.low <= truth) & (truth <= found.high))[:100])
     common, others = np.mean(covered, axis=0)[:15].mean(), np.mean(covered, axis=0)[15:].mean()
-    assert 0.935 <= common <= 0.965
-    assert 0.935 <= others <= 0.965
+    assert 0.926 <= common <= 0.974
+    assert 0.926 <= others <= 0.974
 
 
 def test_a_closed_list_may_be_hashed() -> None:

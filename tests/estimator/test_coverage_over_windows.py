@@ -18,13 +18,10 @@ from numpy.typing import NDArray
 from deniable import Registry, Scheme, windows
 from deniable.mechanisms import (
     MemoizedSubsetSelection,
-    SubsetSelection,
 )
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers.shares import estimate
-from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import read
 
 pytestmark = pytest.mark.campaign
@@ -242,70 +239,3 @@ def test_intervals_cover_the_share_among_all_devices(name: str) -> None:
     metric, truth, crowd = CROWDS[name]
     found = covered(declared(metric), truth, crowd, POPULATIONS, 1)
     assert (abs(found - 0.95) <= 0.021).all(), found
-
-
-def in_turn(*mechanisms: Any, windows: int) -> Turns:
-    """One scheme after the other, so many windows each."""
-    return [
-        (Scheme("boolean", mechanism, ("true", "false")), range(at * windows, (at + 1) * windows))
-        for at, mechanism in enumerate(mechanisms)
-    ]
-
-
-TURNS: dict[str, list[Any]] = {
-    "fresh": [SubsetSelection.design(2, epsilon) for epsilon in (4.0, 3.0)],
-    "memory": [MemoizedSubsetSelection.design(2, epsilon, 6.0, k=1) for epsilon in (4.0, 3.0)],
-    "fresh, then memory": [
-        SubsetSelection.design(2, 3.0),
-        MemoizedSubsetSelection.design(2, 3.0, 5.0, k=1),
-    ],
-}
-
-
-def metric_of(name: str) -> str:
-    """The metric of today under which these schemes were used."""
-    if name == "fresh":
-        return f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 200.0"
-    return f'{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 6.0\nlongitudinal = "memoize"'
-
-
-@pytest.mark.parametrize("name", TURNS)
-def test_schemes_that_the_same_devices_used_in_turn(name: str) -> None:
-    """Two schemes in ten windows each: the people are the same, though all noise is new.
-
-    1,000 populations of 1,000 devices, seed 2; the band as above, 3 comparisons. Variances
-    that are added as if other devices had used the second scheme covered .83 with memory.
-    """
-    found = covered(
-        *(declared(metric_of(name)), HALVES, lambda rng: reporting(rng, 1000, 20)),
-        *(POPULATIONS, 2, in_turn(*TURNS[name], windows=10)),
-    )
-    assert (abs(found - 0.95) <= 0.021).all(), found
-
-
-@pytest.mark.parametrize("stay", [False, True])
-def test_changes_are_those_among_all_devices(stay: bool) -> None:
-    """Between two periods of ten windows the 95% interval of a change covers as often as it
-    says where other devices report in the second, and more often where the same ones do.
-
-    700 populations of 1,000 devices, seed 6; the part that covers has a standard deviation of
-    .0082, and 3 of them are .025 (alpha .003 for each of 3 comparisons).
-    """
-    registry = declared(f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0")
-    scheme, rng = registry["m"].scheme, np.random.default_rng(6)
-    everyone = np.ones((1000, 20), np.bool_)
-    inside = 0
-    for _ in range(700):
-        held = holding(rng, HALVES, everyone)
-        if not stay:
-            held = np.hstack([held[:, :10], holding(rng, HALVES, everyone)[:, :10]])
-        periods = []
-        for first in (0, 10):
-            within = slice(first, first + 10)
-            rows = rows_of(scheme, scheme.items, held[:, within], everyone[:, within], rng)
-            tally = Tally("m", scheme.fingerprint, tuple(DAYS[within]), rows)
-            periods.append(estimate(tally, scheme))
-        change = compare(*periods)
-        inside += int(change.low[0] <= 0 <= change.high[0])
-    assert inside / 700 >= 0.925
-    assert stay or inside / 700 <= 0.975

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 import pytest
@@ -12,14 +11,13 @@ from scipy import stats
 
 from deniable import Registry, Scheme
 from deniable.mechanisms import SubsetSelection
-from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.anomalies import Figure, Verdict
+from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.questions.history import LEAST_HISTORY, History, inspect
 from deniable_estimator.questions.looks import Look, look
-from deniable_estimator.questions.reading import Part, Question, select
+from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
 
 VALUES = ("a", "b", "c", "d", "e")
@@ -68,39 +66,6 @@ def test_a_short_history_is_no_measure() -> None:
     names = [{figure.name for figure in window.verdict.figures} for window in found.windows]
     assert names[-1] == {"low", "lowest", "jump", "reports"}
     assert all(each == {"low", "lowest"} for each in names[:-1])
-
-
-def fill_days(
-    registry: Registry, fill: Callable[[Tally, Scheme], None], odd: int | None = None
-) -> None:
-    """Ten days of 2,000 browsers; on the odd day, as many fakes for one value besides."""
-    scheme = registry["browser"].scheme
-    rng = np.random.default_rng(4)
-    for day in range(1, 11):
-        counts = rng.multinomial(2000, [0.5, 0.45, 0.05, 0.0])
-        tally = sample_tally(scheme, counts, rng, metric="browser", window=f"2026-11-{day:02}")
-        if day == odd:
-            (row,) = tally.rows
-            fakes = TallyRow(4000, row.cells + np.array([2000, 0, 0, 0]))
-            tally = replace(tally, rows=(fakes,))
-        fill(tally, scheme)
-
-
-def test_a_short_look_sees_what_an_estimate_sees(
-    store: Store, registry: Registry, fill: Callable[[Tally, Scheme], None]
-) -> None:
-    """What is looked at in a window without an estimate is what the estimate says, to the bit."""
-    fill_days(registry, fill, odd=9)
-    for day in ("2026-11-08", "2026-11-09"):
-        question = select(store, registry, "browser", *[date.fromisoformat(day)] * 2).read()
-        short, whole = look(day, question), Look.of(day, question.estimate())
-        assert short is not None
-        assert (short.n, short.scheme, short.values) == (whole.n, whole.scheme, whole.values)
-        assert (short.share == whole.share).all()
-        assert short.variance == pytest.approx(whole.variance)
-        assert Verdict.of(short.figures).figures == whole.figures
-    nothing = select(store, registry, "browser", *[date(2026, 12, 1)] * 2).read()
-    assert look("2026-12-01", nothing) is None
 
 
 def test_strings_are_looked_at_undecoded() -> None:

@@ -231,16 +231,3 @@ def test_planes_are_supports(mechanism: ProjectiveGeometry) -> None:
     for item in range(mechanism.size):
         expected = [cell.column for cell in mechanism.support(item)]
         assert space.plane(item).tolist() == expected
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(("devices", "size"), [(10**9, 10_007), (30_000, 10_007), (50, 9)])
-def test_a_crowd_is_spread_evenly(devices: int, size: int) -> None:
-    """Many devices over equal cells, by blocks or one by one, lose nobody and are multinomial.
-
-    Chi-square, two-sided, at alpha = 1e-6 for each of three comparisons; seed 8.
-    """
-    cells = planes._spread(devices, size, np.random.default_rng(8))
-    assert cells.shape == (size,)
-    assert cells.sum() == devices
-    assert 5e-7 < stats.chisquare(cells).pvalue < 1 - 5e-7

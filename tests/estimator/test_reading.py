@@ -126,18 +126,6 @@ def test_candidates_that_an_earlier_scheme_lacks(
         read(store, registry, "browser", candidates=["netscape"])
 
 
-def test_windows_of_another_kind_are_left_out(
-    store: Store,
-    registry: Registry,
-    current: Scheme,
-    fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
-) -> None:
-    """Weeks that were reported before the metric became daily do not overlap its days."""
-    fill(make_tally(current, 100, [50, 30, 10, 10], ["2026-W46"]), current)
-    assert read(store, registry, "browser").n == 0
-
-
 @pytest.mark.parametrize("kind", ["day", "week", "month"])
 def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
     """The windows of many ranges, which may overlap, end within a window or hold none, are those

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.mechanisms import NumberRange, Report, SlidingWindow, SubsetSelection
+from deniable.mechanisms import NumberRange, SlidingWindow, SubsetSelection
 from deniable_estimator.analyses import ANALYSES, subset_selection
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
@@ -29,21 +27,6 @@ def _scheme(k: int) -> Scheme:
     return Scheme("category", SubsetSelection(4, k, 7 << 50), ("a", "b", "c", "d"))
 
 
-def _distribution(mechanism: SubsetSelection) -> dict[tuple[int, ...], Fraction]:
-    """The exact probability of every tally of the crowd, from the likelihoods."""
-    subsets = list(itertools.combinations(range(4), mechanism.k))
-    tallies: dict[tuple[int, ...], Fraction] = {(0, 0, 0, 0): Fraction(1)}
-    for item in (item for item, count in enumerate(CROWD) for _ in range(count)):
-        grown: dict[tuple[int, ...], Fraction] = {}
-        for (tally, probability), subset in itertools.product(tallies.items(), subsets):
-            columns = subset[0] if mechanism.k == 1 else sum(1 << j for j in subset)
-            after = tuple(cell + (j in subset) for j, cell in enumerate(tally))
-            more = probability * mechanism.likelihood(Report(0, columns), item)
-            grown[after] = grown.get(after, Fraction(0)) + more
-        tallies = grown
-    return tallies
-
-
 @functools.cache
 def _sampled(k: int) -> Counter[tuple[int, ...]]:
     rng = np.random.default_rng(k)
@@ -52,32 +35,6 @@ def _sampled(k: int) -> Counter[tuple[int, ...]]:
     return Counter(
         tuple(sample_tally(scheme, counts, rng).rows[0].cells.tolist()) for _ in range(DRAWS)
     )
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_joint_distribution_is_exact(k: int) -> None:
-    """Whole tallies of three devices appear as often as the likelihoods say, jointly.
-
-    Chi-square over all tallies with at least 5 expected in 6,000 draws (the rest pooled);
-    alpha 1e-4 for each of 3 comparisons; seed k.
-    """
-    exact = _distribution(_scheme(k).mechanism)
-    assert sum(exact.values()) == 1
-    seen = _sampled(k)
-    assert set(seen) <= set(exact)
-    expected = {tally: DRAWS * float(probability) for tally, probability in exact.items()}
-    often = [tally for tally in exact if expected[tally] >= 5]
-    assert len(often) > 8
-    observed = [seen[tally] for tally in often]
-    wanted = [expected[tally] for tally in often]
-    rest = DRAWS - sum(wanted)
-    if rest > 5:
-        observed.append(DRAWS - sum(observed))
-        wanted.append(rest)
-    else:
-        wanted = [each * sum(observed) / sum(wanted) for each in wanted]
-    assert stats.chisquare(observed, wanted).pvalue > 1e-4
 
 
 @pytest.mark.campaign

@@ -223,22 +223,6 @@ def theme(world: World, day: int = 0, n: int = 6000) -> None:
         world.crowd("theme", place, np.arange(6), (n * shares).astype(int), day)
 
 
-def test_two_segments(world: World) -> None:
-    """Both together, or one of them for all values of the other; `where` limits the other."""
-    theme(world)
-    by_plan = by_segment(world.store, world.registry, "theme", ["plan"], now=NOW)
-    names = [name for name, differs in zip(by_plan.names, by_plan.differs, strict=True) if differs]
-    assert set(names) == {"light", "sepia"}
-    assert [each.answer.n for each in by_plan.groups] == [24_000, 24_000]
-    both = by_segment(world.store, world.registry, "theme", ["platform", "plan"], now=NOW)
-    assert [each.name for each in both.groups][:3] == ["ios, free", "android, free", "web, free"]
-    paid = by_segment(
-        world.store, world.registry, "theme", ["platform"], where={"plan": "paid"}, now=NOW
-    )
-    assert paid.total.n == 24_000
-    assert not paid.differs.any()
-
-
 def test_earlier_lists_of_a_segment(dark: World) -> None:
     """After a change of the list, reports of both schemes of a value are combined; those of a
     value that is gone stay; those without the segment count in the total alone."""
@@ -257,16 +241,6 @@ def test_earlier_lists_of_a_segment(dark: World) -> None:
     assert split.total.n == 3 * sum(SIZES.values()) + 2000 + 600
     assert any("600 reports of earlier schemes" in note for note in split.notes)
     assert len(split.groups[0].answer.schemes) == 2
-
-
-def test_nothing_is_reported(world: World) -> None:
-    """Without reports there is a total of none, no segment and nothing to compare."""
-    split = by_segment(world.store, world.registry, "dark_mode", ["platform"], now=NOW)
-    assert (split.total.n, split.groups, split.small, split.reference) == (0, (), (), None)
-    assert "not two segments" in split.verdict
-    json.dumps(split.to_dict(), allow_nan=False)
-    assert split.to_csv().count("\n") == 3
-    assert trends_by_segment(world.store, world.registry, "dark_mode", ["platform"]).groups == ()
 
 
 @pytest.mark.parametrize(

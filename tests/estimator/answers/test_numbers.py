@@ -19,7 +19,6 @@ from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.base import Series
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.numbers import number_change
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
@@ -193,26 +192,6 @@ def test_another_range_leaves_the_smaller_part_out() -> None:
         combine([linear, large])
 
 
-@pytest.mark.parametrize("ask", ['"mean"', '"distribution"'])
-def test_a_change_is_told_with_its_unit(ask: str) -> None:
-    """Numbers that all grow by 20 ms are told to have changed, by an interval that holds 20."""
-    rng = np.random.default_rng(10)
-    numbers = rng.normal(40, 8, 100_000)
-    before = told(declared(ask), numbers, rng)
-    after = told(declared(ask), numbers + 20, rng, DAYS[1])
-    change = after.change_from(before)
-    assert change.values == before.series.names
-    for place, name in enumerate(change.values):
-        # So few lie above p99 that 1% of them hides it.
-        assert change.changed[place] or name == "p99"
-        assert change.low[place] <= 20 <= change.high[place]
-    assert "ms (95% CI +" in change.describe(0)
-    assert change.describe(0).startswith("up ")
-    rows = list(csv.DictReader(io.StringIO(change.to_csv())))
-    assert [row["series"] for row in rows] == list(change.values)
-    json.dumps(change.to_dict(), allow_nan=False)
-
-
 def test_candidates_are_refused(make_tally: Callable[..., Tally]) -> None:
     """A number has no candidates, and its tallies have no shares."""
     metric = declared()
@@ -225,28 +204,6 @@ def test_candidates_are_refused(make_tally: Callable[..., Tally]) -> None:
         answer_of(tally, declared(high=50).scheme)
 
 
-def test_fakes_move_a_mean_by_what_is_said() -> None:
-    """1% of fakes that all send the column of the largest score move the mean by its budget."""
-    rng = np.random.default_rng(12)
-    metric = declared()
-    answer = told(metric, rng.uniform(0, 100, 99_000), rng)
-    assert isinstance(answer, Mean)
-    mechanism = metric.scheme.mechanism
-    positions = np.array([mechanism.range.position(each) for each in rng.uniform(0, 100, 99_000)])
-    items, counts = np.unique(positions, return_counts=True)
-    (row,) = analysis_of(mechanism).sample_rows(items, counts, rng)
-    best = int(np.argmax(mechanism.scores()))
-    cells = row.cells.copy()
-    cells[best] += 1000
-    tally = Tally("number", metric.scheme.fingerprint, (DAYS[0],), (type(row)(100_000, cells),))
-    honest = answer_of(
-        Tally("number", metric.scheme.fingerprint, (DAYS[0],), (row,)), metric.scheme
-    )
-    poisoned = answer_of(tally, metric.scheme)
-    moved = poisoned.series.value[0] - honest.series.value[0]
-    assert moved == pytest.approx(honest.budget)
-
-
 def test_a_crowd_below_the_range_has_its_quantiles_inside_their_intervals() -> None:
     """Whole numbers that all lie below `low` are told as `low`, within the interval (seed 13)."""
     text = REGISTRY.format(
@@ -256,14 +213,6 @@ def test_a_crowd_below_the_range_has_its_quantiles_inside_their_intervals() -> N
     answer = told(metric, np.full(20_000, -5.0), np.random.default_rng(13))
     for name, (value, low, high) in series(answer).items():
         assert low <= value <= high, name
-
-
-def test_what_has_no_limit_is_null() -> None:
-    """A mean that fakes could move without limit has no budget in JSON."""
-    metric = declared(low=1e-6, high=1e9, scale="log", epsilon=0.01)
-    for seed in range(20):
-        answer = told(metric, np.full(40, 1.0), np.random.default_rng(seed))
-        json.dumps(answer.to_dict(), allow_nan=False)
 
 
 def test_a_change_whose_interval_holds_zero_is_none() -> None:

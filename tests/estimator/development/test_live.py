@@ -216,21 +216,6 @@ def test_a_crowd_reports(
     assert add(app, registry, 3_000) == []
 
 
-def test_no_crowd_for_what_has_expired(
-    app: DevelopmentApp, file: RegistryFile, path: Path, browser: Browser
-) -> None:
-    """A metric that has expired gets no simulated reports, and stops no other."""
-    text = path.read_text().replace(
-        'description = "Dark mode."', 'description = "D."\nexpires = 2020-01-01'
-    )
-    path.write_text(text)
-    file.look()
-    app.reload()
-    assert len(add(app, file.registry, 100)) == 5
-    assert "dark_mode" not in app.crowd.now
-    read(browser)
-
-
 def test_a_large_crowd_is_drawn(app: DevelopmentApp, file: RegistryFile, seen: Seen) -> None:
     """A million devices take no longer: their tallies are drawn, and the page says so; listed
     strings are what they recorded."""
@@ -263,56 +248,6 @@ def test_the_sdk_for_pages(browser: Browser, name: str) -> None:
     assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
     if name == "deniable.min.js":
         assert b"DEVELOPMENT MODE" in answer.data
-
-
-def test_pairs(app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, seen: Seen) -> None:
-    """Simulated devices report pairs of independent values; a pair that an app records itself is a
-    mistake with what to record."""
-    pair = (
-        '[metrics.both]\ntype = "pair"\ndescription = "Both."\nof = ["browser", "theme"]\n'
-        "epsilon = 2.0\nlifetime_epsilon = 2.0\n"
-        '[metrics.theme]\ntype = "boolean"\ndescription = "Dark."\nepsilon = 1.0\n'
-        "lifetime_epsilon = 2.0\n"
-    )
-    path.write_text(path.read_text() + pair)
-    file.look()
-    assert file.mistakes == ()
-    app.reload()
-    add(app, Registry("shop", {"both": file.registry["both"]}), 2_000)
-    assert seen()["estimates"][0]["n"] == 2_000
-    body = {"development": True, "trouble": {"code": "refused_value", "metric": "both"}}
-    post(json.dumps(body).encode(), "/v1/troubles")
-    assert "Record browser, theme" in seen()["mistakes"][0]["advice"]
-
-
-def test_segments(
-    app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, batch: Make, seen: Seen
-) -> None:
-    """A report of a metric with segments is shown with its row among all, and with what its noisy
-    part says; simulated devices are of every segment; a segment that was not told is a mistake."""
-    text = path.read_text()
-    segment = '[segments.system]\nvalues = ["ios", "android"]\n'
-    told = text.replace('description = "The browser."', 'description = "B."\nsegments = ["system"]')
-    path.write_text(told + segment)
-    file.look()
-    assert file.mistakes == ()
-    app.reload()
-    one = Registry("shop", {"browser": file.registry["browser"]})
-    add(app, one, 500)
-    tally = app.store.tally(
-        "browser",
-        one["browser"].scheme.fingerprint,
-        app.store.windows("browser", one["browser"].scheme.fingerprint)[-1:],
-    )
-    assert sum(row.reports for row in tally.rows) == 500
-    assert all(row.reports > 150 for row in tally.rows)  # alpha below 1e-18
-    assert post(batch(("browser", "firefox"), row=1)).status_code == 202
-    (report,) = seen()["reports"]
-    assert (report["row"], report["says"]["row"], report["says"]["rows"]) == (1, 1, 2)
-    assert seen()["estimates"][0]["n"] == 501
-    body = {"development": True, "trouble": {"code": "missing_segment", "metric": None}}
-    post(json.dumps(body).encode(), "/v1/troubles")
-    assert "set_segments" in seen()["mistakes"][0]["advice"]
 
 
 def test_a_discovery(

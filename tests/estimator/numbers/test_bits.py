@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from deniable.mechanisms import DBitFlip, NumberRange, Report
 from deniable.mechanisms.base import ONE
@@ -115,72 +114,6 @@ def test_covariances_are_those_of_a_report() -> None:
     noise, kept = (each * (1 - each) / (1 - 2 * each) ** 2 for each in (s, a))
     part = BitPart(1.0, shares, noise + kept, 0.0, np.array([200.0, 200.0]), 2.0, True)
     np.testing.assert_allclose(part.fresh(questions)[1], expected, rtol=1e-9)
-
-
-@pytest.mark.campaign
-def test_tallies_are_drawn_like_reports() -> None:
-    """Sums of two bits of a row have the mean and covariance of reports; 20,000 tallies of 40
-    devices, each of 20 z-scores below 4.5 (false alarms: 1.4e-4), seed 3."""
-    rng = np.random.default_rng(3)
-    mechanism = DBitFlip(UNIT, 4, 2, ONE // 8, ONE // 5)
-    counts = np.array([20, 10, 6, 4])
-    tallies = [sample_bits(mechanism, places(mechanism), counts, rng) for _ in range(20_000)]
-    for row in range(2):
-        seen = np.array([[each[row].reports, *each[row].cells] for each in tallies], np.float64)
-        mean, square = np.zeros(3), np.zeros((3, 3))
-        for cell, count in enumerate(counts):
-            each, outer = np.zeros(3), np.zeros((3, 3))
-            for columns, chance in sent(mechanism, cell, row).items():
-                vector = np.array([1, columns & 1, columns >> 1])
-                each += chance / 2 * vector
-                outer += chance / 2 * np.outer(vector, vector)
-            mean += count * each
-            square += count * (outer - np.outer(each, each))
-        errors = np.sqrt(np.diag(square) / len(tallies))
-        assert (np.abs(seen.mean(axis=0) - mean) < 4.5 * errors).all()
-        centred = seen - mean
-        products = centred[:, :, None] * centred[:, None, :]
-        errors = products.std(axis=0) / math.sqrt(len(tallies))
-        assert (np.abs(products.mean(axis=0) - square) < 4.5 * errors).all()
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("epsilon", "cells", "reports"),
-    [(1.0, 16, 2_000), (1.0, 64, 20_000), (4.0, 16, 1_000), (6.0, 64, 20_000)],
-)
-def test_intervals_cover(epsilon: float, cells: int, reports: int) -> None:
-    """The 95% intervals of the shares below all edges, of 20 ranges and of the mean hold the truth
-    in 94 to 96% of 1,500 tallies on average (the mean: 93.4 to 96.6%, binomial, alpha 5e-3), and
-    those of quantiles in 94% or more; seed 4."""
-    rng = np.random.default_rng(4)
-    mechanism = DBitFlip.design(UNIT, epsilon, 2 * epsilon, cells)
-    shares = population(cells)
-    below = np.concatenate([[0], np.cumsum(shares)])
-    points, _ = cell_points(mechanism)
-    ranges = np.sort(rng.choice(cells + 1, (20, 2)), axis=1)
-    ranges = ranges[(ranges[:, 0] < ranges[:, 1]) & (np.ptp(ranges, axis=1) < cells)]
-    weights = np.array([(np.arange(cells) >= a) & (np.arange(cells) < b) for a, b in ranges], float)
-    z = stats.norm.ppf(0.975)
-    edges, spans, means, quantiles = [], [], [], []
-    for _ in range(1500):
-        found = estimate(mechanism, crowd(mechanism, shares, reports, rng))
-        error = np.sqrt(found.variance)
-        edges.append(float((np.abs(found.cdf - below[1:-1]) <= z * error).mean()))
-        values, covariance = found.sums.linear(weights)
-        spans.append(
-            float((np.abs(values - weights @ shares) <= z * np.sqrt(np.diag(covariance))).mean())
-        )
-        mean = cells_mean(mechanism, found.sums)
-        means.append(abs(mean.mean - float(points @ shares)) <= z * mean.std_error)
-        for p in (0.5, 0.9):
-            quantile = found.quantile(p)
-            cell = int((below[1:] < p).sum())
-            quantiles.append(quantile.cells[0] <= cell < quantile.cells[1])
-    assert 0.94 <= np.mean(edges) <= 0.96
-    assert 0.94 <= np.mean(spans) <= 0.96
-    assert 0.934 <= np.mean(means) <= 0.966
-    assert np.mean(quantiles) >= 0.94
 
 
 def test_a_row_without_reports_leaves_everything_open() -> None:

@@ -27,7 +27,6 @@ POSITIONS = np.array([-1, 0, 300_000_001, TOP])
 COUNTS = np.array([20_000, 0, 50_000, 30_000])
 
 
-@pytest.mark.campaign
 def test_columns_of_a_window(make_window: MakeWindow) -> None:
     """Columns come as often as the likelihoods say (chi-square, alpha 1e-4; seed 1), and every
     device reports once."""
@@ -47,7 +46,6 @@ def test_columns_of_a_window(make_window: MakeWindow) -> None:
     np.testing.assert_allclose(of_parts, rates, rtol=1e-12)
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_columns_of_a_tree(make_tree: MakeTree, epsilon: float) -> None:
     """Cells of all rows come as often as the likelihoods say, the mean's row included (chi-square

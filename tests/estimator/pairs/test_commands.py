@@ -12,7 +12,6 @@ from tests.estimator.pairs.conftest import REGISTRY
 
 from deniable import Registry
 from deniable_estimator.terminal.estimate_command import estimate
-from deniable_estimator.terminal.plan_command import plan
 from deniable_estimator.terminal.privacy_command import privacy
 from deniable_estimator.terminal.simulated import simulate
 
@@ -50,28 +49,6 @@ def test_a_broken_file_of_cells(run: Run, tmp_path: Path, lines: str, why: str) 
     refused = run(simulate, "plan_by_mode", "--devices", "9", "--shares", str(path), stored=False)
     assert refused.exit_code == 1
     assert why in refused.output
-
-
-def test_plan_a_pair() -> None:
-    """The plan says how strong a dependence is seen; options of other plans are refused."""
-    from click.testing import CliRunner
-
-    common = ["--epsilon", "1", "--devices", "100000"]
-    shown = CliRunner().invoke(plan, ["--pair", "6x6", *common, "--lifetime", "8"])
-    assert shown.exit_code == 0, shown.output
-    assert "Cramér's V 0.1" in shown.output
-    document = json.loads(CliRunner().invoke(plan, ["--pair", "6x6", *common, "--json"]).output)
-    assert 0.9 < document["power"] <= 1
-    for wrong, why in (
-        (["--pair", "6", *common], "write it like 6x4"),
-        (["--pair", "6x6"], "say --epsilon and --devices"),
-        (["--pair", "6x6", *common, "--size", "3"], "--size: not with --pair"),
-        (["--size", "3", *common, "--effect", "0.1"], "--effect is for --pair"),
-        (["--pair", "40x40", *common], "above the limit of 900"),
-    ):
-        refused = CliRunner().invoke(plan, wrong)
-        assert refused.exit_code in (1, 2)
-        assert why in refused.output, refused.output
 
 
 def test_privacy_adds_up(run: Run) -> None:
