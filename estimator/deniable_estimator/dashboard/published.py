@@ -26,7 +26,7 @@ from deniable_estimator.privacy.outsider import (
     span_words,
 )
 
-__all__ = ["SIZES", "PublishedRow", "PublishedSums", "published_sums"]
+__all__ = ["SIZES", "PublishedRow", "PublishedSums", "released_sums"]
 
 SIZES = (1_000, 10_000, 100_000)
 """The label has figures for sums of at least so many reports."""
@@ -61,7 +61,7 @@ class PublishedSums:
     """Whether no bound below the device's is known for some span."""
 
 
-def published_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
+def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
     """The figures of a metric; None while they are calculated."""
     registry = source.registry
     reported = registry.unasked.get(metric.name, metric)

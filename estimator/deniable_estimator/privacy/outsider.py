@@ -21,10 +21,10 @@ from deniable_estimator.messages import message
 from deniable_estimator.privacy import Bound, guarantee, guarantee_in
 from deniable_estimator.privacy.spans import (
     SPANS,
-    Published,
+    ReleasedSums,
     most_reports,
+    released_together,
     spent_by,
-    together_published,
 )
 from deniable_estimator.privacy.words import rounded_up
 
@@ -35,14 +35,14 @@ __all__ = [
     "SMALLEST_DELTA",
     "SPANS",
     "Outsider",
-    "Published",
+    "ReleasedSums",
     "assumed",
     "check_delta",
     "figure",
     "outsider_of",
     "outsider_together",
     "plain_delta",
-    "published_sums",
+    "released_sums",
     "span_words",
 ]
 
@@ -131,7 +131,7 @@ class Outsider:
     mechanism: str | None
     reports: int
     delta: float
-    spans: dict[str, Published]
+    spans: dict[str, ReleasedSums]
     segments: bool
     remembers: bool
     sampled: bool
@@ -191,7 +191,7 @@ def _outsider_of(source: Metric, cap: float | None, reports: int, delta: float) 
     """That of a metric that devices report, under the cap of its registry."""
     given = guarantee(source, cap)
     spans = {
-        span: together_published([spent_by(source, given, count, reports, delta)], delta, None)
+        span: released_together([spent_by(source, given, count, reports, delta)], delta, None)
         for span in SPANS
         if (count := most_reports(given, span)) is not None
     }
@@ -207,9 +207,9 @@ def _outsider_of(source: Metric, cap: float | None, reports: int, delta: float) 
     )
 
 
-def published_sums(
+def released_sums(
     registry: Registry, metric: Metric, windows: int, reports: int, delta: float = DELTA
-) -> Published:
+) -> ReleasedSums:
     """What sums reveal to which a device gave `windows` reports at most, each of them hidden among
     `reports` reports of its own. One sum of n reports, to which it gave k, is no more than k sums
     of n // k reports each, because all reports are of one kind.
@@ -223,7 +223,7 @@ def published_sums(
     given = guarantee_in(registry, metric)
     limit = given.lifetime_reports
     count = windows if limit is None else min(windows, limit)
-    return together_published([spent_by(metric, given, count, reports, delta)], delta, None)
+    return released_together([spent_by(metric, given, count, reports, delta)], delta, None)
 
 
 def outsider_together(
@@ -250,7 +250,7 @@ def outsider_together(
             if count is not None
         ]
         if len(parts) == len(metrics):
-            spans[span] = together_published(parts, delta, registry.lifetime_epsilon)
+            spans[span] = released_together(parts, delta, registry.lifetime_epsilon)
     return Outsider(
         None,
         None,

@@ -21,7 +21,7 @@ from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAn
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in
-from deniable_estimator.privacy.outsider import LEAST_REPORTS, published_sums
+from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
 from deniable_estimator.questions.asking import find_metric
 from deniable_estimator.questions.reading import Part, Selection, select
 from deniable_estimator.releasing.noise import Method, gaussian, laplace
@@ -133,12 +133,12 @@ def prepare(
     reports = len(labels) if limit is None else min(len(labels), limit)
     progress("Computing what the sums reveal")
     if len(pieces) > 1:
-        outsider = published_sums(
+        outsider = released_sums(
             registry, source, reports, min(piece.n for piece in pieces), request.delta
         )
     else:
         # Each of the device's reports hides among its part of the others.
-        outsider = published_sums(
+        outsider = released_sums(
             registry, source, reports, max(1, pieces[0].n // reports), request.delta
         )
     found = Prepared(

@@ -139,7 +139,7 @@ def weekly_digest(
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         if period is not None:
             after = _answer(selection, period.first, period.last)
-            text, new, odd = _told(store, metric, selection, period, after, len(metrics))
+            text, new, odd = _judged_line(store, metric, selection, period, after, len(metrics))
             page = page_of(dashboard, metric.name, period.first, period.last)
             noted = _noted(metric, period, annotations) if new else ""
             line = DigestLine(metric.name, text, page, noted)
@@ -200,7 +200,7 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
     return [each.text for each in found]
 
 
-def _told(
+def _judged_line(
     store: Store,
     metric: Metric,
     selection: Selection,

@@ -238,9 +238,9 @@ class _RulesReader:
             self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
         if "dashboard" not in self.document:
             self.report(("dashboard",), "is missing: name the address that links lead to")
-        defaults = MetricRules(**self._metric_keys(("defaults",), self._table("defaults")))
+        defaults = MetricRules(**self._metric_keys(("defaults",), self._tables_of("defaults")))
         metrics = {}
-        for name, table in self._table("metrics").items():
+        for name, table in self._tables_of("metrics").items():
             path = ("metrics", name)
             if name not in self.known:
                 self.report(path, "is not declared in the registry")
@@ -261,7 +261,7 @@ class _RulesReader:
             channels=self._channels(),
         )
 
-    def _table(self, key: str) -> Mapping[str, Any]:
+    def _tables_of(self, key: str) -> Mapping[str, Any]:
         table = self.document.get(key, {})
         if isinstance(table, dict):
             return table
@@ -293,7 +293,7 @@ class _RulesReader:
         return tuple(only)
 
     def _channels(self) -> tuple[NoticeChannel, ...]:
-        tables = self._table("channels")
+        tables = self._tables_of("channels")
         if len(tables) > MOST_CHANNELS:
             self.report(("channels",), f"holds more than {MOST_CHANNELS} channels")
         found = []

@@ -21,11 +21,11 @@ from werkzeug.test import TestResponse
 from deniable import Client, Registry, windows
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
-from deniable_estimator.development import running_finds
+from deniable_estimator.development import latest_finds
 from deniable_estimator.development.arrivals import Arrivals
 from deniable_estimator.development.crowd import WORDS
+from deniable_estimator.development.latest_finds import Found, LatestFinds
 from deniable_estimator.development.registry_file import RegistryFile
-from deniable_estimator.development.running_finds import Running, RunningFinds
 from deniable_estimator.development.server import DevelopmentApp, serving
 
 HTML = {"Accept": "text/html"}
@@ -285,9 +285,9 @@ def test_strings_are_looked_for_every_few_seconds(
         looked.append(now[0])
         return SimpleNamespace(answer=SimpleNamespace(n=reports[0], finds=()))
 
-    monkeypatch.setattr(running_finds, "finds_at", look)
+    monkeypatch.setattr(latest_finds, "finds_at", look)
     source: Any = SimpleNamespace(reports=lambda metric, days: reports[0])
-    finds = RunningFinds(lambda: now[0])
+    finds = LatestFinds(lambda: now[0])
     metric = file.registry["browser"]
     for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):
         now[0], reports[0] = at, n
@@ -296,5 +296,5 @@ def test_strings_are_looked_for_every_few_seconds(
     finds.look(source, metric, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
     assert looked == [0.0, 3.5, 3.5]
     reports[0] = 0
-    assert finds.look(source, metric, days) == Running(0, None, False)
+    assert finds.look(source, metric, days) == Found(0, None, False)
     assert len(looked) == 3
