@@ -36,8 +36,8 @@ from deniable_estimator.dashboard.released import (
     release_named,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.looking import ListedRelease
-from deniable_estimator.releasing.rows import KeptRelease
 
 __all__ = ["list_releases", "show_release"]
 

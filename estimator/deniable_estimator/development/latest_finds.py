@@ -15,14 +15,14 @@ from deniable_estimator.dashboard.finds import finds_at, name_of_find
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 
-__all__ = ["EVERY", "Running", "RunningFinds"]
+__all__ = ["EVERY", "Found", "LatestFinds"]
 
 EVERY = 3.0
 """So many seconds pass before the strings of a metric are looked for again."""
 
 
 @dataclass(frozen=True)
-class Running:
+class Found:
     """What is known now of a metric's strings."""
 
     n: int
@@ -44,14 +44,14 @@ class Running:
 
 
 @dataclass
-class RunningFinds:
+class LatestFinds:
     """The latest finds of each metric."""
 
     clock: Callable[[], float] = time.monotonic
     _kept: dict[str, tuple[str, DayRange, float, Finds]] = field(default_factory=dict)
     """Metric -> its scheme, the days, when it was found, and what."""
 
-    def look(self, source: DataSource, metric: Metric, days: DayRange) -> Running:
+    def look(self, source: DataSource, metric: Metric, days: DayRange) -> Found:
         """What is known; it is looked for in the background, if it is time.
 
         Raises:
@@ -62,12 +62,12 @@ class RunningFinds:
         kept = self._kept.get(metric.name)
         found = kept[3] if kept and kept[:2] == (scheme, days) else None
         if not n or (found is not None and found.n == n):
-            return Running(n, found, False)
+            return Found(n, found, False)
         if kept is not None and found is not None and self.clock() - kept[2] < EVERY:
-            return Running(n, found, True)
+            return Found(n, found, True)
         try:
             found = finds_at(source, metric, days).answer
         except (StillDecoding, TooManyDecodes):
-            return Running(n, found, True)
+            return Found(n, found, True)
         self._kept[metric.name] = (scheme, days, self.clock(), found)
-        return Running(n, found, found.n != n)
+        return Found(n, found, found.n != n)

@@ -27,7 +27,7 @@ from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
 
-__all__ = ["ReadableStore"]
+__all__ = ["PartialStore"]
 
 _log = logging.getLogger("deniable.estimator")
 
@@ -49,7 +49,7 @@ class _Readability:
     mark: bytes
 
 
-class ReadableStore(Store):
+class PartialStore(Store):
     """Reads `store`, and leaves out what cannot be read. As thread-safe as that store is.
 
     `clock` returns seconds that only grow.
