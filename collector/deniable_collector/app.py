@@ -91,7 +91,7 @@ def create_app(
     )
     app.extensions[BATCH_READER] = BatchReader(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
-    app.extensions[SEALER] = Sealer(store, on=settings.seal == "on")
+    app.extensions[SEALER] = Sealer(store)
     keep(store, settings.keep_days, registry)
     _add_routes(app, app.extensions[BATCH_READER])
     app.extensions[GATEWAY] = None if keys is None else Gateway(settings, keys)

@@ -204,18 +204,6 @@ class Settings:
     keep_days: int = setting(
         0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
     )
-    seal: str = setting(
-        "on",
-        _one_of("on", "off"),
-        "on: windows that accept no more reports are compressed, a little at a time; off: only "
-        "`deniable store seal` does so",
-    )
-    archive: str = setting(
-        "",
-        _text,
-        "a folder, or s3://bucket/prefix (`pip install deniable[s3]`), for the compressed tallies "
-        "of such windows; none: in the store itself",
-    )
     journal_seconds: int = setting(
         60,
         _journal,

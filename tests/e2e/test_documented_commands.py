@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.collector.buckets import running
 from tests.tools import need
 
 from deniable import Metric, Registry, compiled
@@ -261,12 +260,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The README's own registry, and a few metrics more that the other pages name."""
-    with running() as s3:
-        s3.client.create_bucket(Bucket="tallies")
-        world = World(tmp_path_factory.mktemp("world"))
-        # The bucket of the pages, in which all processes of this world keep sealed windows.
-        world.environ |= {**s3.environ, "DENIABLE_ARCHIVE": "s3://tallies/prod"}
-        yield from furnished(world)
+    yield from furnished(World(tmp_path_factory.mktemp("world")))
 
 
 def furnished(world: World) -> Iterator[World]:

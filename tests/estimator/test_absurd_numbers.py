@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from deniable import Registry, Scheme
 from deniable_collector.tally import Tally
-from deniable_estimator.rappor.commands import rappor
 from deniable_estimator.terminal import NO_DATA
 
 NUMBERS = ["0", "1", "-1", "nan", "inf", "-inf", "1e308", "5e-324", "9" * 5_000, ""]
@@ -38,12 +37,9 @@ CALLS = {
     "release make": "browser --registry {registry} --store {store} "
     "--ledger {folder}/releases.sqlite",
     "release list": "--ledger {folder}/none.sqlite",
-    "store seal": "--dry-run --store {store}",
-    "store verify": "--store {store}",
     "store drop": "--before 2026-01-01 --yes --store {store}",
     "store export": "{folder}/tallies --force --store {store}",
     "store import": "{folder}/nothing --store {store}",
-    "store merge": "sqlite:///{folder}/nothing.db --store {store}",
 }
 """A call of each command that takes numbers or dates, which makes sense as it is."""
 
@@ -101,16 +97,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "words.toml").write_text(WORDS)
     made = CliRunner().invoke(COMMANDS["gateway-key new"], [str(folder / "gateway.keys")])
     assert made.exit_code == 0, made.output
-    params = folder / "params.csv"
-    params.write_text("k,h,m,p,q,f\n16,2,2,0.5,0.75,0\n")
-    (folder / "values.txt").write_text("a\nb\na\n")
-    (folder / "candidates.txt").write_text("a\nb\n")
-    for name, *arguments in (
-        ("counts.csv", "encode", "--values", str(folder / "values.txt"), "--counts"),
-        ("map.csv", "hash", "--candidates", str(folder / "candidates.txt")),
-    ):
-        made = CliRunner().invoke(rappor, [*arguments, "--params", str(params)])
-        (folder / name).write_text(made.stdout)
+    (folder / "params.csv").write_text("k,h,m,p,q,f\n3,1,1,0.25,0.75,0\n")
+    (folder / "counts.csv").write_text("100,50,35,25\n")
+    (folder / "map.csv").write_text("a,1\nb,2\nc,3\n")
     return folder
 
 

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry, Scheme
-from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree
 from deniable.mechanisms.prefix_code import ALPHABETS, head
 from deniable.wire import SealedReport, pack_columns
@@ -24,6 +23,7 @@ from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
 from deniable_estimator.development.crowd import WORDS, _values
 from deniable_estimator.development.meaning import meaning_of
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.questions.discoveries import discover
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal.simulated import simulate
