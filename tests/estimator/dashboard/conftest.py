@@ -223,8 +223,8 @@ def fill_drawn(
     day: str = YESTERDAY,
     segment: int = 0,
 ) -> None:
-    """Store a tally that so many devices with each value make, drawn from a seed of its own. A value
-    is a string, or the place of a listed value."""
+    """Store a tally that so many devices with each value make, drawn from a seed of its own. A
+    value is a string, or the place of a listed value."""
     scheme = registry[name].scheme
     rng = np.random.default_rng([9, segment, *map(ord, name + day)])
     drawn = analysis_of(scheme.mechanism).sample_rows(
