@@ -41,6 +41,9 @@ WIDTH = "400"
 FORMS = {"--json": "json", "--csv": "csv", "--report": "html"}
 """The options that say what a command prints."""
 
+_SPECS = re.compile(r"^(?:Usage: deniable|  (?=-))\s*(\S+(?: \S+)*)", re.MULTILINE)
+"""What a command takes, as its help has it: the call, and its options without their meaning."""
+
 _SECRET = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}(?![\w-])")
 _TYPES = {"text/html": "html", "image/svg+xml": "svg", "text/csv": "csv"}
 
@@ -71,6 +74,7 @@ def inside(folder: Path) -> Iterator[None]:
     given = {
         "DENIABLE_STORE": f"sqlite:///{folder / crowd.STORE}",
         "DENIABLE_RELEASES": crowd.LEDGER,
+        "HOME": str(folder),
         "COLUMNS": WIDTH,
         "TERM": "dumb",
     }
@@ -124,6 +128,7 @@ class Dashboard:
             public_url=SITE,
             dashboard_frame_ancestors="https://wiki.acme.example",
         )
+        self._link = ""
         self.store = open_store(f"sqlite:///{folder / crowd.STORE}")
         self.app = create_app(
             settings,
@@ -144,25 +149,30 @@ class Dashboard:
         client.environ_base["HTTP_ACCEPT"] = "text/html"
         if not rest.startswith("/login"):
             assert client.post("/login", data={"token": TOKEN}).status_code == 303
-        path, *given = rest.split(" ")
+        path, *given = rest.replace("LINK", self._link).split(" ")
         if "RELEASE" in path:
             found = self.response("GET", "/api/v1/releases", folder).get_json()
             path = path.replace("RELEASE", found["releases"][0]["id"])
         headers = {"Sec-Fetch-Site": "same-origin"}
         if path.startswith("/api"):
             headers["Accept"] = "*/*"
-        body: str | dict[str, str] = dict(each.split("=", 1) for each in given if "=" in each)
+        sent: dict[str, str | Path] = dict(each.split("=", 1) for each in given if "=" in each)
+        sent |= {
+            name: folder / file for name, _, file in (each.partition("@") for each in given) if file
+        }
+        body = {"data": sent} if sent else {}
         if given[:1] == ["<"]:
-            body = (folder / given[1]).read_text(encoding="utf-8")
-            headers["Content-Type"] = "text/plain"
+            body = {"data": (folder / given[1]).read_text("utf-8"), "content_type": "text/plain"}
         while True:
-            response = client.open(path, method=verb, headers=headers, data=body or None)
+            response = client.open(path, method=verb, headers=headers, **body)
+            if found := re.search(r"/shared/[\w-]{30,}", response.text):
+                self._link = found[0]
             is_page = response.mimetype == "text/html"
             if response.status_code not in (202, 503) and not (
                 is_page and any(each in response.text for each in UNFINISHED)
             ):
                 return response
-            time.sleep(0.02)
+            time.sleep(0.1)
 
 
 class Crowd:
@@ -188,9 +198,12 @@ class Crowd:
         form = next((FORMS[each] for each in arguments if each in FORMS), "text")
         if "--out" in arguments or result.exit_code == 2 or not result.stdout:
             form = "text"
+        if arguments[-1] == "--help":
+            return facts_of("\n".join(_SPECS.findall(result.stdout)), "text")
         found = facts_of(self._told(result.stdout), form)
-        for (_, fact), count in facts_of(self._told(result.stderr), "text").items():
-            found["", f"stderr: {fact}"] += count
+        for fact in self._told(result.stderr).splitlines():
+            if fact.strip() and not fact.startswith(("Usage: ", "Try '")):
+                found["", f"stderr: {' '.join(fact.split())}"] += 1
         found["", f"exit code {result.exit_code}"] = 1
         return found
 
@@ -198,8 +211,11 @@ class Crowd:
         response = self.dashboard.response(verb, rest, self.folder)
         file = response.headers.get("Content-Disposition", "").partition("filename=")[2]
         text = self._told(response.text) if response.mimetype != "image/png" else ""
-        form = "json" if response.mimetype.endswith("json") else _TYPES.get(response.mimetype)
-        found = facts_of(text, form or "text", around=rest == "/")
+        form = (
+            "json" if response.mimetype.endswith("json") else _TYPES.get(response.mimetype, "text")
+        )
+        form = "openapi" if rest.endswith("openapi.json") else form
+        found = facts_of(text, form, around=rest == "/")
         told = f"status {response.status_code}, {response.mimetype}"
         found["", f"{told}, as {file}" if file else told] = 1
         return found

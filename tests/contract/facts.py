@@ -54,12 +54,12 @@ _ONE = re.compile(rf"{_NUMBER} \.\. {_NUMBER}|{_NUMBER}")
 
 
 def facts_of(text: str, form: str, *, around: bool = False) -> Facts:
-    """The facts of an output in one of the forms html, svg, json, csv and text.
+    """The facts of an output in one of the forms html, svg, json, openapi, csv and text.
 
     Args:
         around: whether what stands on every page is part of it: its header and its footer.
     """
-    readers = {"json": _of_json, "csv": _of_csv, "text": _of_text}
+    readers = {"json": _of_json, "openapi": _of_openapi, "csv": _of_csv, "text": _of_text}
     found = readers[form](text) if form in readers else _of_markup(text, around)
     return Counter((_plain(subject), fact) for subject, each in found if (fact := _plain(each)))
 
@@ -108,6 +108,28 @@ def _of_value(subject: tuple[str, ...], key: str, value: Any) -> Iterator[tuple[
 
 def _scalar(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _of_openapi(text: str) -> Iterator[tuple[str, str]]:
+    """Which requests an OpenAPI document describes, what they take, and what answers they get."""
+    document = json.loads(text)
+    for path, methods in document["paths"].items():
+        for method, described in methods.items():
+            if method == "parameters":
+                continue
+            request = f"{method.upper()} {path}"
+            for given in (*methods.get("parameters", ()), *described.get("parameters", ())):
+                while "$ref" in given:
+                    found = document
+                    for part in given["$ref"].removeprefix("#/").split("/"):
+                        found = found[part]
+                    given = found
+                needed = ", required" if given.get("required") else ""
+                yield request, f"takes {given['name']} in {given['in']}{needed}"
+            for body in described.get("requestBody", {}).get("content", ()):
+                yield request, f"takes {body}"
+            for status in described["responses"]:
+                yield request, f"responds {status}"
 
 
 def _of_csv(text: str) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,101 @@ from __future__ import annotations
 _FIVE = "from=2026-11-16&to=2026-11-20"
 _BEFORE = "before_from=2026-11-09&before_to=2026-11-13"
 
+_READERS = ("estimate", "trend", "anomalies", "discover", "release")
+"""Commands that read a store."""
+
+_OF_A_METRIC = (*_READERS, "privacy", "simulate")
+"""Commands about one metric of the registry."""
+
+_HELP = """
+    add | annotate | anomalies | boards | collect | compile | dashboard | demo | dev | digest
+    discover | doctor | estimate | gateway-key new | gateway-key rotate | gateway-key show | init
+    lint | people add | plan | privacy | rappor decode | rappor encode | rappor hash | relay
+    release key | release list | release make | release verify | sent | simulate | store drop
+    store export | store import | store info | token new | trend | watch | web
+"""
+"""All commands."""
+
+
+def _mistakes() -> str:
+    """The common mistakes, made with each command that can have them made."""
+    metric = {each: "plugin" if each == "discover" else "browser" for each in _READERS}
+    metric |= {"privacy": "browser", "simulate": "browser --devices 9"}
+    lines = []
+    for command in _OF_A_METRIC:
+        lines += [
+            f"{command} {metric[command].replace('browser', 'browsr').replace('plugin', 'plugn')}",
+            f"{command} {metric[command]} --registry missing.toml",
+            f"{command} {metric[command]} --registry broken.toml",
+            f"{command} {metric[command]} --colour",
+        ]
+    for command in _READERS:
+        lines += [
+            f"{command} {metric[command]} --from 2026-11-20 --to 2026-11-11",
+            f"{command} {metric[command]} --from yesterday",
+            f"{command} {metric[command]} --store sqlite:///missing.db",
+            f"{command} {metric[command]} --store nowhere",
+        ]
+    lines += [
+        "nothing",
+        "estimate crash_site",
+        "estimate crash_site --candidates missing.txt",
+        "estimate browser --by plan",
+        "estimate load_time --given dark_mode",
+        "estimate plugin",
+        "discover browser",
+        "trend browser --value netscape",
+        "trend plan_tier --by week",
+        "simulate browser",
+        "plan",
+        "plan --size 1 --epsilon 1 --devices 10",
+        "plan --pair 3 --epsilon 1 --devices 10",
+        "release browser --to 2026-11-08 --epsilon 0",
+        "release browser --from 2026-09-21 --to 2026-09-27 --budget 0.1",
+        "release verify missing.json",
+        "lint missing.toml",
+        "compile missing.toml -o metrics.json",
+        "add browser --type boolean --yes",
+        "add new --type nothing --yes",
+        "annotate x --date 2026-13-01",
+        "annotate x --metric browsr",
+        "boards missing",
+        "watch missing.toml --once",
+        "watch broken.toml --check",
+        "digest --store nowhere",
+        "digest --weeks 0",
+        "store info --store sqlite:///missing.db",
+        "store info --store nowhere",
+        "store drop --before yesterday --yes",
+        "store drop --before 2026-11-20 --yes",
+        "store export sums.jsonl --metric browsr",
+        "store import missing.jsonl",
+        "store import metrics.toml",
+        "people add Bob --role king --file people.toml",
+        "token new --name x --scope read:nothing",
+        "gateway-key show missing",
+        "rappor hash --params missing.csv --candidates rappor/candidates.txt",
+        "rappor decode --params rappor/map.csv --counts rappor/counts.csv --map rappor/map.csv",
+        "collect --registry missing.toml",
+        "collect --store nowhere",
+        "dashboard --registry missing.toml",
+        "dashboard --store nowhere",
+        "relay",
+        "dev missing.toml",
+        "web missing.toml --out web",
+        "doctor missing.toml",
+        "sent --app editor",
+        "sent --app Editor!",
+    ]
+    return "\n".join(f"deniable {each}" for each in lines)
+
+
+def _commands() -> str:
+    """What each command takes."""
+    names = [each.strip() for each in _HELP.replace("\n", "|").split("|")]
+    return "\n".join(f"deniable {each} --help" for each in names if each)
+
+
 _ASKED = {
     "overview": """
         visit /metric/crash_site.csv
@@ -131,7 +226,9 @@ _ASKED = {
         GET /metric/crash_site/trend.csv?{_FIVE}&value=src/module_0.ts:1
         GET /api/v1/metrics/crash_site/estimate?value=src/module_0.ts:1&value=comic%20sans
         POST /api/v1/metrics/crash_site/estimate < lists/two.txt
-        POST /metric/crash_site text=src/module_0.ts:1
+        POST /api/v1/metrics/crash_site/trend?{_FIVE} < lists/two.txt
+        POST /api/v1/metrics/crash_site/comparison?{_FIVE}&{_BEFORE} < lists/two.txt
+        POST /metric/crash_site candidates@lists/two.txt
         POST /metric/crash_site/forget
     """,
     "strings of memos": """
@@ -213,6 +310,8 @@ _ASKED = {
         deniable release tabs --to 2026-11-08 --epsilon 1 --plan --json
         deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --trend --budget 0.5
         deniable release update_channel
+        deniable release key release.pem
+        deniable release browser --from 2026-09-21 --to 2026-11-01 --sign release.pem --json
         GET /releases
         GET /releases?lang=zh-Hans
         GET /releases/RELEASE
@@ -308,6 +407,7 @@ _ASKED = {
         cat notes/metrics.toml
         deniable annotate "Release 4.3" --date 2026-11-20 --metric browser
         cat annotations.toml
+        deniable doctor metrics.toml
     """,
     "a store": """
         deniable store info
@@ -331,11 +431,18 @@ _ASKED = {
     "people and links": """
         deniable token new --name grafana --scope read:metrics --metric "brow*"
         deniable people add Bob --role reader --file people.toml
+        deniable gateway-key new keys
+        deniable gateway-key show keys
+        deniable gateway-key rotate keys
         GET /login
         GET /links
         GET /share?view=/metric/browser
         GET /share?view=/metric/browser&lang=zh-Hans
         GET /shared/unknown
+        POST /share view=/metric/browser days=7 note=Bob
+        GET LINK
+        POST /share view=/metric/browser days=many
+        POST /logout
     """,
     "mistakes of readers": """
         GET /metric/browsr
@@ -349,7 +456,14 @@ _ASKED = {
         GET /api/v1/plan?size=1
         GET /boards/unknown
         GET /releases/unknown
+        POST /api/v1/metrics/theme/segments < lists/two.txt
+        POST /links/unknown/revoke
     """,
+    "what requests take": """
+        GET /api/v1/openapi.json
+    """,
+    "mistakes with commands": _mistakes(),
+    "what commands take": _commands(),
 }
 
 QUESTIONS = {
