@@ -39,12 +39,11 @@ from deniable.keeping import CALENDARS
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.redis.forms import HEADER
-from deniable_collector.stores.sealed.archive import Archive
 from deniable_collector.stores.sealed.blocks import block_of, counters_in
 from deniable_collector.stores.sqlite.store import SqliteStore
 from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.stores.vectors import Shape, shape_of
-from deniable_collector.upkeep.sealing import Sealer, add_up_all, settled_periods
+from deniable_collector.upkeep.sealing import Sealer, seal_all
 from deniable_estimator.questions.trend import trend
 from ingest import redis as started_redis
 
@@ -164,10 +163,10 @@ def memory(metrics: int) -> Table:
             if day in days[:SEALED]:
                 store.seal(TallyKey(metric, scheme.fingerprint, day))
         found["30 open, 335 sealed"] = (client.info()["used_memory"] - empty) / metrics
-        sums = add_up_all(store, settled_periods(store, NOW))
-        assert sums.tallies
-        assert not sums.failed
-        found[f"the same, with {sums.tallies // metrics} sums a metric"] = (
+        made = seal_all(store, NOW)
+        assert made.sums
+        assert not made.failed
+        found[f"the same, with {made.sums // metrics} sums a metric"] = (
             client.info()["used_memory"] - empty
         ) / metrics
         store.close()
@@ -324,55 +323,52 @@ def year() -> Table:
 
 
 def scale(quick: bool, days_of_largest: int) -> Table:
-    """Time and memory of summing sealed days of large tallies, each in a process of its own, with
-    the blocks in SQLite and in a folder, without and with sums over calendars."""
+    """Time and memory of summing sealed days of large tallies, each in a process of its own,
+    without and with sums over calendars."""
     table = Table(title="The sum of sealed days of large tallies, SQLite")
-    for column in ("cells", "days", "a report sets", "block", "blocks in", "what", "CPU s",
+    for column in ("cells", "days", "a report sets", "block", "what", "CPU s",
                    "seconds", "MB before", "most MB"):  # fmt: skip
-        left = column in ("a report sets", "blocks in", "what")
+        left = column in ("a report sets", "what")
         table.add_column(column, justify="left" if left else "right")
     cases: list[tuple[int, int, int, float | None]] = [
         (100_000, 364, 20_000, None), (100_000, 364, 20_000, 0.27),
         (8_000_000, days_of_largest, 100_000, None), (8_000_000, days_of_largest, 100_000, 0.27),
     ]  # fmt: skip
     for cells, days, reports, share in cases[: 2 if quick else None]:
-        for place in ("store", "folder"):
-            with tempfile.TemporaryDirectory() as folder:
-                given = (f"{folder}/year.db", f"{folder}/blocks" if place == "folder" else "")
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/year.db"
 
-                def alone(work: Callable[..., Any], *more: object, given: Any = given) -> Any:
-                    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                        return pool.submit(work, *given, *more).result()
+            def alone(work: Callable[..., Any], *more: object, path: str = path) -> Any:
+                with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                    return pool.submit(work, path, *more).result()
 
-                size = alone(fill_wide, cells, days, reports, share)
-                for what, work in (
-                    ("sum of all days", sum_wide),
-                    ("making sums of weeks, months, quarters", sums_wide),
-                    ("sum of all days, with sums", sum_wide),
-                ):
-                    found = alone(work, cells)
-                    table.add_row(
-                        f"{cells:,}", str(days), "one cell" if share is None else f"{share:.0%}",
-                        f"{size:,}", place, what, *(f"{each:.2f}" for each in found[:2]),
-                        *(f"{each:,.0f}" for each in found[2:]),
-                    )  # fmt: skip
+            size = alone(fill_wide, cells, days, reports, share)
+            for what, work in (
+                ("sum of all days", sum_wide),
+                ("making sums of weeks, months, quarters", sums_wide),
+                ("sum of all days, with sums", sum_wide),
+            ):
+                found = alone(work, cells)
+                table.add_row(
+                    f"{cells:,}", str(days), "one cell" if share is None else f"{share:.0%}",
+                    f"{size:,}", what, *(f"{each:.2f}" for each in found[:2]),
+                    *(f"{each:,.0f}" for each in found[2:]),
+                )  # fmt: skip
     return table
 
 
-def wide_store(path: str, archive: str, cells: int) -> SqliteStore:
+def wide_store(path: str, cells: int) -> SqliteStore:
     """A store that takes the tallies of `TALLY`'s metric and scheme for one row of so many
     cells."""
-    store = SqliteStore(path, Archive(archive))
+    store = SqliteStore(path)
     store._shapes._known[TALLY[:2]] = Shape((cells,), (1,), cells + 1)
     return store
 
 
-def fill_wide(
-    path: str, archive: str, cells: int, days: int, reports: int, share: float | None
-) -> int:
+def fill_wide(path: str, cells: int, days: int, reports: int, share: float | None) -> int:
     """Fills and seals so many days with the same counts. Returns the size of a block."""
     part = Increment(cells, reports, range(cells), drawn(reports, cells, share))
-    with closing(wide_store(path, archive, cells)) as store:
+    with closing(wide_store(path, cells)) as store:
         for each in range(days):
             tally = TALLY._replace(window=f"{date(2025, 11, 3) + timedelta(each)}")
             store.fold(Commit((f"{each:032x}",), {TallyRowKey(tally, 0): part}), NOW)
@@ -381,16 +377,16 @@ def fill_wide(
     return sealing.after
 
 
-def sum_wide(path: str, archive: str, cells: int) -> tuple[float, float, float, float]:
+def sum_wide(path: str, cells: int) -> tuple[float, float, float, float]:
     """What the sum of all days takes; see `spent_on`."""
 
     def work(store: SqliteStore) -> None:
         store.tally(*TALLY[:2], store.windows(*TALLY[:2]))
 
-    return spent_on(path, archive, cells, work)
+    return spent_on(path, cells, work)
 
 
-def sums_wide(path: str, archive: str, cells: int) -> tuple[float, float, float, float]:
+def sums_wide(path: str, cells: int) -> tuple[float, float, float, float]:
     """What it takes to make the sums of all weeks, months and quarters; see `spent_on`."""
 
     def work(store: SqliteStore) -> None:
@@ -398,15 +394,15 @@ def sums_wide(path: str, archive: str, cells: int) -> tuple[float, float, float,
         periods = {period_of(each, day) for day in days for each in CALENDARS["day"]}
         assert sum(store.sums.add_up(*TALLY[:2], "day", each) > 0 for each in periods)
 
-    return spent_on(path, archive, cells, work)
+    return spent_on(path, cells, work)
 
 
 def spent_on(
-    path: str, archive: str, cells: int, work: Callable[[SqliteStore], None]
+    path: str, cells: int, work: Callable[[SqliteStore], None]
 ) -> tuple[float, float, float, float]:
     """CPU and seconds of some work with a store, and the memory before and at most, in MB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    with closing(wide_store(path, archive, cells)) as store:
+    with closing(wide_store(path, cells)) as store:
         clocks = time.process_time(), time.perf_counter()
         work(store)
         spent = time.process_time() - clocks[0], time.perf_counter() - clocks[1]
@@ -417,7 +413,7 @@ def add_up(address: str) -> float:
     """Makes all sums of a store; the seconds of CPU that it takes."""
     began = time.process_time()
     with closing(open_store(address)) as store:
-        add_up_all(store, settled_periods(store, NOW + 30 * 86_400))
+        seal_all(store, NOW + 30 * 86_400)
     return time.process_time() - began
 
 
