@@ -7,7 +7,8 @@ read them: words of the languages of wordfreq, and host names.
 writes FOLDER/words_LANGUAGE.tsv for each language, the 60,000 commonest words at most, and
 FOLDER/hosts.tsv. The shipped prior was made from all of them:
 
-    python -m deniable_estimator.analyses.discovery.make_prior FOLDER/*.tsv --out prior.json --source ... --licence ...
+    python -m deniable_estimator.analyses.discovery.make_prior FOLDER/*.tsv \\
+        --out prior.json --source ... --licence ...
 """
 
 from __future__ import annotations
