@@ -9,8 +9,6 @@ import random
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -204,19 +202,6 @@ def test_every_node_of_a_cluster(new_cluster, new_collector, batches, until):
 
 
 @pytest.mark.campaign
-def test_what_a_crash_has_left_goes_at_the_next_start(disk, new_collector, batches, until):
-    """A collector that was killed leaves its commits in the files; the next one clears them at
-    once, and not when its own time has come."""
-    collector = new_collector(**disk.environ, DENIABLE_WORKERS="1")
-    batches.send(collector)
-    collector.kill()
-    assert batches.told_apart(disk.commits())
-    collector.start()
-    until(lambda: disk.commits() == [], "what was left is still there")
-    assert collector.stop() == 0
-
-
-@pytest.mark.campaign
 def test_a_reader_that_stays_is_told(tmp_path, new_collector, batches, until):
     """While somebody reads the SQLite file without end, its log cannot be emptied: batches are
     counted as before, the operator is told once, in the log and by the gauge, and so is the end."""
@@ -241,33 +226,6 @@ def test_a_reader_that_stays_is_told(tmp_path, new_collector, batches, until):
     assert disk.commits() == []
     assert collector.log.count("journal-kept") == 1
     assert "a reader holds the SQLite file" in collector.log
-
-
-@pytest.mark.campaign
-def test_a_user_who_may_not(new_redis, new_collector, batches, until):
-    """Where Redis lets the collector's user not rewrite its file, that is told once, with what to
-    do; batches are counted as before; and when the right is given, the file is rewritten."""
-    disk = redis_disk(new_redis)
-    with closing(redis.Redis.from_url(disk.server.url)) as client:
-        client.execute_command(
-            *("ACL", "SETUSER", "app", "on", ">hush", "~*", "+@all", "-bgrewriteaof")
-        )
-        collector = new_collector(
-            **disk.environ,
-            DENIABLE_REDIS_USER="app",
-            DENIABLE_REDIS_PASSWORD="hush",
-            DENIABLE_JOURNAL_SECONDS="2",
-            DENIABLE_WORKERS="1",
-        )
-        batches.send(collector)
-        until(lambda: "journal-kept" in collector.log, "nothing is told")
-        assert batches.told_apart(disk.commits())
-        assert collector.log.count("journal-kept") == 1
-        assert "give the user +info and +bgrewriteaof" in collector.log
-        client.execute_command("ACL", "SETUSER", "app", "+bgrewriteaof")
-        until(lambda: "journal-cleared" in collector.log, "the right is not used")
-        until(lambda: disk.commits() == [], "single commits stay")
-    assert collector.stop() == 0
 
 
 @pytest.fixture
@@ -432,42 +390,6 @@ def test_an_import_leaves_sums(tmp_path, shelf, new_id, noon):
     assert {file.name for file in tmp_path.iterdir() if file.is_file()} == {
         "source.db", "tallies.gz", "target.db"
     }  # fmt: skip
-
-
-CHURN = """
-import sys
-from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-store, scheme, number = open_store(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-key = TallyRowKey(TallyKey("browser", scheme, "2026-11-20"), 0)
-while True:
-    one = {key: Increment(5, 1, (1,), (1,))}
-    store.fold(Commit((f"{number:032x}",), one), 1795262400.0)
-    print(number, flush=True)
-    store.clear_journal(0.0)
-    number += 1
-"""
-
-
-@pytest.mark.campaign
-def test_a_process_that_is_killed_while_it_clears(tmp_path, registry):
-    """Processes that empty SQLite's log after every commit are killed twelve times (seed 8): what
-    they have told of is there, once, and at most the one commit more that they had not told."""
-    url, draw, told = f"sqlite:///{tmp_path / 'store.db'}", random.Random(8), 0
-    fingerprint = registry["browser"].scheme.fingerprint
-    with closing(open_store(url)) as store:
-        store.publish({"browser": [registry["browser"].scheme]})
-        for _ in range(12):
-            # The number that was not told is sent again, as a device would.
-            command = [sys.executable, "-c", CHURN, url, fingerprint, str(told)]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-                told += bool(process.stdout.readline())
-                time.sleep(draw.uniform(0, 0.1))
-                process.kill()
-                told += len(process.stdout.read().split())
-            found = store.tally("browser", fingerprint, ["2026-11-20"]).reports
-            assert 0 <= found - told <= 1
-    assert told > 24
 
 
 class Clearing:

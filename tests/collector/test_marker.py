@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 
 import pytest
 import redis
+from tests.stores import free_port
 
 from deniable import windows
 from deniable.mechanisms import Report
@@ -52,14 +53,6 @@ def place(request, tmp_path, new_redis):
         return text.encode() + b"".join(files)
 
     return {"DENIABLE_STORE": server.url}, held, server
-
-
-def free_ports():
-    """Two ports that nobody listens at now."""
-    with socket.socket() as first, socket.socket() as second:
-        for probe in (first, second):
-            probe.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
 
 
 def traces(*texts):
@@ -156,6 +149,7 @@ def requests_of(marker, key, good, binary):
     yield b"\x16\x03\x01\x02\x00" + mark
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("command", [(), WSGI], ids=["event-loop", "flask"])
 @pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
 def test_no_marker_stays(new_collector, registry, new_id, place, command, marker, tmp_path):
@@ -165,7 +159,7 @@ def test_no_marker_stays(new_collector, registry, new_id, place, command, marker
     environ, held, server = place
     key = f"{marker}-ingest-key"
     (tmp_path / "tmp").mkdir()
-    port, metrics_port = free_ports()
+    port, metrics_port = free_port(), free_port()
     collector = new_collector(
         *command,
         **environ,
