@@ -23,10 +23,16 @@ from rich.table import Table
 from scipy import stats
 
 from deniable import Scheme
-from deniable.forecast import LEVEL, POWER, critical_value, detectable_share, reports_to_detect
 from deniable.mechanisms import Mechanism, design, design_memoized, design_string
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.forecasting.detection import (
+    LEVEL,
+    POWER,
+    critical_value,
+    detectable_share,
+    reports_to_detect,
+)
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import share_p_values

@@ -17,7 +17,6 @@ from rich.table import Table
 
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.number_forecast import mean_variance
 from deniable.scheme import Scheme
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.numbers.change import quantile_shift
@@ -32,6 +31,7 @@ from deniable_estimator.analyses.numbers.mean import (
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.answers.mean import estimate_mean
+from deniable_estimator.forecasting.number_forecast import mean_variance
 from numeric.dense import DenseHistogram
 from numeric.optimum import least_variance
 from numeric.populations import RANGE, new_table, settings

@@ -20,9 +20,8 @@ from deniable.mechanisms import ProjectiveGeometry, SlidingWindow, SubsetSelecti
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.questions.reading import Part
-from deniable_estimator.releasing.choosing import statistic_of
-from deniable_estimator.releasing.noise import AddedNoise, Method, gaussian, laplace
-from deniable_estimator.releasing.sampling import BufferedBits
+from deniable_estimator.releasing.noise import AddedNoise, BufferedBits, Method, gaussian, laplace
+from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.statistics.participation import Participation
 
 _REPORTS = (10**3, 10**4, 10**5, 10**6, 10**7)

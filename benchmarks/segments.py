@@ -26,9 +26,13 @@ from deniable import Registry
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.statistics.homogeneity import benjamini_hochberg, homogeneity
-from deniable_estimator.statistics.intervals import Noise, debias, score_interval
+from deniable_estimator.statistics.intervals import (
+    Noise,
+    debias,
+    interval_of_difference,
+    score_interval,
+)
 
 RUNS = 20_000
 LAYOUTS = [

@@ -27,13 +27,12 @@ from rich.console import Console
 from rich.table import Table
 
 from deniable import Scheme
-from deniable.forecast import std_error
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.judging.changes import WEEKS_BEFORE, judge
-from deniable_estimator.judging.levels import judgement_level
-from deniable_estimator.judging.rules import FalseAlarms, MetricRules, Per
+from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per, judgement_level
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
 

@@ -1,4 +1,4 @@
-"""Lists of public strings with their frequencies, as `deniable prior` and benchmarks/discovery.py
+"""Lists of public strings with their frequencies, as make_prior.py and benchmarks/discovery.py
 read them: words of the languages of wordfreq, and host names.
 
     pip install wordfreq==3.1.1 disposable-email-domains==0.0.293
@@ -7,7 +7,8 @@ read them: words of the languages of wordfreq, and host names.
 writes FOLDER/words_LANGUAGE.tsv for each language, the 60,000 commonest words at most, and
 FOLDER/hosts.tsv. The shipped prior was made from all of them:
 
-    deniable prior FOLDER/*.tsv --out prior.json --source ... --licence ...
+    python -m deniable_estimator.analyses.discovery.make_prior FOLDER/*.tsv \\
+        --out prior.json --source ... --licence ...
 """
 
 from __future__ import annotations

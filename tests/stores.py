@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +20,7 @@ from typing import Any
 import pytest
 import redis
 from tests.collector.clusters import Cluster
+from tests.ports import free_port
 from tests.tools import leave_out
 
 from deniable import Scheme, mechanisms
@@ -31,24 +30,6 @@ from deniable_collector.stores import Store, open_store
 
 NOON = 1_795_262_400.0
 """2026-11-21 12:00 UTC, when the tests of stores take place."""
-
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_PORTS = itertools.count(20_000 + 150 * (_WORKER % 16))
-
-
-def free_port() -> int:
-    """A port that nobody listens at. The system gives none below 32,768 to anybody who does not
-    name it, and each worker has a range of its own, so it is free until it is used."""
-    for port in _PORTS:
-        with socket.socket() as probe, socket.socket() as bus:
-            try:
-                probe.bind(("127.0.0.1", port))
-                # A node of a cluster also listens 10,000 above.
-                bus.bind(("127.0.0.1", port + 10_000))
-            except OSError:
-                continue
-        return port
-    raise AssertionError("no port is free")
 
 
 def wait_until(condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:

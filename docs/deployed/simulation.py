@@ -22,7 +22,7 @@ from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.planning.population import zipf_shares
-from deniable_estimator.rappor.hashing import bloom_bits
+from deniable_estimator.rappor import bloom_bits
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 from deniable_estimator.statistics.significance import adjust_p, share_p_values
 from deployed.systems import DENIABLE_STRING, RAPPOR, System

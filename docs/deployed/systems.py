@@ -11,7 +11,7 @@ from typing import Any
 from deniable.mechanisms import AUTO, Hashed, Mechanism, design, design_string
 from deniable.mechanisms.hadamard_response import HadamardResponse
 from deniable.mechanisms.unary_encoding import UnaryEncoding
-from deniable_estimator.rappor.params import Params
+from deniable_estimator.rappor import Params
 
 __all__ = [
     "CMS",

@@ -21,12 +21,13 @@ from deniable.mechanisms import (
     design,
     design_string,
 )
+from deniable.randomness import PRECISION, below, flips, system_bits
 from deniable_collector.batches.folding import RowPlace, increments
 from deniable_collector.stores.commits import TallyKey, TallyRowKey
 from deniable_estimator.analyses.cohorts.decoder import decode
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.rappor.encoding import Reading, encode
+from deniable_estimator.rappor import bloom_bits
 from deployed.simulation import CANDIDATES, DEVICES, candidates, rappor_table
 from deployed.systems import (
     CMS,
@@ -133,14 +134,24 @@ def _each(call: Callable[[], object]) -> float:
     return cpu_seconds(call) / REPORTS * 1e6
 
 
+def _rappor_report(value: str) -> Report:
+    """The report of a new client of google/rappor, with exact probabilities."""
+    cohort = below(RAPPOR.m, system_bits)
+    bloom = sum(1 << bit for bit in set(bloom_bits(value, cohort, RAPPOR)))
+    half = round(RAPPOR.f / 2 * (1 << PRECISION))
+    permanent = flips(bloom, RAPPOR.k, (1 << PRECISION) - half, half, system_bits)
+    q, p = (round(each * (1 << PRECISION)) for each in (RAPPOR.q, RAPPOR.p))
+    return Report(cohort, flips(permanent, RAPPOR.k, q, p, system_bits))
+
+
 def _rappor() -> Times:
-    readings = [Reading(f"c{index}", None, f"{index}.example") for index in range(REPORTS)]
-    sent = [Report(each.cohort, each.instantaneous) for each in encode(RAPPOR, readings)]
+    values = [f"{index}.example" for index in range(REPORTS)]
+    sent = [_rappor_report(value) for value in values]
     rows = (Row(RAPPOR.k, Packing.BITMAP, None),) * RAPPOR.m
     counts, reports, positions = rappor_table(np.random.default_rng(4))
     p01, p11 = float(RAPPOR.p01), float(RAPPOR.p11)
     return Times(
-        _each(lambda: list(encode(RAPPOR, readings))),
+        _each(lambda: [_rappor_report(value) for value in values]),
         _fold(rows, sent),
         cpu_seconds(
             lambda: decode(counts, reports, positions, p01, p11, background=RAPPOR.density),

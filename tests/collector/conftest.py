@@ -21,7 +21,6 @@ import uvicorn
 from flask import Flask
 from tests.stores import (  # noqa: F401  (fixtures)
     RedisServer,
-    free_port,
     home,
     new_cluster,
     new_id,
@@ -159,6 +158,12 @@ class Collector:
         self.environ["DENIABLE_BIND"] = self.address.removeprefix("http://")
 
     @property
+    def place(self) -> tuple[str, int]:
+        """Host and port."""
+        host, port = self.environ["DENIABLE_BIND"].split(":")
+        return host, int(port)
+
+    @property
     def log(self) -> str:
         return (self.folder / "collector.log").read_text()
 
@@ -188,6 +193,18 @@ def collector_class() -> type[Collector]:
     return Collector
 
 
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory, metrics: str) -> Iterator[Collector]:
+    """One collector with SQLite for all tests that do not harm it."""
+    folder = tmp_path_factory.mktemp("running")
+    (folder / "metrics.toml").write_text(metrics)
+    environ = {"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "1"}
+    collector = Collector(environ, folder)
+    collector.start()
+    yield collector
+    collector.kill()
+
+
 @pytest.fixture
 def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collector]]:
     """Starts collectors, and ends them after the test."""
@@ -198,7 +215,6 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
         defaults = {
             "DENIABLE_BIND": "127.0.0.1:0",
             "DENIABLE_WORKERS": "2",
-            "DENIABLE_THREADS": "4",
         }
         collector = Collector({**defaults, **environ}, tmp_path)
         collector.command = command or collector.command
@@ -211,8 +227,9 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
         collector.kill()
 
 
-class AsgiClient:
-    """Flask's test client, as far as the tests need it, for the app on an event loop."""
+class SocketClient:
+    """Flask's test client, as far as the tests need it, over a socket: by the worker's own
+    connections with their short way."""
 
     def __init__(self, app: Flask, settings: Settings) -> None:
         self.app = AsgiCollector(app, settings)
@@ -223,70 +240,6 @@ class AsgiClient:
             self.app({"type": "lifespan"}, self.events.get, self.told.put)
         )
         self._turn("startup")
-
-    def close(self) -> None:
-        self._turn("shutdown")
-        self.loop.run_until_complete(self.life)
-        self.loop.close()
-
-    def get(self, path: str, **options: Any) -> TestResponse:
-        return self.loop.run_until_complete(self.request(path, method="GET", **options))
-
-    def post(self, path: str, **options: Any) -> TestResponse:
-        return self.loop.run_until_complete(self.request(path, method="POST", **options))
-
-    def open(self, path: str, **options: Any) -> TestResponse:
-        return self.loop.run_until_complete(self.request(path, **options))
-
-    async def request(
-        self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
-    ) -> TestResponse:
-        """One request, whose body comes in pieces of `size` bytes."""
-        builder = EnvironBuilder(path, **options)
-        data = builder.input_stream.read() if builder.input_stream else b""
-        headers = {name.lower(): text for name, text in builder.headers.to_wsgi_list()}
-        headers["content-length"] = str(len(data))
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": builder.method,
-            "path": builder.path,
-            "query_string": builder.query_string.encode(),
-            "headers": [(name.encode(), text.encode()) for name, text in headers.items()],
-            "client": ((environ_base or {}).get("REMOTE_ADDR", "127.0.0.1"), 5),
-            "server": ("localhost", 80),
-        }
-        asked = builder.get_request()
-        builder.close()
-        pieces = [data[first : first + size] for first in range(0, len(data), size)] or [b""]
-        messages = [
-            {"type": "http.request", "body": piece, "more_body": place < len(pieces)}
-            for place, piece in enumerate(pieces, 1)
-        ]
-        sent: list[Any] = []
-
-        async def receive() -> Any:
-            return messages.pop(0) if messages else {"type": "http.disconnect"}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        await self.app(scope, receive, send)
-        body = b"".join(message.get("body", b"") for message in sent[1:])
-        fields = Headers([(name.decode(), text.decode()) for name, text in sent[0]["headers"]])
-        return TestResponse([body], str(sent[0]["status"]), fields, asked)
-
-    def _turn(self, event: str) -> None:
-        self.events.put_nowait({"type": f"lifespan.{event}"})
-        told = self.loop.run_until_complete(self.told.get())
-        assert told == {"type": f"lifespan.{event}.complete"}
-
-
-class SocketClient(AsgiClient):
-    """The same over a socket, and so by the worker's own connections with their short way."""
-
-    def __init__(self, app: Flask, settings: Settings) -> None:
-        super().__init__(app, settings)
         config = uvicorn.Config(
             cast(Any, self.app),
             http=Connection,
@@ -301,6 +254,20 @@ class SocketClient(AsgiClient):
         make = self.loop.create_server(lambda: self._accept(config), "127.0.0.1", 0)
         self.server = self.loop.run_until_complete(make)
         self.address = self.server.sockets[0].getsockname()
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, method="GET", **options))
+
+    def post(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, method="POST", **options))
+
+    def open(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, **options))
+
+    def _turn(self, event: str) -> None:
+        self.events.put_nowait({"type": f"lifespan.{event}"})
+        told = self.loop.run_until_complete(self.told.get())
+        assert told == {"type": f"lifespan.{event}.complete"}
 
     def _accept(self, config: uvicorn.Config) -> Connection:
         client = self
@@ -319,7 +286,9 @@ class SocketClient(AsgiClient):
         self.loop.run_until_complete(self.server.wait_closed())
         if self.state.tasks:
             self.loop.run_until_complete(asyncio.wait(self.state.tasks))
-        super().close()
+        self._turn("shutdown")
+        self.loop.run_until_complete(self.life)
+        self.loop.close()
 
     async def request(
         self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
@@ -351,16 +320,15 @@ class SocketClient(AsgiClient):
         return TestResponse([body], status.partition(" ")[2], Headers(given), asked)
 
 
-@pytest.fixture(params=["wsgi", "asgi", "socket"])
+@pytest.fixture(params=["flask", "socket"])
 def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Makes a client of an app, behind each kind of server."""
-    opened: list[AsgiClient] = []
+    """Makes a client of an app, as `deniable dev` calls it and as the worker serves it."""
+    opened: list[SocketClient] = []
 
     def serve(app: Flask, settings: Settings | None = None) -> Any:
-        if request.param == "wsgi":
+        if request.param == "flask":
             return app.test_client()
-        kind = SocketClient if request.param == "socket" else AsgiClient
-        opened.append(kind(app, settings or Settings()))
+        opened.append(SocketClient(app, settings or Settings()))
         return opened[-1]
 
     yield serve

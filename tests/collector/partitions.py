@@ -14,7 +14,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import redis
-from tests.stores import free_port, wait_until
+from tests.ports import free_port
+from tests.stores import wait_until
 
 from .clusters import OPTIONS
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import redis
+from tests.ports import free_port
 from tests.tools import need
 
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
-from .conftest import free_port
 from .devices import Devices, post
 
 pytestmark = pytest.mark.campaign

@@ -22,6 +22,7 @@ import pytest
 import redis
 import yaml
 from click.testing import CliRunner
+from tests.ports import free_port
 from tests.tools import leave_out
 
 from deniable import windows, wire
@@ -33,7 +34,7 @@ from deniable_collector.upkeep.commands import store as store_commands
 from deniable_collector.upkeep.journal import JournalKeeper
 
 from . import thief
-from .conftest import RedisServer, free_port, redis_binary
+from .conftest import RedisServer, redis_binary
 from .devices import post
 
 ROOT = Path(__file__).parents[2]

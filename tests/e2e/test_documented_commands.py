@@ -459,7 +459,7 @@ INLINE = sorted(
 def test_each_command_that_is_named_exists(page: str, command: str) -> None:
     """Commands and options that a sentence names are those of the program."""
     words = command.replace("\n", " ").split()
-    group = ["store", "bench", "rappor", "token", "people", "links", "gateway-key"]
+    group = ["store", "rappor", "token", "people", "links", "gateway-key"]
     depth = 3 if words[1] in group and len(words) > 2 and not words[2].startswith("-") else 2
     text = help_of(*[word.strip(",") for word in words[1:depth]])
     for option in re.findall(r"--[a-z][a-z-]+", command):

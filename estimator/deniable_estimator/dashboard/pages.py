@@ -20,12 +20,11 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotated import annotated, annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
-from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.published import published_sums
+from deniable_estimator.dashboard.published import released_sums
 from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -168,11 +167,10 @@ def _page(
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry),
-        published=published_sums(source, metric),
+        published=released_sums(source, metric),
         presets=presets(now, metric.window),
         newest=newest,
         notes=_notes(source, metric, estimate),
-        embed=embed_link(metric, request.args, source.today),
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
         mistake=mistake,
         refused=refused,
