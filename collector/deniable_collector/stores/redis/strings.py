@@ -57,7 +57,7 @@ class RedisStrings:
         Raises:
             StoreError: it has another number, or another version of deniable has written it.
         """
-        chosen = {
+        chosen: dict[str, str | bytes] = {
             "version": _LAYOUT,
             "shards": str(self._wished_shards),
             "identity": secrets.token_hex(8),
