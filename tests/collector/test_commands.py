@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from click.testing import CliRunner
 
 from deniable_collector import commands
 from deniable_collector.commands import collect
-from deniable_collector.stores import open_store
 
 from .devices import fetch
 
@@ -32,40 +30,6 @@ def test_it_serves_and_ends(new_collector, home, body):
     status, answer = fetch(f"{collector.address}/v1/reports", body)
     assert (status, answer["accepted"]) == (202, 1)
     assert collector.stop() == 0
-
-
-def test_an_archive_that_cannot_be_used_is_told_at_the_start(new_collector, home, body, tmp_path):
-    """The collector says once that windows cannot be sealed into their folder, and takes batches;
-    of a folder that can be made it says nothing."""
-    (tmp_path / "file").write_text("")
-    for place in (tmp_path / "file", tmp_path / "folder"):
-        collector = new_collector(**home.environ, DENIABLE_ARCHIVE=str(place))
-        status, _ = fetch(f"{collector.address}/v1/reports", body)
-        assert status == 202
-        assert collector.stop() == 0
-        assert collector.log.count("cannot be used (Not a directory): mount it") == 1
-    assert not (tmp_path / "folder").exists()
-
-
-def test_a_slow_archive_does_not_keep_the_collector(home, monkeypatch, capsys):
-    """A bucket that does not answer is told of after a moment, in which nobody waits longer."""
-    monkeypatch.setattr(commands, "_ARCHIVE_SECONDS", 0.5)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        store = open_store(home.url, prefix=home.prefix, archive="s3://tallies/one")
-        try:
-            store.publish({})
-            began = time.monotonic()
-            commands._check_archive(store, "json")
-            assert time.monotonic() - began < 5
-        finally:
-            store.close()
-    told = capsys.readouterr().err
-    assert "archive-away" in told
-    assert "has not answered within 0.5 seconds" in told
 
 
 def test_keep_alive_and_chunks(new_collector, home, body):

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from deniable.doctor import endpoint
 from deniable.doctor.command import doctor
 from deniable_collector.batches.catalogue import _check_window
 from deniable_collector.operation import checkup
-from deniable_collector.stores import open_store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
 
@@ -589,24 +588,6 @@ def test_a_store_that_is_not_there(monkeypatch, tmp_path):
     Path("deniable.db").write_bytes(b"no database" * 1000)
     monkeypatch.setenv("DENIABLE_STORE", "sqlite:///deniable.db")
     assert errors(run("--operator")[1]) == {"store_away"}
-
-
-def test_an_archive_that_cannot_be_used(monkeypatch, tmp_path):
-    """The folder of blocks is checked with a store and before there is one, and not made; an
-    address that names no place is told apart from a store that is away."""
-    assert not [code for check, code in run("--operator")[1] if check == "archive"]
-    monkeypatch.setenv("DENIABLE_ARCHIVE", str(tmp_path / "archive"))
-    for _ in range(2):
-        assert run("--operator")[1]["archive", "archive"]["level"] == "ok"
-        assert not (tmp_path / "archive").exists()
-        with closing(open_store("sqlite:///deniable.db")) as store:
-            store.publish({})
-    (tmp_path / "archive").write_text("")
-    code, found = run("--operator")
-    assert (code, errors(found)) == (1, {"archive_away"})
-    assert "cannot be used (Not a directory)" in found["archive", "archive_away"]["message"]
-    monkeypatch.setenv("DENIABLE_ARCHIVE", "ftp://tallies")
-    assert errors(run("--operator")[1]) == {"archive_setting"}
 
 
 def test_a_disk_that_is_nearly_full(monkeypatch):
