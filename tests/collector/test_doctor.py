@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import http.server
 import json
 import os
@@ -15,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,6 @@ from deniable.doctor import endpoint
 from deniable.doctor.command import doctor
 from deniable_collector.batches.catalogue import _check_window
 from deniable_collector.operation import checkup
-from deniable_collector.stores import open_store
-
-PAGE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -115,17 +111,6 @@ def test_a_good_installation_has_no_error(new_collector, home):
     assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
 
 
-def test_a_value_whose_window_has_ended_waits_for_the_app(home):
-    """The doctor names no end in the past as the time until which a value waits."""
-    for days, words in ((0, "for a window to end"), (2, "for the app's next run")):
-        now = time.time() - days * 86_400
-        folder = f"state-{days}"
-        with Client("metrics.toml", state_dir=folder, clock=lambda now=now: now) as client:
-            client.record("dark_mode", True)
-        told = run("--state-dir", folder)[1]["state", "values_wait"]["message"]
-        assert told.startswith(f"1 value waiting {words}")
-
-
 def test_nothing_that_counts_is_sent(new_collector, home):
     """After the doctor has asked about every metric, daily and weekly, at close and at once, the
     store holds no tally."""
@@ -145,16 +130,6 @@ def test_nothing_that_counts_is_sent(new_collector, home):
     published = [(metric, each) for metric, found in store.schemes().items() for each in found]
     assert len(published) == 5
     assert not any(store.windows(metric, scheme) for metric, scheme in published)
-
-
-def test_a_long_list(new_collector, home):
-    """A registry whose public description is larger than any response to a batch is read too."""
-    values = ", ".join(f'"a rather long value {number}"' for number in range(20_000))
-    Path("metrics.toml").write_text(
-        Path("metrics.toml").read_text().replace('"firefox", "chrome"', f'"firefox", {values}')
-    )
-    address = new_collector(**home.environ).address
-    assert ("registry", "accepted") in run("--endpoint", address)[1]
 
 
 def test_no_registry():
@@ -212,51 +187,6 @@ def test_consent_was_forgotten():
     with Client("metrics.toml", consent=False):
         pass  # deletes it
     assert ("state", "nothing_recorded") in run()[1]
-
-
-def test_a_folder_that_cannot_be_written(tmp_path):
-    """As a user that may not write to the state's folder, the doctor says so and makes nothing."""
-    if os.geteuid() != 0:
-        pytest.skip("another user is needed, which takes root")
-    folder = tmp_path / "theirs"
-    folder.mkdir(mode=0o755)
-    text = Path("metrics.toml").read_bytes()
-    done = subprocess.run(
-        [sys.executable, "-c", DROPPED, str(folder / "state")],
-        input=text,
-        capture_output=True,
-        check=False,
-        cwd="/",
-        timeout=60,
-    )
-    assert b"not_writable" in done.stdout, done.stderr
-    assert list(folder.iterdir()) == []
-    Path("file").write_text("")
-    assert errors(run("--state-dir", "file/state")[1]) == {"not_writable"}
-
-
-def test_a_full_disk_needs_space_and_no_other_folder(monkeypatch):
-    """Where the state's disk is full, the advice is to free space."""
-    full = os.strerror(errno.ENOSPC)
-    monkeypatch.setattr("deniable.doctor.device._cannot_write", lambda _: full)
-    found = run("--state-dir", "state")[1]["state", "not_writable"]
-    assert found["advice"].startswith("free space")
-    monkeypatch.setattr("deniable.doctor.device._cannot_write", lambda _: "Permission denied")
-    found = run("--state-dir", "state")[1]["state", "not_writable"]
-    assert "a folder that it may write to" in found["advice"]
-
-
-DROPPED = """
-import os, sys
-from pathlib import Path
-from deniable import Registry
-from deniable.doctor.device import check_state
-registry = Registry.parse(sys.stdin.read())
-list(check_state(registry, Path("/nowhere/at/all")))  # imports what it needs while it may
-os.setgid(65534)
-os.setuid(65534)
-print([each.code for each in check_state(registry, Path(sys.argv[1]))])
-"""
 
 
 def test_damaged_and_foreign_states():
@@ -496,15 +426,6 @@ def test_a_clock_that_is_some_minutes_off():
     assert [*endpoint._clocks("yesterday", 0.0)] == []
 
 
-def test_a_collector_without_its_store(new_collector, home, redis_server, new_redis):
-    """A collector whose Redis has gone is found as busy, not as a mistake of the device."""
-    server = new_redis()
-    address = new_collector(DENIABLE_STORE=server.url).address
-    server.kill()
-    _, found = run("--endpoint", address)
-    assert ("endpoint", "busy") in found or ("registry", "accepted") in found
-
-
 # ---- the operator's side
 
 
@@ -529,23 +450,6 @@ def test_a_reload_that_was_forgotten(new_collector, home, monkeypatch):
     Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
     found = run("--operator")[1]
     assert "browser" in found["collector", "old_registry"]["message"]
-
-
-def test_a_reload_that_was_refused(new_collector, home, monkeypatch, until):
-    """A registry with mistakes that SIGHUP did not take is found at the running collector."""
-    import signal
-
-    collector = new_collector(**home.environ)
-    monkeypatch.setenv("DENIABLE_BIND", collector.environ["DENIABLE_BIND"])
-    text = Path("metrics.toml").read_text()
-    Path("metrics.toml").write_text("schema = 2\n")
-    collector.process.send_signal(signal.SIGHUP)
-    until(lambda: "reload-refused" in collector.log, "nothing was refused")
-    Path("good.toml").write_text(text)
-    until(
-        lambda: ("collector", "reload_refused") in run("good.toml", "--operator")[1],
-        "the refusal is not told",
-    )
 
 
 def test_settings_with_mistakes(monkeypatch):
@@ -589,24 +493,6 @@ def test_a_store_that_is_not_there(monkeypatch, tmp_path):
     Path("deniable.db").write_bytes(b"no database" * 1000)
     monkeypatch.setenv("DENIABLE_STORE", "sqlite:///deniable.db")
     assert errors(run("--operator")[1]) == {"store_away"}
-
-
-def test_an_archive_that_cannot_be_used(monkeypatch, tmp_path):
-    """The folder of blocks is checked with a store and before there is one, and not made; an
-    address that names no place is told apart from a store that is away."""
-    assert not [code for check, code in run("--operator")[1] if check == "archive"]
-    monkeypatch.setenv("DENIABLE_ARCHIVE", str(tmp_path / "archive"))
-    for _ in range(2):
-        assert run("--operator")[1]["archive", "archive"]["level"] == "ok"
-        assert not (tmp_path / "archive").exists()
-        with closing(open_store("sqlite:///deniable.db")) as store:
-            store.publish({})
-    (tmp_path / "archive").write_text("")
-    code, found = run("--operator")
-    assert (code, errors(found)) == (1, {"archive_away"})
-    assert "cannot be used (Not a directory)" in found["archive", "archive_away"]["message"]
-    monkeypatch.setenv("DENIABLE_ARCHIVE", "ftp://tallies")
-    assert errors(run("--operator")[1]) == {"archive_setting"}
 
 
 def test_a_disk_that_is_nearly_full(monkeypatch):
@@ -676,19 +562,3 @@ def test_words_for_people():
     assert first.startswith("error   registry: there is no file")
     assert second.strip().startswith("-> ")
     assert last == "1 error, 0 warnings"
-
-
-def test_every_result_is_documented() -> None:
-    """The page lists the code of each result in the source, and no other."""
-    root = Path(__file__).parents[2]
-    files = [
-        *(root / "client/deniable/doctor").glob("*.py"),
-        root / "collector/deniable_collector/operation/checkup.py",
-        root / "estimator/deniable_estimator/dashboard/checkup.py",
-    ]
-    source = "".join(path.read_text() for path in files)
-    codes = set(re.findall(r'CheckResult\(\s*[^,]+,\s*"([a-z_]+)"', source))
-    codes |= set(re.findall(r'^\s+"[a-z_]+": \(\s*"([a-z]+_[a-z]+)"', source, re.M))
-    codes |= set(re.findall(r'\bcode(?:, advice)? = "([a-z_]+)"', source))
-    codes |= {"damaged", "foreign_state"}
-    assert codes == set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.M))
