@@ -100,9 +100,9 @@ def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPR
 # ---- the device's side
 
 
-def test_a_good_installation_has_no_error(new_collector, home):
+def test_a_good_installation_has_no_error(running):
     """With a value recorded and a collector of the same registry nothing is wrong, exit 0."""
-    address = new_collector(**home.environ).address
+    address = running.address
     with Client("metrics.toml") as client:
         client.record("dark_mode", True)
     code, found = run("--endpoint", address)
@@ -111,6 +111,7 @@ def test_a_good_installation_has_no_error(new_collector, home):
     assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
 
 
+@pytest.mark.campaign
 def test_nothing_that_counts_is_sent(new_collector, home):
     """After the doctor has asked about every metric, daily and weekly, at close and at once, the
     store holds no tally."""
@@ -233,9 +234,9 @@ def test_what_waits_and_what_is_spent(tmp_path):
     assert "browser" in found["state", "spent"]["message"]
 
 
-def test_sent_and_refused_reports(new_collector, home):
+def test_sent_and_refused_reports(running):
     """Acknowledged reports are counted, and refused ones named with their reason."""
-    address = new_collector(**home.environ).address
+    address = running.address
     for days in (1, 20):
         now = [time.time() - days * 86_400]
         with Client(
@@ -310,7 +311,7 @@ def test_a_redirect():
     assert "\u001b" not in message
 
 
-def test_tls_mistakes(tmp_path, new_collector, home):
+def test_tls_mistakes(tmp_path, running):
     """A certificate that nobody signed, https:// to a plain port and http:// to a TLS port are
     told apart."""
     if shutil.which("openssl") is None:
@@ -328,16 +329,17 @@ def test_tls_mistakes(tmp_path, new_collector, home):
         assert errors(run("--endpoint", address)[1]) == {"certificate"}
         plain = address.replace("https", "http")
         assert errors(run("--endpoint", plain)[1]) <= {"not_http", "unreachable"}
-    address = new_collector(**home.environ).address.replace("http", "https")
+    address = running.address.replace("http", "https")
     assert errors(run("--endpoint", address)[1]) == {"not_tls"}
 
 
-def test_a_path_too_much(new_collector, home):
+def test_a_path_too_much(running):
     """The address of the route in place of the collector's is found."""
-    address = new_collector(**home.environ).address
+    address = running.address
     assert errors(run("--endpoint", f"{address}/v1/reports")[1]) == {"wrong_path"}
 
 
+@pytest.mark.campaign
 def test_an_ingest_key(new_collector, home, monkeypatch):
     """A missing key, a wrong key and the right one are told apart."""
     key = "a-key-of-the-editor-app"
@@ -351,6 +353,7 @@ def test_an_ingest_key(new_collector, home, monkeypatch):
     assert ("registry", "accepted") in run("--endpoint", address)[1]
 
 
+@pytest.mark.campaign
 def test_another_registry(new_collector, home):
     """A metric that the collector does not know, one with other parameters, one with another
     window and one that has expired there are named with what to do."""
@@ -377,6 +380,7 @@ def _only(text: str, metric: str) -> str:
     return head + "".join(each for each in tables if each.startswith(f"[metrics.{metric}]"))
 
 
+@pytest.mark.campaign
 def test_an_older_registry_is_taken(new_collector, home):
     """A scheme that the collector published before is taken, and noted."""
     text = Path("metrics.toml").read_text()
@@ -410,9 +414,9 @@ def test_a_weekly_and_a_monthly_metric_on_every_day() -> None:
 
 
 @pytest.mark.parametrize(("days", "code"), [(3, "clock_ahead"), (-9, "clock_behind")])
-def test_a_wrong_clock(new_collector, home, days, code):
+def test_a_wrong_clock(running, days, code):
     """A device whose clock is days off learns that its reports would be refused."""
-    address = new_collector(**home.environ).address
+    address = running.address
     text = Path("metrics.toml").read_text()
     registry = Registry.parse(_only(text, "dark_mode"))
     found = [*endpoint.check_endpoint(registry, address, None, lambda: time.time() + days * 86_400)]
@@ -429,11 +433,10 @@ def test_a_clock_that_is_some_minutes_off():
 # ---- the operator's side
 
 
-def test_a_good_collector(new_collector, home, monkeypatch):
+def test_a_good_collector(running, monkeypatch):
     """Beside a running collector with this registry and a hard token nothing is wrong."""
-    collector = new_collector(**home.environ)
-    for name, text in {**home.environ, "DENIABLE_BIND": collector.environ["DENIABLE_BIND"]}.items():
-        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("DENIABLE_STORE", f"sqlite:///{running.folder}/deniable.db")
+    monkeypatch.setenv("DENIABLE_BIND", running.environ["DENIABLE_BIND"])
     monkeypatch.setenv("DENIABLE_DASHBOARD_TOKEN", "pP3Zt8qXWc_kV7yLr2NfGh5sBd9mJa4uTe6")
     code, found = run("--operator")
     assert (code, errors(found)) == (0, set())
@@ -441,11 +444,9 @@ def test_a_good_collector(new_collector, home, monkeypatch):
     assert expected | {("dashboard", "token")} <= {*found}
 
 
-def test_a_reload_that_was_forgotten(new_collector, home, monkeypatch):
+def test_a_reload_that_was_forgotten(running, monkeypatch):
     """A collector that runs with another registry than the file's is found."""
-    collector = new_collector(**home.environ)
-    monkeypatch.setenv("DENIABLE_BIND", collector.environ["DENIABLE_BIND"])
-    monkeypatch.setenv("DENIABLE_STORE", home.url)
+    monkeypatch.setenv("DENIABLE_BIND", running.environ["DENIABLE_BIND"])
     text = Path("metrics.toml").read_text()
     Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
     found = run("--operator")[1]
@@ -506,6 +507,7 @@ def test_a_disk_that_is_nearly_full(monkeypatch):
     assert ("disk", "disk_full") not in run("--operator")[1]
 
 
+@pytest.mark.campaign
 def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     """Appending, its syncing, eviction and snapshots are read from a real Redis."""
     server = new_redis()
@@ -531,6 +533,7 @@ def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     assert "hush-hush" not in str(found)
 
 
+@pytest.mark.campaign
 def test_replicas_that_no_batch_waits_for(redis_cluster, monkeypatch):
     """Masters with a replica that no batch waits for are told, and not if batches wait."""
     monkeypatch.setenv("DENIABLE_STORE", redis_cluster.url)
