@@ -35,7 +35,7 @@ from rich.progress import track
 from rich.table import Table
 
 from deniable import Registry, Scheme
-from deniable.keeping import CALENDARS
+from deniable.retention import CALENDARS
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.redis.forms import HEADER

@@ -25,6 +25,7 @@ import redis
 import yaml
 from click.testing import CliRunner
 from deniable_collector.stores.sqlite.migrations import MIGRATIONS
+from tests.ports import free_port
 from tests.tools import leave_out
 
 from deniable import windows, wire
@@ -35,7 +36,7 @@ from deniable_collector.upkeep.commands import store as store_commands
 from deniable_collector.upkeep.journal import JournalKeeper
 
 from . import thief
-from .conftest import RedisServer, free_port, redis_binary
+from .conftest import RedisServer, redis_binary
 from .devices import post
 
 STORES = ["sqlite", "redis"]

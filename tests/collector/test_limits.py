@@ -9,10 +9,9 @@ import time
 from contextlib import ExitStack, closing, suppress
 
 import pytest
+from tests.ports import free_port
 
 from deniable_collector.serving.guard import PIPELINED, ROOM, open_files
-
-from .conftest import free_port
 
 HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -72,7 +73,7 @@ def release(
             released then.
         EstimateError: a value cannot be estimated, or a reader could subtract earlier releases.
     """
-    moment = datetime.now(UTC) if now is None else datetime.fromtimestamp(now, UTC)
+    moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
     known = prepared.id
     progress("Charging")
     kept = ledger.charged(known, moment.date(), prepared.charge_after)

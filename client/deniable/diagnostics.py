@@ -15,7 +15,7 @@ from deniable.errors import (
     TransportError,
 )
 
-__all__ = ["QueueFull", "Troubles"]
+__all__ = ["Diagnostics", "QueueFull"]
 
 _T = TypeVar("_T")
 
@@ -24,7 +24,7 @@ class QueueFull(DeniableError):
     """Records arrive faster than the disk takes them; one was dropped."""
 
 
-class Troubles:
+class Diagnostics:
     """Counts troubles by kind; `on_trouble` is called with each of them, and may raise it again."""
 
     def __init__(self, on_trouble: Callable[[Exception], None] | None) -> None:
