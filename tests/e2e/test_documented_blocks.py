@@ -81,9 +81,6 @@ REASONS = {
     ("docs/web.md", "Content-Security-Policy:"): (
         "a header; tests/web/test_docs.py compares it with that of the browser tests"
     ),
-    ("benchmarks/README.md", "cd benchmarks/web && npm ci && npm run size"): (
-        "takes minutes; the names of its scripts are checked below"
-    ),
 }
 """Blocks that no test runs: page and beginning of the first line -> why."""
 
@@ -278,12 +275,3 @@ def test_every_page_is_in_the_site() -> None:
     assert len(named) == len(set(named))
     pages = {(ROOT / "docs" / name).resolve() for name in named}
     assert pages == {page.resolve() for page in ALL_PAGES} - {ROOT / "docs" / "index.md"}
-
-
-def test_the_benchmarks_of_the_web_exist() -> None:
-    """The scripts that the benchmarks' page runs with npm are in their package."""
-    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    scripts = json.loads((ROOT / "benchmarks/web/package.json").read_text())["scripts"]
-    named = set(re.findall(r"^(?:cd .*)?npm run (\w+)", text, re.M))
-    assert named
-    assert named <= set(scripts)
