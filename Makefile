@@ -9,7 +9,7 @@ MUTANTS_PIP := $(VENV)-mutants/bin/python -m pip --disable-pip-version-check --q
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -q
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dist test campaign mutants lint format audit bench docs site screenshots texts web clean
+.PHONY: help demo dist test campaign mutants lint format audit bench site screenshots texts web clean
 
 help: ## Show this help
 	@echo "deniable: telemetry with plausible deniability"
@@ -58,9 +58,6 @@ bench: $(VENV)/.dev ## All benchmarks, quickly; benchmarks/README.md says more
 
 audit: $(VENV)/.dev ## Look up known vulnerabilities of the versions in constraints.txt
 	@$(BIN)/python .ci/audit.py constraints.txt
-
-docs: $(VENV)/.dev ## Compute the documentation's comparison of deployed systems anew
-	$(BIN)/python docs/deployed_systems.py
 
 site: $(VENV)/.dev ## The documentation as a site, in site/: open site/index.html
 	@mkdir -p .make/typescript
