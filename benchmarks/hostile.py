@@ -41,7 +41,7 @@ def flood(address: tuple[str, int], name: str, seconds: float) -> Counter[int]:
     statuses, began = Counter[int](), time.monotonic()
     for place in range(int(HOSTILE * seconds)):
         time.sleep(max(0.0, began + place / HOSTILE - time.monotonic()))
-        headers = {"Content-Type": body.media_type, **encoding}
+        headers = {"Content-Type": "application/json", **encoding}
         connection.request("POST", "/v1/reports", made[place % len(made)], headers)
         with connection.getresponse() as response:
             response.read()

@@ -27,7 +27,6 @@ from deniable.mechanisms import Histogram
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.number_forecast import mean_variance
 from deniable.scheme import Scheme
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.numbers.change import quantile_shift
@@ -36,6 +35,7 @@ from deniable_estimator.analyses.numbers.mean import cells_mean, window_mean
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.answers.mean import estimate_mean
+from deniable_estimator.forecasting.number_forecast import mean_variance
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 LEVEL = 0.95

@@ -22,10 +22,10 @@ import numpy as np
 
 from common.tables import Table, run
 from deniable import Scheme
-from deniable.forecast import std_error
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.judging.changes import WEEKS_BEFORE, judge
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.judging.rules import FalseAlarms, MetricRules

@@ -5,7 +5,7 @@ names. The shipped prior was made from all of them.
     python benchmarks/common/wordlists.py FOLDER
 
 writes FOLDER/words_LANGUAGE.tsv for each language, the 60,000 commonest words at most, and
-FOLDER/hosts.tsv.
+FOLDER/hosts.tsv, which deniable_estimator/analyses/discovery/make_prior.py reads.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ __all__ = ["compile_registry"]
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
 
 
-@click.command("compile", short_help="Write the registry that ships inside an app.")
+@click.command("compile")
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -38,7 +38,7 @@ _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\
     "--keep",
     is_flag=True,
     help="Also write how long windows are kept: for a collector without metrics.toml. Devices do "
-    "not need it, and SDKs of earlier versions refuse such a file.",
+    "not need it.",
 )
 def compile_registry(path: Path, output: Path | None, types: bool, check: bool, keep: bool) -> None:
     """Compile PATH (metrics.toml) into the registry that an SDK reads.

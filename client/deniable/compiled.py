@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from deniable.compiled_form import FORMAT, JOINT_FORMAT
+from deniable.compiled_form import FORMAT
 from deniable.compiled_reading import read_document, read_text, revealed
 from deniable.keeping import FOREVER
 from deniable.mechanisms import Memoizing
@@ -24,12 +24,11 @@ __all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
 def to_document(registry: Registry, *, keep: bool = False) -> dict[str, Any]:
     """The registry as `metrics.json` holds it, with its keys in the order of the format.
 
-    `keep` adds how long windows are kept, for a collector. Devices do not need it, and SDKs that
-    are older than this key refuse it.
+    `keep` adds how long windows are kept, for a collector. Devices do not need it.
     """
     cap = registry.lifetime_epsilon
     document = {
-        "format": JOINT_FORMAT if registry.segments else FORMAT,
+        "format": FORMAT,
         "app": registry.app,
         "lifetime_epsilon": None if cap is None else float(cap),
     }

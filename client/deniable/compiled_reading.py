@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deniable.checks import Check
 from deniable.compiled_form import (
-    JOINT_FORMAT,
     METRIC,
     REVEALS,
     SEGMENT,
@@ -95,11 +94,11 @@ class _Verifier:
     def read(self, document: Any) -> dict[str, Any]:
         if isinstance(document, dict) and TOP["format"](document.get("format")):
             self.report(
-                ("format",), "must be 1 or 2: compile metrics.toml with this version of deniable"
+                ("format",), "must be 1: compile metrics.toml with this version of deniable"
             )
             # Another format has other keys, so complaints about these would mislead.
             return {}
-        segmented = isinstance(document, dict) and document.get("format") == JOINT_FORMAT
+        segmented = isinstance(document, dict) and "segments" in document
         fine = self._table((), document, SEGMENTED_TOP if segmented else TOP)
         if segmented and isinstance(document.get("segments"), dict):
             self._read_segments(document["segments"])

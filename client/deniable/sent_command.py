@@ -28,9 +28,7 @@ from deniable.state import FILE_NAME, State, states_root
 if TYPE_CHECKING:
     from deniable.owner import Account
 
-__all__ = ["SUMMARY", "main"]
-
-SUMMARY = "Show what this device has reported, in words."
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -42,7 +42,7 @@ JOINT = ALL | {"prefix_tree"}
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
 
-@click.command("web", short_help="Write the SDK for web pages.")
+@click.command("web")
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option(
     "--out",

@@ -229,7 +229,7 @@ def _smaller(metric: dict[str, Any]) -> None:
 
 
 TOP_FAULTS: list[tuple[str, str, Edit]] = [
-    ("another format", "format", _put("format", value=3)),
+    ("another format", "format", _put("format", value=2)),
     ("a format that is a text", "format", _put("format", value="1")),
     ("no format", "format", _drop("format")),
     ("no app", "app", _drop("app")),
@@ -246,8 +246,7 @@ TOP_FAULTS: list[tuple[str, str, Edit]] = [
 ]
 
 SEGMENT_FAULTS: list[tuple[str, str, Edit]] = [
-    ("segments in format 1", "segments", _put("format", value=1)),
-    ("no segments", "segments", _drop("segments")),
+    ("no segments", "metrics.dark_mode.segments", _drop("segments")),
     ("segments that are a list", "segments", _put("segments", value=[])),
     ("a segment's name", "segments.Plan", _put("segments", "Plan", value={})),
     ("a segment that is no object", "segments.plan", _put("segments", "plan", value=None)),

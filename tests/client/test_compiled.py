@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from deniable import Client, Registry, RegistryError, compiled
 from deniable.compiled_form import (
     FORMAT,
-    JOINT_FORMAT,
     METRIC,
     SEGMENT,
     SEGMENTED_METRIC,
@@ -99,7 +98,7 @@ def test_the_schema_has_every_key() -> None:
     assert metric["properties"]["type"]["enum"] == list(TYPES)
     pattern = metric["properties"]["mechanism"]["pattern"]
     assert all(re.fullmatch(pattern, name) for name in all_names())
-    assert SCHEMA["properties"]["format"]["enum"] == [FORMAT, JOINT_FORMAT]
+    assert SCHEMA["properties"]["format"]["const"] == FORMAT
 
 
 def test_a_compiled_metric_is_the_declared_one() -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from deniable import client, device, outbox, sealing, transport
-from deniable.compiled_form import FORMAT, JOINT_FORMAT
+from deniable.compiled_form import FORMAT
 from deniable.open_windows import KEPT_WINDOWS
 from deniable.randomness import KEY_BYTES
 from deniable.wire import BATCH_ID_BITS, LATEST
@@ -72,7 +72,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         [KEY_BYTES],
         [transport._LARGEST_REPLY],
     ]
-    assert f"`format` is {FORMAT}, or {JOINT_FORMAT} where" in PAGE
+    assert f"`format` is {FORMAT}." in PAGE
     assert f"{BATCH_ID_BITS} bits of the random source" in PAGE
     assert all(f"`{reason}`" in PAGE for reason in outbox.PASSING)
 

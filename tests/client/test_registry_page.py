@@ -19,21 +19,12 @@ from deniable import Metric, windows
 from deniable.checks import MAX_DEVICES, MIN_SAMPLE_RATE
 from deniable.commands import lint
 from deniable.declarations import SCHEMA, Declarations
-from deniable.forecast import reports_to_detect
 from deniable.keys import (
     DEFAULTS,
     MAX_LIFETIME_EPSILON,
     REQUIRED,
     TOP_KEYS,
     all_keys,
-)
-from deniable.lifetime_split import (
-    MOST_EPSILON,
-    declared,
-    report_variance,
-    smallest_lifetime,
-    split_of,
-    spread_over,
 )
 from deniable.mechanisms import (
     MAX_EPSILON,
@@ -46,13 +37,22 @@ from deniable.mechanisms import (
 )
 from deniable.mechanisms.prefix_code import ALPHABETS
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
-from deniable.number_forecast import reports_for_quantile
 from deniable.types import MAX_PAIR_CELLS, MAX_VALUES, TYPES, Discovery, Pair
 from deniable.types.deny import MAX_DENIED, MAX_PATTERN
 from deniable.types.discovery import MAX_LENGTH
 from deniable.types.number import CELL_CHOICES, QUESTIONS
 from deniable.types.pair import FORGET
 from deniable.value_list import MAX_VALUE_BYTES
+from deniable_estimator.forecasting.detection import reports_to_detect
+from deniable_estimator.forecasting.lifetime_split import (
+    MOST_EPSILON,
+    declared,
+    report_variance,
+    smallest_lifetime,
+    split_of,
+    spread_over,
+)
+from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "registry.md").read_text(encoding="utf-8")

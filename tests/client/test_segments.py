@@ -19,12 +19,12 @@ from deniable import (
     SegmentError,
     compiled,
 )
-from deniable.forecast import segment_forecast
 from deniable.mechanisms import MAX_CELLS, Packing, Row, SubsetSelection
 from deniable.open_windows import parse_value
 from deniable.scheme import check_cells
 from deniable.segments import Segment, combinations, identifying, labels, place
 from deniable.testing import MemoryClient
+from deniable_estimator.forecasting.forecast import segment_forecast
 
 from .conftest import Clock, Collector, MakeClient
 

@@ -13,9 +13,7 @@ from contextlib import closing
 import pytest
 
 from deniable import Registry, Scheme, windows
-from deniable.mechanisms import Packing, Report, Row
 from deniable_collector.app import create_app
-from deniable_collector.batches.binary import MEDIA_TYPE, encode
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 
@@ -28,9 +26,7 @@ def store(tmp_path):
         yield store
 
 
-SETTINGS = Settings(
-    rate="off", max_body=20_000, max_reports=20, max_binary_body=30_000, max_binary_reports=1_000
-)
+SETTINGS = Settings(rate="off", max_body=20_000, max_reports=20)
 
 
 @pytest.fixture
@@ -106,51 +102,6 @@ def test_gzip(client, store, registry, report, body):
     response = post(client, gzip.compress(body), headers={"Content-Encoding": "gzip"})
     assert response.json["accepted"] == 2
     assert counted(store, registry, report) == 2
-
-
-def test_a_binary_batch(client, store, registry, report, new_id):
-    """A relay's batch is counted once, plain and compressed; bad records are named and counted."""
-    scheme = registry["browser"].scheme
-    names = ("browser", scheme.fingerprint, report["window"])
-    reports = [Report(0, number % 6) for number in range(900)]
-    batch = new_id()
-    body = encode(batch, *names, scheme.mechanism.rows, reports)
-    response = client.post("/v1/reports", data=body, content_type=MEDIA_TYPE)
-    assert response.status_code == 202
-    rejected = response.json["rejected"]
-    assert response.json == {
-        "batch": batch,
-        "accepted": 750,
-        "duplicate": 0,
-        "rejected": rejected,
-        "refused": {"bad_columns": 150},
-    }
-    assert [each["index"] for each in rejected] == list(range(5, 600, 6))
-    packed = gzip.compress(body)
-    again = client.post(
-        *("/v1/reports",),
-        data=packed,
-        content_type=MEDIA_TYPE,
-        headers={"Content-Encoding": "gzip"},
-    )
-    assert (again.json["accepted"], again.json["duplicate"]) == (0, 750)
-    assert counted(store, registry, report) == 750
-
-
-@pytest.mark.parametrize(
-    ("data", "status", "code"),
-    [
-        (b"", 400, "malformed-batch"),
-        (b"{}", 400, "malformed-batch"),
-        (b"DNYB" + bytes(40), 400, "malformed-batch"),
-        (bytes(30_001), 413, "body-too-large"),
-        (encode("0" * 32, "", "", "", [Row(5, Packing.INDEX)], [Report(0, 0)] * 1001), 413, None),
-    ],
-)
-def test_problems_of_a_binary_batch(client, data, status, code):
-    """Every way in which a body can be no binary batch has its status and its type."""
-    response = client.post("/v1/reports", data=data, content_type=MEDIA_TYPE)
-    problem(response, status, code or "too-many-reports")
 
 
 def test_a_charset_is_no_other_type(client, body):
@@ -350,18 +301,6 @@ def test_nothing_of_a_request_is_logged_or_answered(client, store, caplog, monke
     for place in (MARKER, "203.0.113.77"):
         assert not any(place in text for text in texts)
         assert not any(place.encode() in file.read_bytes() for file in tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("hops", "address"), [(0, "127.0.0.1"), (1, "198.51.100.9")])
-def test_forwarded_headers_need_a_setting(serve, registry, store, hops, address):
-    """Only as many proxies as were declared are believed."""
-    from flask import request
-
-    settings = Settings(trusted_proxies=hops)
-    app = create_app(settings, store, registry)
-    app.add_url_rule("/who", view_func=lambda: request.remote_addr)
-    forwarded = {"X-Forwarded-For": "203.0.113.1, 198.51.100.9"}
-    assert serve(app, settings).get("/who", headers=forwarded).text == address
 
 
 @pytest.mark.parametrize("serve", ["socket"], indirect=True)

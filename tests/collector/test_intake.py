@@ -13,7 +13,6 @@ from contextlib import closing, suppress
 from datetime import date
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,15 +20,14 @@ from hypothesis import strategies as st
 from deniable import Registry, windows, wire
 from deniable.windows import end, start
 from deniable.wire import LATEST
-from deniable_collector.batches import binary
 from deniable_collector.batches import catalogue as module
 from deniable_collector.batches.batch import REASONS, Batch
 from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.batches.catalogue import SKEW
-from deniable_collector.batches.folding import Block, RowPlace
+from deniable_collector.batches.folding import RowPlace
 from deniable_collector.intake import Intake
 from deniable_collector.stores import StoreUnavailable, open_store
-from deniable_collector.stores.commits import ID_RETENTION, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
 from deniable_collector.stores.ids import TERMS
 
 DAY = 86_400.0
@@ -390,9 +388,8 @@ def test_windows_accept_reports_for_no_longer_than_ids_are_remembered(kind, at_o
 @pytest.mark.parametrize(
     ("kind", "window"), [("day", "2026-11-20"), ("week", "2026-W47"), ("month", "2026-11")]
 )
-@pytest.mark.parametrize("binary_one", [False, True])
 def test_no_retry_of_an_open_window_outlives_the_memory_of_its_id(
-    home, at_once, new_id, clock, kind, window, binary_one
+    home, at_once, new_id, clock, kind, window
 ):
     """Whenever a batch of a metric that is answered at once first came, a retry of the same bytes
     at any later moment is seen or refused, never counted: in every store, beside other batches in
@@ -406,12 +403,7 @@ def test_no_retry_of_an_open_window_outlives_the_memory_of_its_id(
         counted = 0
         for part in (0.0, 0.3, 0.7, 1.0):
             came = first + part * (last - first)
-            if binary_one:
-                columns = registry[name].scheme.mechanism.rows[0].columns
-                one = wire.Report(0, 0 if columns == 1 else (1 << columns) - 1)
-                text = binary_body(registry[name], new_id(), [one], window)
-            else:
-                text = body(new_id(), report(registry[name], window))
+            text = body(new_id(), report(registry[name], window))
             clock.now = came
             (receipt,) = take(before, text)
             assert receipt.accepted == 1
@@ -435,9 +427,7 @@ OVER = {(0,), (0, "window_too_old"), (0, "window_not_closed")}
 
 def take(intake, *texts):
     """The receipts of batches that are committed together."""
-    return intake.take(
-        [intake.read(each) if each.startswith(b"{") else intake.read_binary(each) for each in texts]
-    )
+    return intake.take([intake.read(each) for each in texts])
 
 
 def test_ids_are_remembered_for_as_long_as_their_batch_needs(at_once, store, new_id, clock):
@@ -457,7 +447,7 @@ def test_ids_are_remembered_for_as_long_as_their_batch_needs(at_once, store, new
         body(ids[2], report(week, "2026-W47"), report(month, "2026-11"), report(day)),
         # This one is refused, so its month is not in the tallies.
         body(ids[3], report(day), report(month, "2027-11")),
-        binary_body(month, ids[4], [wire.Report(0, 1)], "2026-11"),
+        body(ids[4], report(month, "2026-11")),
     )
     (commit,) = commits
     assert commit.remember == {ids[1]: 14 * DAY, ids[2]: 38 * DAY, ids[4]: 38 * DAY}
@@ -469,12 +459,10 @@ def test_ids_are_remembered_for_as_long_as_their_batch_needs(at_once, store, new
 
 
 def test_the_metrics_of_a_batch(registry):
-    """A batch names the metrics of its reports, in whatever form they were summed."""
+    """A batch names the metrics of its reports."""
     keys = [TallyRowKey(TallyKey(name, "abc", "2026-11-20"), 0) for name in AT_ONCE.values()]
     row = registry["browser"].scheme.mechanism.rows[0]
-    block = Block((keys[2],), np.ones(1, np.int64), np.ones((1, 5), np.int64))
-    summed = {keys[1]: Increment(5, 1, (1,), (1,))}
-    batch = Batch("a" * 32, ((RowPlace(keys[0], row), 1),), (), summed, (block,))
+    batch = Batch("a" * 32, tuple((RowPlace(key, row), 1) for key in keys), ())
     assert batch.metrics == set(AT_ONCE.values())
     assert Batch("a" * 32, (), ()).metrics == set()
 
@@ -610,107 +598,6 @@ def test_the_fast_path_asks_no_store(intake, store, registry, new_id, clock, mon
     assert all(map(operator.is_, quick.accepted, intake.read_fast(good).accepted))
     clock.now = end("2026-11-20") + LATEST + 1
     assert intake.read_fast(good) is None
-
-
-def binary_body(metric, batch, reports, window="2026-11-20"):
-    scheme = metric.scheme
-    return binary.encode(
-        batch, metric.name, scheme.fingerprint, window, scheme.mechanism.rows, reports
-    )
-
-
-def test_a_binary_batch_is_counted(intake, store, registry, new_id):
-    """The records of a binary batch are in the tally once, however often it comes, and beside
-    batches of JSON in the same commit; both kinds share one memory of ids."""
-    browser, batch = registry["browser"], new_id()
-    text = binary_body(browser, batch, [wire.Report(0, column) for column in (0, 4, 4)])
-    first, other = intake.read_binary(text), intake.read(body(new_id(), report(browser, columns=4)))
-    third = intake.read_binary(binary_body(browser, new_id(), [wire.Report(0, 1)]))
-    receipts = intake.take([first, other, first, third])
-    assert [(each.accepted, each.duplicate) for each in receipts] == [
-        (3, 0),
-        (1, 0),
-        (0, 3),
-        (1, 0),
-    ]
-    (again,) = intake.take([intake.read(body(batch, report(browser)))])
-    assert (again.accepted, again.duplicate) == (0, 1)
-    tally = store.tally("browser", browser.scheme.fingerprint, ["2026-11-20"])
-    assert tally.rows[0].cells.tolist() == [1, 1, 0, 0, 3]
-    assert tally.reports == 5
-
-
-def test_the_fast_path_of_a_binary_batch(intake, store, registry, new_id, clock, monkeypatch):
-    """The fast path reads what the strict reader does, in tallies that were met before, while they
-    take reports; and leaves to it what is wrong, too much, or of many rows."""
-    browser = registry["browser"]
-    good = binary_body(browser, new_id(), [wire.Report(0, 1), wire.Report(0, 4)])
-    assert intake.read_binary_fast(good) is None
-    slow = intake.read_binary(good)
-    monkeypatch.setattr(store, "schemes", None)
-    quick = intake.read_binary_fast(good)
-    assert (quick.id, quick.reports, quick.rejected, quick.refused) == (slow.id, 2, (), {})
-    assert [each.accepted for each in intake.take([quick])] == [2]
-    assert intake.read_binary_fast(good[:-1]) is None
-    assert intake.read_binary_fast(binary_body(browser, new_id(), [])).reports == 0
-    monkeypatch.setattr(intake, "_max_binary_reports", 1)
-    assert intake.read_binary_fast(good) is None
-    monkeypatch.undo()
-    monkeypatch.setattr("deniable_collector.intake._FEW_ROWS", 0)
-    assert intake.read_binary_fast(good) is None
-    monkeypatch.undo()
-    clock.now = end("2026-11-20") + LATEST + 1
-    assert intake.read_binary_fast(good) is None
-
-
-def test_bad_records_are_named_and_counted(intake, store, registry, new_id):
-    """Bad records are left out; the first hundred are named, and all are counted by reason."""
-    country = registry["country"]
-    some = country.scheme.mechanism.rows[0].columns
-    good = wire.Report(0, (1 << some) - 1)
-    reports = [good, *[wire.Report(0, 1)] * 250, good]
-    batch = intake.read_binary(binary_body(country, new_id(), reports, "2026-W46"))
-    (receipt,) = intake.take([batch])
-    assert (receipt.accepted, receipt.refused) == (2, {"bad_columns": 250})
-    assert [each.index for each in receipt.rejected] == list(range(1, 101))
-    assert {each.reason for each in receipt.rejected} == {"bad_columns"}
-    assert reports_in(store, country, "2026-W46") == 2
-
-
-@pytest.mark.parametrize(
-    ("reason", "change"),
-    [
-        ("unknown_metric", {"metric": "os"}),
-        ("bad_window", {"window": "2026-W46"}),
-        ("window_too_old", {"window": "2026-11-01"}),
-        ("unknown_scheme", {"scheme": "0" * 12}),
-    ],
-)
-def test_a_binary_batch_of_no_tally(intake, registry, new_id, reason, change):
-    """What all records name is refused for each of them, with the reason that JSON gives."""
-    browser = registry["browser"]
-    names = {"metric": "browser", "scheme": browser.scheme.fingerprint, "window": "2026-11-20"}
-    names |= change
-    reports = [wire.Report(0, 1)] * 150
-    rows = browser.scheme.mechanism.rows
-    text = binary.encode(new_id(), *names.values(), rows, reports)
-    (receipt,) = intake.take([intake.read_binary(text)])
-    assert (receipt.accepted, receipt.duplicate, receipt.refused) == (0, 0, {reason: 150})
-    assert [each.index for each in receipt.rejected] == list(range(100))
-    one = {**dict.fromkeys(["columns"], 1), **names}
-    assert intake.read(body(new_id(), one)).rejected[0].reason == reason
-
-
-def test_what_is_no_binary_batch(registry, store, clock, new_id):
-    """A body without the header, or with too many records, is refused as a whole."""
-    intake = Intake(registry, store, clock=clock, max_binary_reports=3)
-    for text, code in (
-        (b"{}", "malformed-batch"),
-        (binary_body(registry["browser"], new_id(), [wire.Report(0, 1)] * 4), "too-many-reports"),
-    ):
-        with pytest.raises(IntakeError) as caught:
-            intake.read_binary(text)
-        assert caught.value.code == code
 
 
 JSON = st.recursive(

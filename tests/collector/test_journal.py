@@ -24,12 +24,12 @@ import pytest
 import redis
 import yaml
 from click.testing import CliRunner
+from deniable_collector.stores.sqlite.migrations import MIGRATIONS
 from tests.tools import leave_out
 
 from deniable import windows, wire
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.sqlite.migrations import MIGRATIONS
 from deniable_collector.stores.sqlite.store import SqliteStore
 from deniable_collector.upkeep.commands import store as store_commands
 from deniable_collector.upkeep.journal import JournalKeeper

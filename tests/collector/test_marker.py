@@ -17,8 +17,6 @@ import pytest
 import redis
 
 from deniable import windows
-from deniable.mechanisms import Report
-from deniable_collector.batches.binary import MEDIA_TYPE, encode
 
 PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""
@@ -75,7 +73,7 @@ def traces(*texts):
     return found
 
 
-def requests_of(marker, key, good, binary):
+def requests_of(marker, key, good):
     """Requests with the marker in every place, as they travel."""
     mark = marker.encode()
     marked = b"".join(
@@ -122,9 +120,6 @@ def requests_of(marker, key, good, binary):
         packed = gzip.compress(text)
         yield ask(post, keyed, json_type, b"Content-Encoding: gzip\r\n", body=packed)
         yield ask(post, keyed, json_type, b"Content-Encoding: gzip\r\n", body=packed[:-9] + mark)
-    for text in (binary(*[marker] * 3), binary(*[marker] * 3)[:-3] + mark, b"DNYB" + mark * 9):
-        kind = b"Content-Type: %s\r\n" % MEDIA_TYPE.encode()
-        yield ask(post, marked, keyed, kind, body=text)
     names = "Content-Type Content-Encoding Content-Length Transfer-Encoding Expect Connection"
     for name in (*names.encode().split(), b"Upgrade", b"Authorization", b"X-Deniable-Key"):
         yield ask(post, marked, keyed, b"%s: %s\r\n" % (name, mark), body=good())
@@ -189,9 +184,6 @@ def test_no_marker_stays(new_collector, registry, new_id, place, command, marker
     def good():
         return json.dumps({"batch": new_id(), "reports": [report]}).encode()
 
-    def binary(*names):
-        return encode(new_id(), *names, scheme.mechanism.rows, [Report(0, 1)] * 3)
-
     def send(request):
         with (
             suppress(OSError),
@@ -204,14 +196,14 @@ def test_no_marker_stays(new_collector, registry, new_id, place, command, marker
             return answer.split(b" ")[1:2]
         return []
 
-    statuses = [status for each in requests_of(marker, key, good, binary) for status in send(each)]
+    statuses = [status for each in requests_of(marker, key, good) for status in send(each)]
     assert {b"202", b"400", b"401", b"403", b"404", b"405", b"413", b"415", b"431"} <= set(statuses)
     assert command or b"408" in statuses
 
     if server is not None:
         # What fails in the store takes paths of its own through the code.
         server.kill()
-        lost = [status for each in requests_of(marker, key, good, binary) for status in send(each)]
+        lost = [status for each in requests_of(marker, key, good) for status in send(each)]
         assert b"503" in lost
         server.start()
         assert "store-lost" in collector.log

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from deniable_collector.bench.commands import bench
+from deniable_collector.options import registry_option
 from deniable_collector.settings import Settings, SettingsError
 
 
@@ -40,8 +41,6 @@ def test_all_of_them():
         "DENIABLE_THREADS": "3",
         "DENIABLE_MAX_BODY": "64 KiB",
         "DENIABLE_MAX_REPORTS": "10",
-        "DENIABLE_MAX_BINARY_BODY": "8 MiB",
-        "DENIABLE_MAX_BINARY_REPORTS": "20",
         "DENIABLE_TICK": "0",
         "DENIABLE_QUEUE": "1 MiB",
         "DENIABLE_TRUSTED_PROXIES": "1",
@@ -65,7 +64,7 @@ def test_all_of_them():
         *("/tls/ca.pem", "/tls/cert.pem", "/tls/key.pem", 1, 400),
         *("off", "/archive", 120, "[::1]:9000"),
         *(4, 3),
-        *(65_536, 10, 8_388_608, 20, 0, 1_048_576, 1),
+        *(65_536, 10, 0, 1_048_576, 1),
         metrics_bind="127.0.0.1:9464",
         log_format="json",
         max_metrics=500,
@@ -207,19 +206,25 @@ def test_a_file_that_is_the_registry_itself(tmp_path):
     assert "DENIABLE_REGISTRY_FILE" in str(caught.value)
 
 
-def test_options_follow_the_rule_of_files(tmp_path, monkeypatch, metrics):
+@click.command()
+@registry_option
+def show(registry):
+    """A command that reads a registry."""
+    click.echo(registry)
+
+
+def test_options_follow_the_rule_of_files(tmp_path, monkeypatch):
     """A command's option takes its variable from a NAME_FILE too, and from one of both alone."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.toml").write_text(metrics)
     (tmp_path / "path").write_text("mine.toml\n")
-    asked = ["ingest", "--url", "http://127.0.0.1:1", "--metric", "none"]
+    (tmp_path / "mine.toml").write_text("schema = 1\napp = 'editor'\n")
 
     def told(**environ):
-        return CliRunner().invoke(bench, asked, env=environ).output
+        return CliRunner().invoke(show, env=environ).output
 
-    assert "metrics.toml" in told()
-    assert "declares no metric none" in told(DENIABLE_REGISTRY="mine.toml")
-    assert "declares no metric none" in told(DENIABLE_REGISTRY_FILE="path")
+    assert told() == "metrics.toml\n"
+    assert told(DENIABLE_REGISTRY="mine.toml") == "mine.toml\n"
+    assert told(DENIABLE_REGISTRY_FILE="path") == "mine.toml\n"
     assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
     assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
 

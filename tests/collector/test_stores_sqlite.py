@@ -9,11 +9,11 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+XX
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.sqlite import file as module
-from deniable_collector.stores.sqlite.migrations import MIGRATIONS
 from deniable_collector.stores.sqlite.pages import _PAGE
 from deniable_collector.stores.sqlite.store import SqliteStore
 

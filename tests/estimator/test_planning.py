@@ -15,7 +15,13 @@ import pytest
 from scipy import stats
 
 from deniable import Metric, Scheme, SchemeError
-from deniable.forecast import (
+from deniable.mechanisms import Mechanism, Memoizing, design
+from deniable.mechanisms.choice import loss
+from deniable.types import Category
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.forecasting.detection import (
     LEVEL,
     POWER,
     detectable_share,
@@ -24,12 +30,6 @@ from deniable.forecast import (
     std_error,
     usable,
 )
-from deniable.mechanisms import Mechanism, Memoizing, design
-from deniable.mechanisms.choice import loss
-from deniable.types import Category
-from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.participation import Participation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.asking import windows_within, windows_within_each
+from deniable_estimator.questions.asking import windows_within
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.statistics.participation import Participation
 
@@ -150,10 +150,22 @@ def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
         *windows.span("month", first, last),
     ]
     labels = sorted(labels[::2], key=windows.start)
-    days = [date.fromordinal(first.toordinal() + place) for place in range(-3, 120, 4)]
+    days = [date.fromordinal(first.toordinal() + place) for place in range(-3, 120, 12)]
     ranges = [(begin, end) for begin in days for end in days if begin <= end]
-    found = windows_within_each(labels, metric, ranges)
-    assert found == [windows_within(labels, metric, *each) for each in ranges]
+    found = windows_within(labels, metric, ranges)
+    days_of = {
+        label: [
+            datetime.fromtimestamp(at, UTC).date()
+            for at in range(int(windows.start(label)), int(windows.end(label)), 86_400)
+        ]
+        for label in labels
+        if windows.kind_of(label) == kind
+    }
+
+    for (begin, end), within in zip(ranges, found, strict=True):
+        assert within == tuple(
+            label for label, own in days_of.items() if any(begin <= day <= end for day in own)
+        )
     assert len(set(found)) > 3
     assert () in found
 

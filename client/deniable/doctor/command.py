@@ -37,7 +37,7 @@ _MARKS: dict[Level, tuple[str, str]] = {
 }
 
 
-@click.command(short_help="Find out why no report arrives, and what to do.")
+@click.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--endpoint",

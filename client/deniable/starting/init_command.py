@@ -45,7 +45,7 @@ _NEXT = {
 }
 
 
-@click.command("init", short_help="Write a first metrics.toml, an example and a compose file.")
+@click.command("init")
 @click.argument(
     "folder", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="[FOLDER]"
 )

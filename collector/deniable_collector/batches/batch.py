@@ -12,8 +12,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from deniable_collector.batches.folding import Accepted, Block
-from deniable_collector.stores.commits import Increment, TallyRowKey
+from deniable_collector.batches.folding import Accepted
 
 __all__ = ["NAMED", "REASONS", "Batch", "Receipt", "Rejection"]
 
@@ -47,33 +46,18 @@ class Rejection:
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """A batch that has been read: what may be counted, and what may not.
 
-    The good reports of a binary batch are summed already, in `summed` and `blocks`. Of the bad
-    ones the first `NAMED` are in `rejected`, and `refused` counts all of them by reason.
+    Of the bad reports the first `NAMED` are in `rejected`, and `refused` counts all by reason.
     """
 
     id: str
     accepted: tuple[Accepted, ...]
     rejected: tuple[Rejection, ...]
-    summed: Mapping[TallyRowKey, Increment] = MappingProxyType({})
-    blocks: tuple[Block[TallyRowKey], ...] = ()
     refused: Mapping[str, int] = MappingProxyType({})
-
-    @property
-    def reports(self) -> int:
-        """How many reports may be counted."""
-        number = len(self.accepted)
-        if self.summed or self.blocks:
-            number += sum(each.reports for each in self.summed.values())
-            number += sum(int(block.reports.sum()) for block in self.blocks)
-        return number
 
     @property
     def metrics(self) -> set[str]:
         """The metrics of the reports that may be counted."""
-        keys = {place.key.tally for place, _ in self.accepted}
-        keys.update(key.tally for key in self.summed)
-        keys.update(block.rows[0].tally for block in self.blocks)
-        return {key.metric for key in keys}
+        return {place.key.tally.metric for place, _ in self.accepted}
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -65,8 +64,7 @@ class CapsuleRelay:
         self._settings = settings
         self._admission = Admission(settings)
         self._cors = Cors.of(settings)
-        # It takes no binary batches, which are the largest bodies of a collector.
-        self.guard = Guard(replace(settings, max_binary_body=settings.max_body))
+        self.guard = Guard(settings)
         self._most = 2 * settings.max_body + OVERHEAD
         self._url = settings.relay_gateway + PATH
         self._headers = {"Content-Type": REQUEST_TYPE}

@@ -97,9 +97,8 @@ class Guard:
     def __init__(self, settings: Settings) -> None:
         self.max_header = settings.max_header
         self.max_headers = settings.max_headers
-        body = max(settings.max_body, settings.max_binary_body)
         # Chunked coding may take as much again; trailers and extensions end here too.
-        self.max_request = settings.max_header + 2 * body + _SLACK
+        self.max_request = settings.max_header + 2 * settings.max_body + _SLACK
         self.timeout = float(settings.request_timeout)
         self.keep_alive = float(settings.keep_alive)
         self.max_connections = settings.max_connections

@@ -134,7 +134,7 @@ def unfinished_note(labels: Sequence[str]) -> str:
 def unreadable_note(labels: Sequence[str]) -> Message:
     """The warning that these windows cannot be read."""
     return message(
-        "not counted, because they cannot be read: {windows}; `deniable store verify` says why and "
+        "not counted, because they cannot be read: {windows}; `deniable store info` says why and "
         "what to do",
         windows=listed(labels),
     )

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deniable.mechanisms.number_range import NumberRange
-from deniable.number_forecast import QUANTILES
 from deniable.types.number import Number
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
@@ -35,6 +34,7 @@ from deniable_estimator.answers.numbers import (
 )
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.number_forecast import QUANTILES
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import Adjustment

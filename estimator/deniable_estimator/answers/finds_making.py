@@ -12,7 +12,6 @@ from statistics import NormalDist
 import numpy as np
 
 from deniable import Scheme
-from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
@@ -28,6 +27,7 @@ from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
 from deniable_estimator.answers.numbers import vars_of
 from deniable_estimator.answers.shares import Shares, infer
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.participation import Participation

@@ -33,7 +33,7 @@ MOST_LISTED = 50
 """The most annotations of a chart: the latest ones."""
 
 _MOST_MISTAKES = 5
-"""So many mistakes are shown; the log and `deniable annotate --check` have all."""
+"""So many mistakes are shown; the log and `deniable lint` have all."""
 
 _EXTENSION = "deniable_annotations"
 

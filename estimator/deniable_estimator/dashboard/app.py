@@ -151,7 +151,7 @@ def create_app(
     for name in ("pages.metric_page", "pages.metric_upload"):
         app.view_functions[name] = _with_room(app.view_functions[name])
     origins = tuple(settings.dashboard_frame_ancestors.split())
-    offer_embedding(app, origins, settings.dashboard_embed_days, settings.public_url)
+    offer_embedding(app, origins, settings.public_url)
     offer_releases(app, settings)
     app.add_url_rule("/healthz", "healthz", _healthz)
     app.context_processor(_unreadable)

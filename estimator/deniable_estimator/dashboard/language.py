@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 
 from deniable.told import Told
 from deniable_estimator.dashboard.access import over_tls
+from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.messages import Dated, Language, Message, translated
 
 __all__ = ["ENGLISH", "LANGUAGES", "TRANSLATIONS", "current_language", "offer_languages", "told"]
@@ -126,6 +127,8 @@ def _say_which(response: Response) -> Response:
 
 def _in_language(tag: str) -> str:
     """The address of this page in another language."""
+    if (opened := opened_link()) is not None:
+        return f"{opened.address}?{urlencode([(PARAMETER, tag)])}"
     kept = [pair for pair in request.args.items(multi=True) if pair[0] != PARAMETER]
     return f"{request.path}?{urlencode([*kept, (PARAMETER, tag)])}"
 

@@ -20,7 +20,6 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotated import annotated, annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
-from deniable_estimator.dashboard.embedding import embed_link
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
@@ -172,7 +171,6 @@ def _page(
         presets=presets(now, metric.window),
         newest=newest,
         notes=_notes(source, metric, estimate),
-        embed=embed_link(metric, request.args, source.today),
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
         mistake=mistake,
         refused=refused,

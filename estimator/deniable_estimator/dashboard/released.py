@@ -93,7 +93,7 @@ def releases_page() -> ResponseReturnValue:
 @released.get("/releases/<name>")
 def release_page(name: str) -> ResponseReturnValue:
     """The release with this id."""
-    return _page(_named(name), f"/releases/{name}")
+    return _page(_named(name), name, "released.release_file")
 
 
 @released.get("/releases/<name>.<form>")
@@ -105,7 +105,7 @@ def release_file(name: str, form: str) -> ResponseReturnValue:
 @released.get("/released/<name>")
 def newest(name: str) -> ResponseReturnValue:
     """The newest release of a metric."""
-    return _page(_newest(name), f"/released/{name}")
+    return _page(_newest(name), name, "released.newest_file")
 
 
 @released.get("/released/<name>.<form>")
@@ -121,9 +121,10 @@ def newest_view(metric: str) -> ReleasedView | None:
     return None if found is None else view_of(found, _SHOWN)
 
 
-def _page(found: KeptRelease, address: str) -> str:
-    files = {form: f"{address}.{form}" for form in _FORMS}
-    return render_template("released.html", view=view_of(found, MOST_ROWS), files=files)
+def _page(found: KeptRelease, name: str, file: str) -> str:
+    """The page of a release; `file` is the endpoint of its files."""
+    view = view_of(found, MOST_ROWS)
+    return render_template("released.html", view=view, name=name, file=file)
 
 
 _FORMS = {"json": "application/json", "csv": "text/csv"}

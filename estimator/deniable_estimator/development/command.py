@@ -36,7 +36,7 @@ _LOOK_SECONDS = 0.3
 """How often the registry is looked at."""
 
 
-@click.command(short_help="See the reports of an app while you write it.")
+@click.command()
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option(
     "--port",

@@ -2,8 +2,8 @@
 
 A device may send k reports, each with epsilon L / k, and reports with probability k / N in each of
 the N windows of the planned years. `deniable_estimator.planning.turnover` says how many devices
-have reports left then; `deniable.lifetime_split` has the variance of a report, what a window tells
-(`information`), and what that assumes.
+have reports left then; `forecasting.lifetime_split` has the variance of a report, what a window
+tells (`information`), and what that assumes.
 
 Newer devices have more of their reports left. So with few reports a device and a high turnover, the
 devices that report are newer than the crowd.
@@ -15,7 +15,10 @@ import math
 from fractions import Fraction
 
 from deniable import SchemeError
-from deniable.lifetime_split import (
+from deniable.mechanisms import AUTO, MAX_EPSILON
+from deniable.types.number import Number
+from deniable.windows import Kind
+from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     SMALL_SHARE,
     Split,
@@ -23,9 +26,6 @@ from deniable.lifetime_split import (
     report_counts,
     smallest_lifetime,
 )
-from deniable.mechanisms import AUTO, MAX_EPSILON
-from deniable.types.number import Number
-from deniable.windows import Kind
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_crowd import LifetimeCrowd
 from deniable_estimator.privacy import WINDOWS_A_YEAR

@@ -7,8 +7,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from deniable.forecast import std_error
-from deniable.lifetime_split import Design, Split, declared, report_variance, split_of
 from deniable.mechanisms import (
     AUTO,
     MAX_EPSILON,
@@ -22,6 +20,14 @@ from deniable.mechanisms import (
 )
 from deniable.types.number import Number
 from deniable.windows import Kind
+from deniable_estimator.forecasting.detection import std_error
+from deniable_estimator.forecasting.lifetime_split import (
+    Design,
+    Split,
+    declared,
+    report_variance,
+    split_of,
+)
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, Question, Remembered
 from deniable_estimator.planning.plan import lasting_error
 from deniable_estimator.planning.turnover import budget_left, lasting_budget

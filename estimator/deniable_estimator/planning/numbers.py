@@ -16,7 +16,6 @@ from typing import Any
 from deniable import SchemeError
 from deniable.mechanisms import AUTO, HierarchicalHistogram, SlidingWindow
 from deniable.mechanisms.number_range import NumberRange, Scale, number_text
-from deniable.number_forecast import QUANTILES, mean_variance
 from deniable.types.number import CELL_CHOICES, QUESTIONS, Number
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers.mean import (
@@ -36,6 +35,7 @@ from deniable_estimator.analyses.numbers.planning import (
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
+from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
 from deniable_estimator.planning.plan import Lifetime
 
 __all__ = ["ASKS", "MeanPlan", "NumberPlan", "QuantilePlan", "number_type", "plan_number"]

@@ -8,13 +8,6 @@ from fractions import Fraction
 from typing import Any, Self
 
 from deniable import SchemeError
-from deniable.forecast import (
-    detectable_share,
-    reports_for_half_width,
-    reports_to_detect,
-    std_error,
-    usable,
-)
 from deniable.mechanisms import (
     AUTO,
     MEMOIZED_STRING_DESIGNS,
@@ -30,6 +23,13 @@ from deniable.mechanisms import (
 from deniable.mechanisms.choice import loss
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.poisoning import FAKES, gain
+from deniable_estimator.forecasting.detection import (
+    detectable_share,
+    reports_for_half_width,
+    reports_to_detect,
+    std_error,
+    usable,
+)
 
 __all__ = ["Lifetime", "MemoryPlan", "Plan", "lasting_error", "plan"]
 
@@ -97,7 +97,8 @@ class Plan:
     std_error: float
     detectable_share: float | None
     """The smallest one, at family-wise level 0.05 with power 0.8; None if even 1 is not detectable.
-    For strings that are decoded by cohorts it is somewhat too small (see `deniable.forecast`)."""
+    For strings that are decoded by cohorts it is somewhat too small (see
+    `forecasting.detection`)."""
     usable: bool
     half_width: float
     devices_for_half_width: int

@@ -21,7 +21,6 @@ __all__ = [
     "find_metric",
     "only_longer",
     "windows_within",
-    "windows_within_each",
 ]
 
 LENGTHS: dict[windows.Kind, timedelta] = {
@@ -96,38 +95,16 @@ def check_where(metric: Metric, where: Mapping[str, str]) -> None:
 
 
 def windows_within(
-    labels: Sequence[str], metric: Metric, first: date | None, last: date | None
-) -> tuple[str, ...]:
-    """Those of the labels, which are in the order of their starts, that are of the metric's kind
-    and touch the range."""
-    # Only where they must be: a trend asks for many short ranges of a long list.
-    begin, end = 0, len(labels)
-    if first is not None:
-        earliest = _midnight(first) - LENGTHS[metric.window].total_seconds()
-        begin = bisect_left(labels, earliest, key=windows.start)
-    if last is not None:
-        end = bisect_left(labels, _midnight(last) + _DAY, key=windows.start)
-    return tuple(label for label in labels[begin:end] if _within(label, metric, first, last))
-
-
-def windows_within_each(
     labels: Sequence[str], metric: Metric, ranges: Sequence[tuple[date, date]]
 ) -> list[tuple[str, ...]]:
-    """What `windows_within` says of each of these ranges."""
+    """For each of these ranges of days, those of the labels, which are in the order of their
+    starts, that are of the metric's kind and touch it."""
     own = tuple(label for label in labels if windows.kind_of(label) == metric.window)
     starts, ends = list(map(windows.start, own)), list(map(windows.end, own))
     return [
         own[bisect_right(ends, _midnight(first)) : bisect_left(starts, _midnight(last) + _DAY)]
         for first, last in ranges
     ]
-
-
-def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
-    """Whether a window is of the metric's kind and touches the range."""
-    if windows.kind_of(label) != metric.window:
-        return False
-    begins = first is None or windows.end(label) > _midnight(first)
-    return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,5 @@
-"""A store of which all windows are read that can be: one that is damaged or out of reach is left
-out, and named, instead of keeping all others from the reader.
+"""A store of which all windows are read that can be: one that is damaged is left out, and named,
+instead of keeping all others from the reader.
 
 Answers are kept under the version of what they were read from. A window that cannot be read changes
 no stamp in the store, so its name has a mark of its own in the version: it changes when the window
@@ -23,7 +23,7 @@ from deniable import Scheme
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.errors import StoreError
-from deniable_collector.stores.sealed.blocks import UNREADABLE
+from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
 
@@ -73,7 +73,7 @@ class ReadableStore(Store):
         labels = tuple(dict.fromkeys(windows))
         try:
             whole = self._store.tally(metric, scheme, labels)
-        except UNREADABLE as error:
+        except DamagedBlock as error:
             bad = self._look(metric, scheme, labels)
             if not bad:
                 return self._one_by_one(metric, scheme, labels, error)
@@ -89,7 +89,7 @@ class ReadableStore(Store):
         for label in labels:
             try:
                 self._store.own_tally(TallyKey(metric, scheme, label))
-            except UNREADABLE as error:
+            except DamagedBlock as error:
                 found[label] = error
         self._note(metric, scheme, labels, found)
         return tuple(found)
@@ -118,7 +118,7 @@ class ReadableStore(Store):
         labels = tuple(dict.fromkeys(windows))
         try:
             found = self._store.each_tally(metric, scheme, labels)
-        except UNREADABLE:
+        except DamagedBlock:
             return {label: self.tally(metric, scheme, [label]) for label in labels}
         self._note(metric, scheme, labels, {})
         return found
@@ -143,7 +143,7 @@ class ReadableStore(Store):
         """The reports of these windows, in the order given; zeros for those that cannot be read."""
         try:
             found = read(metric, scheme, labels)
-        except UNREADABLE:
+        except DamagedBlock:
             bad = self._look(metric, scheme, labels)
             if not bad:
                 raise

@@ -391,7 +391,7 @@ def select(
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
             kept = [label for label in labels if label not in without] if without else labels
-            within = windows_within(kept, declared, first, last)
+            (within,) = windows_within(kept, declared, [(first or date.min, last or date.max)])
             places = places_of(scheme, where)
             if not places and fingerprint != current:
                 continue  # its reports do not tell this segment

@@ -118,7 +118,7 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
         if question.unreadable:
             raise EstimateError(
                 f"window {question.unreadable[0]} cannot be read now, and the sum would lack it: "
-                "`deniable store verify` says why. Restore it, or leave it out with --without"
+                "`deniable store info` says why. Restore it, or leave it out with --without"
             )
         informed = tuple(part for part in question.parts if part.tally.reports)
         if informed and question.parts[0] not in informed:

@@ -228,6 +228,6 @@ def opened(address: str | None) -> Iterator[Store]:
             named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
             click.echo(
                 f"warning: not counted, because it cannot be read: {metric}, {named}. "
-                "`deniable store verify` says why and what to do",
+                "`deniable store info` says why and what to do",
                 err=True,
             )

@@ -13,12 +13,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.forecast import LEVEL, POWER
 from deniable.told import counted
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import Unit
+from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.planning.plan import Lifetime, Plan
 from deniable_estimator.questions.history import History
 from deniable_estimator.statistics.intervals import FloatArray

@@ -134,8 +134,8 @@ def test_each_way_in_is_slowed(app: Flask) -> None:
 
 
 def test_readers_are_told_apart(app: Flask) -> None:
-    """The holder of a token of the read API, the dashboard's token, each session, and all of those
-    who see an embedded picture have limits of their own."""
+    """The holder of a token of the read API, the dashboard's token, each session, and all
+    who have not signed in have limits of their own."""
     holder = ApiToken("reports", "0" * 64, frozenset(("plan",)))
     bearer = {"Authorization": "Bearer x"}
     with app.test_request_context("/api/v1/metrics", headers=bearer):
@@ -146,7 +146,7 @@ def test_readers_are_told_apart(app: Flask) -> None:
         cookie["session"] = "abc"
         assert reader_of(request) == "session abc"
     with app.test_request_context("/login", headers=bearer):
-        assert reader_of(request) == "embedded"
+        assert reader_of(request) == "anybody"
 
 
 def test_only_people_are_led_to_the_form(app: Flask) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import pytest
-from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
 
@@ -19,7 +16,6 @@ from deniable_estimator.checked_files import CheckedFileError
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.boards import file as code
 from deniable_estimator.dashboard.boards.board import BoardChart, BoardText
-from deniable_estimator.dashboard.boards.commands import boards as command
 from deniable_estimator.dashboard.boards.file import parse_board
 from deniable_estimator.dashboard.boards.folder import MOST_BOARDS, BoardFolder
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -64,7 +60,6 @@ values = ["firefox"]
 [[items]]
 metric = "silent"
 """
-ORIGIN = "https://wiki.acme.example"
 
 
 @pytest.fixture
@@ -78,12 +73,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def board_app(store: Store, registry: Registry, folder: Path) -> Flask:
     fill(store, registry, "browser", [0.3, 0.69, 0.01, 0.0], 20_000, "2026-11-19")
-    settings = DashboardSettings(
-        dashboard_token=TOKEN,
-        boards=str(folder),
-        dashboard_frame_ancestors=ORIGIN,
-        public_url="https://deniable.acme.example",
-    )
+    settings = DashboardSettings(dashboard_token=TOKEN, boards=str(folder))
     return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
 
 
@@ -105,9 +95,7 @@ def mistakes(items: str, registry: str = REGISTRY) -> list[tuple[int | None, str
 
 def sections(page: str) -> list[str]:
     """The items of a board's page."""
-    (board,) = re.findall(
-        r'<div class="board">(.*?)<section class="card elsewhere', page, re.DOTALL
-    )
+    (board,) = re.findall(r'<div class="board">(.*?)</main>', page, re.DOTALL)
     return re.findall(r"<article.*?</article>\n", board, re.DOTALL)
 
 
@@ -316,41 +304,6 @@ def test_a_mistake_leaves_the_board_as_it_was(reader: FlaskClient, folder: Path)
     assert "1 mistake" in text_of(reader, "/boards")
 
 
-def test_a_frame_shows_the_board(board_app: Flask, reader: FlaskClient) -> None:
-    """The copied link opens the board to whoever has it, under the frame's policy, and neither
-    another board nor a metric opens by its signature."""
-    page = text_of(reader, "/boards/monday")
-    text = re.search(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)
-    assert text is not None
-    link = re.search(r'src="([^"]+)"', text[1].replace("&lt;", "<").replace("&amp;", "&"))
-    assert link is not None
-    parts = urlsplit(link[1])
-    stranger = board_app.test_client()
-    answer = stranger.get(f"{parts.path}?{parts.query}")
-    assert answer.status_code == 200
-    assert "Only two" in answer.text
-    assert f"frame-ancestors {ORIGIN};" in answer.headers["Content-Security-Policy"]
-    assert "textarea" not in answer.text
-    assert stranger.get(parts.path).status_code == 403
-    assert stranger.get(f"/embed/board/other?{parts.query}").status_code == 403
-    assert stranger.get(f"/embed/metric/monday?{parts.query}").status_code == 403
-    assert stranger.get(f"{parts.path}?{parts.query}&until=2999-01-01").status_code == 403
-    assert stranger.get("/boards/monday").status_code != 200
-
-
-def test_a_link_of_a_metric_opens_no_board(board_app: Flask, reader: FlaskClient) -> None:
-    """What is signed says what it opens: a board with the name of a metric is another thing."""
-    page = text_of(reader, "/metric/browser")
-    query = re.search(r"/embed/metric/browser\?([^\"&]*(?:&amp;[^\"&]*)*)", page)
-    assert query is not None
-    asked = query[1].replace("&amp;", "&")
-    folder = Path(board_app.extensions["deniable_boards"]._folder)
-    (folder / "browser.toml").write_text(BOARD, encoding="utf-8")
-    stranger = board_app.test_client()
-    assert stranger.get(f"/embed/metric/browser?{asked}").status_code == 200
-    assert stranger.get(f"/embed/board/browser?{asked}").status_code == 403
-
-
 def test_too_many_boards_are_refused(registry: Registry, tmp_path: Path) -> None:
     """The first by name have an address; `refused` names the others, and files with no name."""
     for number in range(MOST_BOARDS + 1):
@@ -360,40 +313,6 @@ def test_too_many_boards_are_refused(registry: Registry, tmp_path: Path) -> None
     assert len(kept.names) == MOST_BOARDS
     assert kept.refused == ["Not a name.toml", f"board-{MOST_BOARDS:03}.toml"]
     assert BoardFolder(tmp_path / "gone", registry).names == []
-
-
-def test_the_command_lists_and_checks(folder: Path, tmp_path: Path) -> None:
-    """It exits with 1 and names every mistake, of every file; JSON says the same."""
-    registry = tmp_path / "metrics.toml"
-    registry.write_text(REGISTRY, encoding="utf-8")
-    common = [str(folder), "--registry", str(registry)]
-    done = CliRunner().invoke(command, [*common, "--check"])
-    assert (done.exit_code, done.output) == (0, f"{folder}: 1 board, no mistakes\n")
-    assert "Monday <b>board</b>" in CliRunner().invoke(command, common).output
-    (folder / "bad.toml").write_text("schema = 1\nitems = 3\n")
-    (folder / "Bad name.toml").write_text(BOARD)
-    done = CliRunner().invoke(command, [*common, "--check"])
-    assert done.exit_code == 1
-    for told in ("bad.toml:2: error: items: must be tables", "Bad name.toml: error", "title: is"):
-        assert told in done.output
-    done = CliRunner().invoke(command, [*common, "--json"])
-    assert '"name": "monday"' in done.output
-    assert done.exit_code == 0
-    assert CliRunner().invoke(command, [str(folder / "absent")]).exit_code == 2
-
-
-def test_the_command_tells_each_mistake_once(folder: Path, tmp_path: Path) -> None:
-    """A file with mistakes is not logged too, neither by the check nor by the list."""
-    registry = tmp_path / "metrics.toml"
-    registry.write_text(REGISTRY, encoding="utf-8")
-    (folder / "bad.toml").write_text("schema = 1\nitems = 3\n")
-    program = [Path(sys.executable).with_name("deniable"), "boards", folder]
-    for option, count in (("--check", 1), ("--json", 0)):
-        done = subprocess.run(
-            [*program, "--registry", registry, option],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        assert done.stderr.count("bad.toml:2: error: items: must be tables") == count
 
 
 def test_a_chart_says_that_a_window_has_not_ended(

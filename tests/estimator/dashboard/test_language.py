@@ -28,7 +28,6 @@ from werkzeug.test import TestResponse
 
 import deniable
 from deniable import Registry, SchemeError, ValueListError
-from deniable.forecast import forecast
 from deniable.mechanisms import all_names, design_memoized, explain
 from deniable.value_list import parse_values
 from deniable_collector.stores import Store, open_store
@@ -41,6 +40,7 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.texts import files, template
 from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.dashboard.workers import TooHeavy, WorkersClosed
+from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.messages import Message, message, translated
 
 from .conftest import NOW, TOKEN, YESTERDAY, fill, fill_numbers

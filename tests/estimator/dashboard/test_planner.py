@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable.forecast import detectable_share
 from deniable.mechanisms import design
 from deniable_estimator.dashboard.charts.reach import reach_chart, share_text
+from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.privacy.words import rounded_up
 from deniable_estimator.terminal import plan
 

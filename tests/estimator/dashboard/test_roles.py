@@ -78,8 +78,7 @@ def test_only_these_routes_open_without_signing_in() -> None:
     """The list of what a stranger may see is short, and a longer one must be meant."""
     assert {route for route, needed in ROUTES.items() if needed is None} == {
         "GET static", "GET healthz", "GET access.sign_in", "POST access.sign_in_post",
-        "POST access.sign_out", "GET api.openapi", "GET embedding.embedded", "GET nothing_shared",
-        "GET embedding.embedded_board",
+        "POST access.sign_out", "GET api.openapi", "GET nothing_shared",
     }  # fmt: skip
 
 

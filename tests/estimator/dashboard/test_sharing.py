@@ -163,14 +163,6 @@ def test_a_link_opens_its_view_and_nothing_else(
         assert "chrome" not in stranger.get(link + path).text
 
 
-def test_several_values_and_a_search_are_shared(ana: FlaskClient, stranger: FlaskClient) -> None:
-    """Whatever a page takes in its address, a link to it takes too."""
-    view = "/metric/browser?value=chrome&value=firefox&sort=-share&find=o&by=day&order=declared"
-    assert ana.get(view).status_code == 200
-    assert ana.get("/share", query_string={"view": view}).status_code == 200
-    assert stranger.get(shared(ana, view)).status_code == 200
-
-
 def test_forms_choices_and_ways_out_are_gone(ana: FlaskClient, stranger: FlaskClient) -> None:
     """A link's page has no form, no other range, and does not say who has made it or why."""
     link = shared(ana, "/metric/browser", note="for the board")
@@ -415,30 +407,57 @@ def test_without_days_it_shows_the_latest_period(
     assert "20,000 devices reported" in stranger.get(fixed).text
 
 
-def test_a_chart_alone_can_be_shared(new_app: Callable[..., Flask]) -> None:
-    """In a frame of the sites that may show charts; without any, by itself; it has no file and no
-    way to the dashboard, and ends when it is revoked."""
-    origins = {"dashboard_frame_ancestors": "https://wiki.acme.example"}
-    for more, frames in ((origins, True), ({}, False)):
-        app = new_app(**more, public_url="https://d.example")
-        client = browser_of(app, TOKEN)
-        sent = {"view": "/metric/browser", "days": "9", "part": "chart"}
-        page = client.post("/share", data=sent).text
-        address = re.search(r'id="address"[^>]* value="([^"]+)"', page)
-        assert address is not None
-        assert address[1].startswith("https://d.example/shared/")
-        assert (f"&lt;iframe src=&#34;{address[1]}" in page or "&lt;iframe src=" in page) is frames
-        link = urlsplit(address[1]).path
-        opened = browser_of(app).get(link)
-        assert opened.status_code == 200
-        assert "chrome" in opened.text
-        assert "/metric/" not in opened.text
-        policy = opened.headers["Content-Security-Policy"]
-        assert ("frame-ancestors https://wiki.acme.example" in policy) is frames
-        assert browser_of(app).get(f"{link}/metric/browser.csv").status_code == 404
+@pytest.mark.parametrize("view", ["/metric/browser?from=2026-11-14&to=2026-11-21", "/boards/main"])
+def test_a_chart_alone_can_be_shared(
+    new_app: Callable[..., Flask], tmp_path: Path, store: Store, registry: Registry, view: str
+) -> None:
+    """In a frame of the sites that may show charts, and of no other; without one, or without the
+    dashboard's address, by itself; it has no file and no way to the dashboard, shows no window
+    that takes reports, and ends when it is revoked. The page that opens nothing is framed too."""
+    boards = tmp_path / "boards"
+    boards.mkdir()
+    (boards / "main.toml").write_text(
+        'schema = 1\ntitle = "T"\n[[items]]\nmetric = "browser"\nfrom = 2026-11-14\n'
+        "to = 2026-11-21\n"
+    )
+    site, here, nobody = "https://wiki.acme.example", "https://d.example", "'none'"
+    for origins, public_url, lack in (
+        (site, here, ""), ("", here, "FRAME_ANCESTORS"), (site, "", "DENIABLE_PUBLIC_URL"),
+    ):  # fmt: skip
+        app = new_app(dashboard_frame_ancestors=origins, public_url=public_url, boards=str(boards))
+        client, stranger = browser_of(app, TOKEN), browser_of(app)
+        form = client.get("/share", query_string={"view": view}).text
+        assert (lack in form) if lack else ("No site may show" not in form)
+        sent = {"view": view, "days": "9", "part": "chart"}
+        forwarded = {"X-Forwarded-Host": "evil.example"}
+        page = unescape(unescape(client.post("/share", data=sent, headers=forwarded).text))
+        found = re.search(r'id="address"[^>]* value="([^"]+)"', page)
+        assert found is not None
+        assert found[1].startswith(f"{public_url}/shared/")
+        assert (f'<iframe src="{found[1]}"' in page) is not bool(lack)
+        link = urlsplit(found[1]).path
+        before = stranger.get(link)
+        assert before.status_code == 200
+        assert "chrome" in before.text
+        assert addresses(before.text) <= {"/static/dashboard.css?v=0.1.0"}
+        fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, STILL_TAKES)
+        assert stranger.get(link).text == before.text
         (kept,) = app.extensions["deniable_links"].listed()
         client.post(f"/links/{kept.id}/revoke")
-        assert browser_of(app).get(link).status_code == 404
+        closed = stranger.get(link)
+        assert closed.status_code == 404
+        for answer in (before, closed):
+            policy = answer.headers["Content-Security-Policy"]
+            assert f"frame-ancestors {origins or nobody};" in policy
+        assert "frame-ancestors 'none'" in client.get("/").headers["Content-Security-Policy"]
+
+
+def test_nobody_sees_a_chart_alone_without_a_link(app: Flask, ana: FlaskClient) -> None:
+    """Its address opens for those who have signed in, in no frame."""
+    for path in ("/embed/metric/browser", "/embed/board/main"):
+        assert browser_of(app).get(path).status_code == 303
+    page = ana.get("/embed/metric/browser")
+    assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
 
 
 def test_strings_of_a_session_are_not_shared(tmp_path: Path, clock: Clock) -> None:

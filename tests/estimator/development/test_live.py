@@ -18,7 +18,7 @@ from scipy import stats
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
-from deniable import Registry, windows
+from deniable import Client, Registry, windows
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import running_finds
@@ -27,7 +27,7 @@ from deniable_estimator.development.crowd import WORDS
 from deniable_estimator.development.live import POLICY
 from deniable_estimator.development.registry_file import RegistryFile
 from deniable_estimator.development.running_finds import Running, RunningFinds
-from deniable_estimator.development.server import DevelopmentApp
+from deniable_estimator.development.server import DevelopmentApp, serving
 
 HTML = {"Accept": "text/html"}
 Post = Callable[..., TestResponse]
@@ -77,6 +77,20 @@ def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
     chinese = read(browser, "/live?lang=zh-Hans")
     assert "实时" in chinese
     assert "Columns set" not in chinese
+
+
+def test_each_record_is_shown(file: RegistryFile, app: DevelopmentApp, seen: Seen) -> None:
+    """Ten records of an app, each made when the one before is shown. It takes more than a second,
+    because a client waits a fifth of one for more to record."""
+    with serving(app, 0) as address, Client(file.registry, development=address) as client:
+        for count in range(10):
+            version = app.arrivals.version
+            client.record("browser", "firefox")
+            deadline = time.monotonic() + 30
+            while app.arrivals.counted.total() == count:
+                assert time.monotonic() < deadline, f"{count} of 10 came"
+                version = app.arrivals.wait(version, 1)
+    assert len(seen()["reports"]) == 10
 
 
 def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: DevelopmentApp) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from deniable import Scheme
-from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree, ProjectiveGeometry
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
@@ -21,6 +20,7 @@ from deniable_estimator.analyses.discovery.tree import candidates
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.participation import Participation
 
 from .conftest import CROWD, HOSTILE, Draw, MakePart

@@ -13,7 +13,6 @@ from scipy import stats
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.number_forecast import mean_variance
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.mean import (
     MeanEstimate,
@@ -26,6 +25,7 @@ from deniable_estimator.analyses.numbers.mean import (
 )
 from deniable_estimator.analyses.numbers.sampling import sample_rows, sample_window, window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree
+from deniable_estimator.forecasting.number_forecast import mean_variance
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeWindow: TypeAlias = Callable[..., SlidingWindow]

@@ -14,7 +14,6 @@ from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import level_noise
 from deniable_estimator.analyses.numbers.planning import (
@@ -26,6 +25,7 @@ from deniable_estimator.analyses.numbers.planning import (
 )
 from deniable_estimator.analyses.numbers.sampling import sample_crowd
 from deniable_estimator.analyses.numbers.scores import scores
+from deniable_estimator.forecasting.number_forecast import mean_variance
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeWindow: TypeAlias = Callable[..., SlidingWindow]

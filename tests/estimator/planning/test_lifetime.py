@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import SchemeError
-from deniable.lifetime_split import report_variance, sent_reports
 from deniable.mechanisms import design, design_memoized
 from deniable.types.number import Number
+from deniable_estimator.forecasting.lifetime_split import report_variance, sent_reports
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimePlan
 from deniable_estimator.planning.lifetime_words import rate_words, verdicts

@@ -119,6 +119,7 @@ VIEWS: Mapping[str, _ViewKind] = {
     "released.newest": _ViewKind(frozenset({"released.newest_file"}), _check_newest),
     "embedding.embedded": _ViewKind(frozenset(), _check_metric),
     "boards.board_page": _ViewKind(frozenset(), _check_board),
+    "embedding.embedded_board": _ViewKind(frozenset(), _check_board),
 }
 """What can be shared, by endpoint. A link opens the page and these files of the same name."""
 
