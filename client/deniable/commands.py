@@ -124,8 +124,8 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         if metric.name in registry.unasked:
             continue  # a pair is reported in its place
         if crowd is not None:
-            for message, severity in crowd.remarks(metric, registry.lifetime_epsilon):
-                found.append(Problem(line, where, message, severity))
+            for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
+                found.append(Problem(line, where, told, severity))
         found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
         if message := _added_up(metric, registry):
             found.append(Problem(line, where, message, "note"))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, request
@@ -21,12 +20,12 @@ from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.oblivious.routes import add_gateway
+from deniable_collector.openapi import description
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem, problem_of
-from deniable_collector.serving.refusals import not_http
 from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
@@ -35,8 +34,6 @@ from deniable_collector.upkeep.retention import keep
 from deniable_collector.upkeep.sealing import Sealer
 
 __all__ = ["BATCH_READER", "GATEWAY", "JOURNAL", "SEALER", "create_app"]
-
-_DESCRIPTION = Path(__file__).with_name("openapi.json")
 
 BATCH_READER = "deniable_batch_reader"
 """Where the app keeps its `BatchReader` among its extensions."""
@@ -117,7 +114,7 @@ def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
         described = (request.headers.get(name, "") for name in _DESCRIBED)
         batch_reader.check_type(*described)
         encoding = framing.token(request.headers.get("Content-Encoding", ""))
-        body = batch_reader.decompressed(_RequestBody(), encoding)
+        body = batch_reader.decompressed(request.stream, encoding)
         (receipt,) = batch_reader.intake.take([batch_reader.intake.read(body)])
         return _response(accepted(receipt))
 
@@ -148,27 +145,9 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
         return _json(ready)
 
 
-class _RequestBody:
-    """The body as the server gives it. A server has errors of its own for chunks that are none,
-    and may give what has come of a body that was cut off."""
-
-    def __init__(self) -> None:
-        self._left = request.content_length or 0
-
-    def read(self, size: int, /) -> bytes:
-        try:
-            piece: bytes = request.stream.read(size)
-        except Exception:
-            raise not_http("the chunks of the body are none") from None
-        self._left -= len(piece)
-        if not piece and self._left > 0:
-            raise not_http("the body is shorter than the header says")
-        return piece
-
-
 def _add_documents(app: Flask, registry: Registry) -> None:
     metrics = json.dumps({"metrics": {each.name: _describe(each, registry) for each in registry}})
-    description = _DESCRIPTION.read_text(encoding="utf-8")
+    described = json.dumps(description())
 
     @app.get("/v1/registry")
     def read_registry() -> Response:
@@ -176,7 +155,7 @@ def _add_documents(app: Flask, registry: Registry) -> None:
 
     @app.get("/v1/openapi.json")
     def read_description() -> Response:
-        return _document(description)
+        return _document(described)
 
 
 def _document(text: str) -> Response:

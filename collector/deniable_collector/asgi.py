@@ -19,11 +19,12 @@ from deniable.oblivious.signed_keys import PATH
 from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
 from deniable_collector.batches.batch import Receipt
-from deniable_collector.batches.bodies import IntakeError, is_compressed
+from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.routes import answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import JSON, BatchReader
@@ -193,8 +194,6 @@ class Collector:
         if self._held > self._settings.queue:
             raise IntakeError(
                 "queue-full",
-                503,
-                "Queue full",
                 "the collector is busy: send the batch again later, unchanged",
                 retry_after=1.0,
             )

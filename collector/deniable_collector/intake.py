@@ -17,14 +17,7 @@ from deniable.mechanisms import Packing
 from deniable.told import counted
 from deniable.wire import check_batch_id, unpack_columns
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
-from deniable_collector.batches.bodies import (
-    IntakeError,
-    check_commas,
-    check_counts,
-    malformed,
-    parse,
-    too_many_reports,
-)
+from deniable_collector.batches.bodies import check_commas, check_counts, parse
 from deniable_collector.batches.catalogue import Catalogue, OpenTally, Refused
 from deniable_collector.batches.common import CommonReports
 from deniable_collector.batches.folding import Accepted, increments
@@ -35,6 +28,7 @@ from deniable_collector.batches.typed import (
     decode_report,
 )
 from deniable_collector.operation.metrics import count_receipts
+from deniable_collector.refusals import IntakeError, malformed, too_many_reports
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of
 
@@ -227,8 +221,6 @@ class Intake:
         if len(set(metrics)) > self._max_metrics:
             raise IntakeError(
                 "too-many-metrics",
-                413,
-                "Too many metrics",
                 f"a batch may have reports of up to {counted(self._max_metrics, 'metric')}: "
                 "send several batches",
             )
@@ -269,4 +261,4 @@ def _check_id(text: object) -> str:
     try:
         return check_batch_id(text)
     except WireError as error:
-        raise IntakeError("bad-batch-id", 400, "Bad batch id", str(error)) from None
+        raise IntakeError("bad-batch-id", str(error)) from None

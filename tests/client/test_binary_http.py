@@ -100,18 +100,6 @@ def test_numbers_of_rfc_9000(written, number):
     assert binary_http._number(number).hex() == written
 
 
-def test_a_number_of_63_bits():
-    """What no message can hold is not written."""
-    with pytest.raises(ValueError, match="62 bits"):
-        binary_http._number(1 << 62)
-
-
-def test_a_number_in_more_bytes_than_it_needs():
-    """A number may take more bytes than it needs, as RFC 9000 allows."""
-    assert binary_http._MessageReader(bytes.fromhex("4025")).number() == 37
-    assert binary_http._MessageReader(bytes.fromhex("c000000000000025")).number() == 37
-
-
 def test_headers_that_come_twice():
     """Several values of one name are joined by commas, in their order."""
     twice = EXAMPLE._replace(fields=((b"a", b"1"), (b"b", b"2"), (b"a", b"3")))

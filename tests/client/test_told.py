@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deniable.mechanisms import explain
-from deniable.told import Told, counted
+from deniable.told import counted
 
 
 @pytest.mark.parametrize(
@@ -22,12 +21,3 @@ from deniable.told import Told, counted
 def test_a_noun_has_its_number(count: int, nouns: tuple[str, ...], text: str) -> None:
     """One thing is singular, none and several are plural, with commas between thousands."""
     assert counted(count, *nouns) == text
-
-
-def test_a_report_of_one_byte() -> None:
-    """Why a mechanism was chosen says one byte of one, and stays a sentence with a code."""
-    short, long = explain(2, 1.0).reason, explain(100, 1.0).reason
-    assert "a report of 1 byte is within 256" in short
-    assert "bytes is within 256" in long
-    assert isinstance(short, Told)
-    assert short.code == long.code == "least_error"

@@ -35,8 +35,8 @@ from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 from deniable import Registry, Scheme, wire
 from deniable.mechanisms import Packing, Report, Row
 from deniable_collector.batches.batch import Batch
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.settings import Settings
 from deniable_collector.stores.base import Store

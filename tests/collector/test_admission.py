@@ -13,7 +13,7 @@ import pytest
 import deniable
 from deniable import windows
 from deniable_collector.app import create_app
-from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, client_address, network_of
 from deniable_collector.serving.cors import Cors
 from deniable_collector.settings import Settings

@@ -1,4 +1,4 @@
-"""The collector over HTTP, as a WSGI app and on an event loop: every route, every problem, and
+"""The collector over HTTP, as an app and on an event loop: every route, every problem, and
 what it never says."""
 
 from __future__ import annotations
@@ -347,12 +347,3 @@ def test_requests_that_come_together_share_a_commit(client, store, new_id, repor
     assert [each.json["batch"] for each in answers] == ids[1:] * 2
     assert [each.json["accepted"] for each in answers] == [1] * 19 + [0] * 19
     assert [len(commit.ids) for commit in commits] == [1, 19]
-
-
-@pytest.mark.parametrize("serve", ["asgi"], indirect=True)
-def test_a_bridge_that_fails_is_a_problem(client, caplog):
-    """A request that the bridge to the app cannot carry is answered, and not quoted in the log."""
-    caplog.set_level(logging.DEBUG)
-    client.app._flask.app = None
-    problem(client.get(f"/v1/registry?{MARKER}"), 500, "internal")
-    assert MARKER not in caplog.text

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import redis
 from click.testing import CliRunner
+from tests.ports import free_port
 from tests.tools import need
 
 from deniable_collector.stores import StoreError, open_store
@@ -23,7 +24,6 @@ from deniable_collector.upkeep import commands as store_commands
 
 from .buckets import running
 from .clusters import bus_port
-from .conftest import free_port
 from .devices import Devices, post
 
 PAGE = Path(__file__).parents[2] / "docs" / "backup.md"

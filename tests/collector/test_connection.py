@@ -17,7 +17,7 @@ import pytest
 
 from deniable import windows
 from deniable_collector.app import create_app
-from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store

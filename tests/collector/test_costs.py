@@ -19,8 +19,8 @@ import deniable_collector
 from deniable import Registry, wire
 from deniable.outbox import BATCH_REPORTS
 from deniable_collector.batches.batch import NAMED
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import accepted

@@ -20,13 +20,12 @@ from pathlib import Path
 import pytest
 import redis
 import yaml
+from tests.ports import free_port
 from tests.tools import need
 
 from deniable import windows
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
-
-from .conftest import free_port
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from deniable import Registry, windows
 from deniable.wire import SealedReport, encode_batch, mark_development, new_batch_id
 from deniable_collector.app import create_app
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.batches.typed import decode_batch
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 

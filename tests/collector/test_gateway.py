@@ -8,10 +8,10 @@ import pytest
 
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse
 from deniable.oblivious.capsules import NoKey, seal_request
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import summed
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.settings import Settings
 

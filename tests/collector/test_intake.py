@@ -22,10 +22,10 @@ from deniable.windows import end, start
 from deniable.wire import LATEST
 from deniable_collector.batches import catalogue as module
 from deniable_collector.batches.batch import REASONS, Batch
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.batches.folding import RowPlace
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import StoreUnavailable, open_store
 from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
 from deniable_collector.stores.ids import TERMS

@@ -25,6 +25,7 @@ import redis
 import yaml
 from click.testing import CliRunner
 from deniable_collector.stores.sqlite.migrations import MIGRATIONS
+from tests.ports import free_port
 from tests.tools import leave_out
 
 from deniable import windows, wire
@@ -35,7 +36,7 @@ from deniable_collector.upkeep.commands import store as store_commands
 from deniable_collector.upkeep.journal import JournalKeeper
 
 from . import thief
-from .conftest import RedisServer, free_port, redis_binary
+from .conftest import RedisServer, redis_binary
 from .devices import post
 
 STORES = ["sqlite", "redis"]
@@ -182,21 +183,6 @@ def test_many_workers_stop_cleanly(disk, new_collector, batches):
         assert collector.stop() == 0
         assert disk.commits() == []
     assert disk.stop() == LEFT[type(disk)]
-
-
-def test_another_server_stops_cleanly_too(tmp_path, new_collector, batches):
-    """The Flask route under gunicorn's threads leaves nothing but sums."""
-    disk = SqliteDisk(tmp_path)
-    collector = new_collector(
-        *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-        *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
-        **disk.environ,
-        DENIABLE_WORKERS="1",
-    )
-    batches.send(collector)
-    assert batches.told_apart(disk.commits())
-    assert collector.stop() == 0
-    assert disk.stop() == LEFT[SqliteDisk]
 
 
 def test_sums_after_the_stated_time(disk, new_collector, batches):

@@ -9,10 +9,9 @@ import time
 from contextlib import ExitStack, closing, suppress
 
 import pytest
+from tests.ports import free_port
 
 from deniable_collector.serving.guard import PIPELINED, ROOM, open_files
-
-from .conftest import free_port
 
 HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 
@@ -391,26 +390,6 @@ def test_an_upgrade_is_not_offered(collector, connect, new_body):
     connection = connect()
     connection.sendall(whole(new_body(), upgrade))
     assert "upgrade" in refused(connection, 400, "not-http")[1]["detail"]
-
-
-def test_a_thread_worker_has_gunicorn_s_limits(new_collector):
-    """Behind gunicorn's threads a header too large is refused too, as a problem, and a body as
-    ever."""
-    command = ("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf", "-k")
-    threads = ("deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app")
-    collector = new_collector(*command, *threads, **LIMITS)
-    host, port = collector.environ["DENIABLE_BIND"].split(":")
-    many = b"".join(b"X-%d: 1\r\n" % number for number in range(20))
-    for request, status, code in (
-        (whole(b"{}", many), 431, "header-too-large"),
-        (whole(b"{}", b"X-Long: " + b"x" * 3000 + b"\r\n"), 431, "header-too-large"),
-        (b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\n\r\n", 431, "header-too-large"),
-        (whole(b" " * 70_000), 413, "body-too-large"),
-    ):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(request)
-            got, _, document = answer(connection)
-            assert (got, document["type"]) == (status, f"urn:deniable:problem:{code}")
 
 
 def test_files_for_all_connections(monkeypatch, caplog):

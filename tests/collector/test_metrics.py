@@ -7,8 +7,6 @@ import os
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -273,42 +271,6 @@ def test_a_full_disk_is_told(new_collector, batch, until, tmp_path):
     assert collector.log.count(" store-lost: ") == 1
     assert collector.log.count(" store-recovered: ") == 0
     until(lambda: state() and " store-recovered: " in collector.log, "the return is not told")
-
-
-def test_the_plain_way_counts_alike(tmp_path, metrics, batch):
-    """Under gunicorn's threads the Flask route counts the same, and shows it at the private
-    address alone."""
-    (tmp_path / "metrics.toml").write_text(metrics)
-    port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"]
-    process = subprocess.Popen(
-        [*command, "-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"],
-        env={
-            **os.environ,
-            "DENIABLE_BIND": "127.0.0.1:0",
-            "DENIABLE_METRICS_BIND": f"127.0.0.1:{port}",
-            "TMPDIR": str(tmp_path),
-        },
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        public = process.stdout.readline().rsplit(" ", 1)[1].strip()
-        for _ in range(10):
-            assert fetch(f"{public}/v1/reports", batch(2, "bad_columns"))[0] == 202
-        assert fetch(f"{public}/v1/reports", b"{")[0] == 400
-        assert fetch(f"{public}/metrics")[0] == 404
-        samples, _ = scrape(f"http://127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
-    assert value(samples, "deniable_reports_total", outcome="accepted") == 20
-    assert value(samples, "deniable_reports_total", outcome="rejected") == 10
-    assert value(samples, "deniable_requests_total", status="202", problem="") == 10
-    assert value(samples, "deniable_requests_total", status="400", problem="not-json") == 1
-    assert value(samples, "deniable_requests_total", status="404", problem="http-404") == 1
 
 
 def test_a_reload_takes_the_new_registry(measured, tmp_path, batch, until):

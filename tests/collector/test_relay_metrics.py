@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.ports import free_port
 
-from .conftest import free_port
 from .hops import CAPSULE, PATH, hops
 from .test_metrics import fetch, scrape, value
 from .test_two_hops import ask, new_body

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from deniable import Registry, wire
 from deniable.segments import combinations
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import open_store
 from deniable_collector.upkeep.commands import store as store_command
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import redis
 from click.testing import CliRunner
+from tests.ports import free_port
 
 from deniable.doctor.command import doctor
 from deniable.windows import end
@@ -22,7 +23,6 @@ from deniable_collector.stores.summed.place import KeptSum
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep import commands as store_commands
 
-from .conftest import free_port
 from .devices import Devices, fetch
 from .filling import WINDOW, one_report, reports_in
 

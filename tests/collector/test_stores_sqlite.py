@@ -9,6 +9,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+
 XX
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 import redis
+from tests.ports import free_port
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 
 from .certificates import HOST
-from .conftest import free_port
 from .filling import one_report, reports_in
 
 

@@ -20,18 +20,19 @@ NAMED = 100
 """Rejections of a batch that are named; all of them are counted. A device's batch has no more
 reports than that (`deniable.outbox.BATCH_REPORTS`)."""
 
-REASONS = (
-    "malformed",
-    "unknown_metric",
-    "bad_window",
-    "expired_metric",
-    "window_not_closed",
-    "window_too_old",
-    "unknown_scheme",
-    "bad_row",
-    "bad_columns",
-)
-"""Why a report can be rejected, in the order of the checks."""
+REASONS = {
+    "malformed": "is no object of exactly the members of a report",
+    "unknown_metric": "names a metric that the registry does not declare",
+    "bad_window": "names no window of the metric's kind",
+    "expired_metric": "names a window that begins after the metric's expiry",
+    "window_not_closed": "names a window that ends more than a day from now; or that begins more "
+    "than a day from now, if the metric is answered at once",
+    "window_too_old": "names a window that ended more than six days ago",
+    "unknown_scheme": "names a scheme that the metric never had",
+    "bad_row": "names a row that the scheme does not have",
+    "bad_columns": "has columns that no device could have sent for this row",
+}
+"""Why a report can be rejected, in the order of the checks: it ..."""
 
 
 @dataclass(frozen=True)

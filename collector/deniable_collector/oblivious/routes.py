@@ -11,8 +11,9 @@ from deniable.oblivious.capsules import NoKey
 from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.batches.batch import Batch, Receipt
-from deniable_collector.batches.bodies import IntakeError, is_compressed, too_large
+from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.oblivious.gateway import Gateway, key_refused
+from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import BatchReader

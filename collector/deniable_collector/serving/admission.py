@@ -20,8 +20,8 @@ import limits
 from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import tell
+from deniable_collector.refusals import IntakeError
 from deniable_collector.settings import OFF, Settings
 
 __all__ = ["Admission", "NetworkLimit", "Peer", "client_address", "network_of"]
@@ -324,8 +324,6 @@ def _hashed(address: str, secret: bytes) -> str:
 def _too_many(seconds: float) -> IntakeError:
     return IntakeError(
         "too-many-requests",
-        429,
-        "Too many requests",
         "this network sends more than the collector takes from one: send the batch again "
         "later, unchanged",
         retry_after=max(1, math.ceil(seconds)),
@@ -335,8 +333,6 @@ def _too_many(seconds: float) -> IntakeError:
 def _no_key() -> IntakeError:
     return IntakeError(
         "no-ingest-key",
-        401,
-        "No ingest key",
         "send a key of this collector as Authorization: Bearer, as X-Deniable-Key, or in the "
         "query of the address as key=",
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from deniable_collector.batches.bodies import IntakeError, Readable, is_compressed, read_body
+from deniable_collector.batches.bodies import Readable, is_compressed, read_body
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors, origin_refused
@@ -42,8 +43,6 @@ class BatchReader:
         if not framing.is_text(content_type):
             raise IntakeError(
                 "http-415",
-                415,
-                "Unsupported Media Type",
                 f"send Content-Type: {JSON} (or text/plain in UTF-8, with the same content)",
             )
         # A browser names the page's origin, and no page can change what it names.

@@ -13,14 +13,13 @@ from typing import Any, TypeAlias
 
 from sphinx.application import Sphinx
 
+from deniable_collector.openapi import description
+
 __all__ = ["describe", "setup"]
 
 Json: TypeAlias = Mapping[str, Any]
 
-_DOCUMENTS = {
-    "collector": "collector/deniable_collector/openapi.json",
-    "read": "estimator/deniable_estimator/dashboard/api/openapi.json",
-}
+_READ = "estimator/deniable_estimator/dashboard/api/openapi.json"
 _BOUNDS = (
     ("minimum", "at least {}"),
     ("exclusiveMinimum", "above {}"),
@@ -137,8 +136,8 @@ def _write(app: Sphinx) -> None:
     root = Path(__file__).parents[3]
     folder = root / ".make" / "openapi"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, path in _DOCUMENTS.items():
-        document = json.loads((root / path).read_text(encoding="utf-8"))
+    read = json.loads((root / _READ).read_text(encoding="utf-8"))
+    for name, document in {"collector": description(), "read": read}.items():
         (folder / f"{name}.md").write_text(describe(document), encoding="utf-8")
 
 
