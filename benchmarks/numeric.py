@@ -4,7 +4,6 @@ optimum    the worst variance of a mean over the least possible one, by linear p
 means      how often intervals of means hold the truth, from a sliding window and from a tree
 shares     how often intervals of the curve, of ranges and of the clamped ends hold the truth
 quantiles  how often intervals of quantiles hold the truth
-changes    how often a change is told where there is none, at 5%
 
 Tallies are drawn from their exact distribution. Intervals of 95%.
 """
@@ -27,14 +26,11 @@ from deniable.mechanisms import Histogram
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable.scheme import Scheme
-from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.numbers.change import quantile_shift
+from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import cells_mean, window_mean
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree
-from deniable_estimator.answers.mean import estimate_mean
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -268,44 +264,11 @@ def quantiles(quick: bool) -> Iterator[Table]:
     yield table
 
 
-def changes(quick: bool) -> Iterator[Table]:
-    table = Table("numeric-changes", "Changes told where there are none, at 5% (goal: 3 to 7%)")
-    rng = np.random.default_rng(3)
-    told: dict[str, list[float]] = {f"p{100 * p:g}": [] for p in QUANTILES} | {"mean": []}
-    for _, crowd, tree, epsilon, reports in settings():
-        window = SlidingWindow.design(RANGE, epsilon)
-        scheme = Scheme("number", window, ())
-        rates = window_rates(window, crowd.positions, crowd.shares)
-        cells = crowd.cells(tree)
-        found: dict[str, list[bool]] = {key: [] for key in told}
-        for _ in range(40 if quick else 2000):
-            before, after = (
-                distribution(tree, sample_crowd(tree, cells, reports, rng), LEVEL) for _ in range(2)
-            )
-            for p in QUANTILES:
-                found[f"p{100 * p:g}"].append(quantile_shift(before, after, p).p_value < 0.05)
-            counts = [rng.multinomial(reports, rates / rates.sum()) for _ in range(2)]
-            first, second = (
-                estimate_mean(
-                    Tally("m", scheme.fingerprint, (DAY,), (TallyRow(reports, each),)), scheme
-                )
-                for each in counts
-            )
-            found["mean"].append(bool(second.change_from(first).changed[0]))
-        for key, each in found.items():
-            told[key].append(float(np.mean(each)))
-    for key, figures in told.items():
-        mean, least, most = (f"{100 * pick(figures):.1f}%" for pick in (np.mean, min, max))
-        table.add(of=key, mean=mean, least=least, most=most)
-    yield table
-
-
 PARTS = {
     "optimum": optimum,
     "means": means,
     "shares": shares,
     "quantiles": quantiles,
-    "changes": changes,
 }
 
 if __name__ == "__main__":
