@@ -15,8 +15,8 @@ from deniable.mechanisms import ProjectiveGeometry, SlidingWindow, SubsetSelecti
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.questions.reading import Part
-from deniable_estimator.releasing.choosing import statistic_of
 from deniable_estimator.releasing.noise import Method, gaussian, laplace
+from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.statistics.participation import Participation
 
 REPORTS = (10**3, 10**5, 10**7)

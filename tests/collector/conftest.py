@@ -215,7 +215,6 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
         defaults = {
             "DENIABLE_BIND": "127.0.0.1:0",
             "DENIABLE_WORKERS": "2",
-            "DENIABLE_THREADS": "4",
         }
         collector = Collector({**defaults, **environ}, tmp_path)
         collector.command = command or collector.command

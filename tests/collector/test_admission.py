@@ -14,8 +14,9 @@ import deniable
 from deniable import windows
 from deniable_collector.app import create_app
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving.admission import Admission, client_address, network_of
+from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.cors import Cors
+from deniable_collector.serving.rates import network_of
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
@@ -121,11 +122,11 @@ def test_a_proxy_that_nobody_knows_is_told_once(caplog):
 
 def test_counts_are_bounded(monkeypatch):
     """However many networks there are, no more than a fixed number of counts is held."""
-    monkeypatch.setattr("deniable_collector.serving.admission._MOST_NETWORKS", 10)
+    monkeypatch.setattr("deniable_collector.serving.rates._MOST_NETWORKS", 10)
     admission = Admission(Settings(rate="1/day"))
     for number in range(250):
         admission.admit(f"203.0.{number}.1", "", "")
-        assert len(admission._limit._counts._counts) <= 10
+        assert len(admission._rate._counts) <= 10
 
 
 def test_without_an_address_there_is_no_rate():
@@ -142,17 +143,17 @@ def test_no_address_is_kept():
     admission = Admission(Settings(rate="3/minute"), clock)
     address = "203.0.113.77"
     admission.admit(address, "", "")
-    held = [*vars(admission._limit._counts).values()]
+    held = [*vars(admission._rate).values()]
     text = repr([held, [gc.get_referents(each) for each in held]])
     network = network_of(address)
     for trace in (address, "203.0.113", network.hex(), repr(network)[2:-1]):
         assert trace not in text
-    secret, counts = admission._limit._counts._secret, dict(admission._limit._counts._counts)
+    secret, counts = admission._rate._secret, dict(admission._rate._counts)
     assert list(counts.values()) == [1]
     clock.now += 60
     admission.admit("198.51.100.1", "", "")
-    assert admission._limit._counts._secret != secret
-    assert not counts.keys() & admission._limit._counts._counts.keys()
+    assert admission._rate._secret != secret
+    assert not counts.keys() & admission._rate._counts.keys()
 
 
 def test_keys():

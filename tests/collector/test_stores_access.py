@@ -23,7 +23,7 @@ from deniable_collector.stores.summed.place import KeptSum
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep import commands as store_commands
 
-from .devices import Devices, fetch
+from .devices import fetch
 from .filling import WINDOW, one_report, reports_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating-stores.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def rights(role):
     return found[1].split()
 
 
-@pytest.fixture(params=["redis", "tls cluster"])
+@pytest.fixture(params=["redis", pytest.param("tls cluster", marks=pytest.mark.campaign)])
 def guarded(request):
     """The address of a Redis, and of a cluster with TLS, with the users of the page: what
     `open_store` needs, and a function that gives a command to all servers."""
@@ -141,7 +141,6 @@ def collect_everything(store, scheme, batches, noon):
     store.tally("m", scheme.fingerprint, labels)
     store.reports("m", scheme.fingerprint, labels)
     store.versions({"m": labels})
-    store.block_files()
     assert store.drop(noon) == len(labels) == len(batches)
     store.clear_journal(0.0)
 
@@ -313,39 +312,7 @@ def environ(guarded, certificates):
     return environ
 
 
-def test_processes_with_the_least_rights(guarded, environ, new_collector, registry, tmp_path):
-    """A collector counts, and the commands seal, verify, export and import, with the rights of the
-    page alone; the reader's commands need no more than the reader's."""
-    replicas = str(int("cluster" in guarded[0]))
-    collector = new_collector(**environ("collector", DENIABLE_REDIS_REPLICAS=replicas))
-    devices = Devices(registry, 60, [collector.address], pause=0)
-    devices.start()
-    devices.finish()
-    assert collector.stop() == 0
-    # Stopping clears the journal, which needs rights of its own.
-    assert "journal-kept" not in collector.log
-
-    def run(role, *arguments, code=0):
-        done = CliRunner().invoke(store_commands.store, list(arguments), env=environ(role))
-        assert done.exit_code == code, done.output
-        return done.output
-
-    file = str(tmp_path / "tallies.gz")
-    with closing(open_store(guarded[0], user="dashboard", **guarded[1])) as reader:
-        devices.check(reader)
-        run("dashboard", "info")
-        run("dashboard", "export", file)
-        run("dashboard", "verify")
-        run("collector", "seal")
-        assert "lacks the right" in run("dashboard", "import", file, code=1)
-        devices.check(reader)
-    run("collector", "drop", "--before", "2999-01-01", "--yes")
-    run("collector", "import", file)
-    with closing(open_store(guarded[0], user="dashboard", **guarded[1])) as reader:
-        devices.check(reader)
-    run("collector", "drop", "--before", "2999-01-01", "--yes")
-
-
+@pytest.mark.campaign
 @pytest.mark.parametrize("guarded", ["tls cluster"], indirect=True)
 def test_a_wrong_password_is_said_and_not_shown(environ, new_collector, new_body):
     """A wrong password: the collector runs, answers 503, and its log, its figures, the doctor and

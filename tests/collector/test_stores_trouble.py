@@ -44,6 +44,7 @@ def server(new_redis):
     server.kill()
 
 
+@pytest.mark.campaign
 def test_a_server_that_still_loads(server, scheme, commit, total, new_id, noon, until):
     """A server that reads its file is unavailable until it has; then it knows every id."""
     batches = [new_id() for _ in range(40)]
@@ -81,6 +82,7 @@ def test_a_server_that_still_loads(server, scheme, commit, total, new_id, noon, 
         assert total(store) == len(batches)
 
 
+@pytest.mark.campaign
 def test_a_server_that_cannot_save(server, scheme, commit, total, new_id, noon, until):
     """MISCONF, which a server says whose snapshots fail, passes when an operator has helped."""
     with closing(open_store(server.url)) as store, closing(redis.Redis.from_url(server.url)) as one:
@@ -126,6 +128,7 @@ def said_by(url, **access):
         return str(caught.value)
 
 
+@pytest.mark.campaign
 def test_a_wrong_password_is_called_that(server, redis_cluster, monkeypatch):
     """No password, a wrong one and an unknown user are told as such, and where to set them; a
     right one that loses a right, as that. No text holds what was sent."""
@@ -201,6 +204,7 @@ def test_replicas_that_are_not_there(server, scheme, commit, total, new_id, noon
         assert total(store) == 1
 
 
+@pytest.mark.campaign
 def test_one_address_for_the_other(redis_server, redis_cluster):
     """Whoever takes a cluster for one server, or one server for a cluster, is told so."""
     node = redis_cluster.owner("deniable:{0}:x")
@@ -216,6 +220,7 @@ def test_one_address_for_the_other(redis_server, redis_cluster):
         store.ping()
 
 
+@pytest.mark.campaign
 def test_a_cluster_that_is_not_there(scheme, commit, new_id, noon, monkeypatch):
     """Without any of its nodes, every method is unavailable, in words without address or
     password."""

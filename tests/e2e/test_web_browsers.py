@@ -61,7 +61,6 @@ def settings(request: pytest.FixtureRequest, built: None, tmp_path: Path) -> dic
         "environment": {
             "DENIABLE_CORS_ORIGINS": "*",
             "DENIABLE_RATE": "off",
-            "DENIABLE_THREADS": "4",
             "DENIABLE_WORKERS": "1",
         },
         "store": store,

@@ -17,8 +17,8 @@ from deniable.forecasts import MISSING, forecasts
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
-from deniable.starting.asking import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.declaring import Draft, draft
+from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
 from deniable.told import counted
 
 __all__ = ["add", "show"]

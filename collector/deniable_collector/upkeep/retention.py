@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from deniable import DeniableError, Metric
-from deniable.keeping import CALENDARS, Keep
+from deniable.retention import CALENDARS, Keep
 from deniable.told import counted
 from deniable.wire import LATEST
 from deniable_collector.batches.catalogue import SKEW

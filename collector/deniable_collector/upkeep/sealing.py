@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deniable import DeniableError, windows
-from deniable.keeping import CALENDARS
+from deniable.retention import CALENDARS
 from deniable.told import counted
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store

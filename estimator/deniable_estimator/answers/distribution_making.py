@@ -25,7 +25,7 @@ from deniable_estimator.analyses.numbers.sums import sum_weights
 from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.mean_in_units import MeanInUnits
+from deniable_estimator.answers.mean import MeanInUnits
 from deniable_estimator.answers.numbers import (
     basis_of,
     number_caveats,

@@ -13,7 +13,7 @@ from deniable.mechanisms import SubsetSelection
 from deniable.types.pair import margins_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.finding import Finding
+from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake
 from deniable_estimator.analyses.poisoning import Exposure

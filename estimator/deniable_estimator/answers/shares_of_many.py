@@ -16,9 +16,8 @@ from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import figures_of_each
-from deniable_estimator.analyses.base import OneRowAnalysis
+from deniable_estimator.analyses.base import Finding, OneRowAnalysis
 from deniable_estimator.analyses.candidates import asked_values, check_tally
-from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import caveats_of
