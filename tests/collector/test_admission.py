@@ -6,7 +6,6 @@ import gc
 import hashlib
 import json
 import time
-from contextlib import closing
 
 import pytest
 
@@ -18,7 +17,6 @@ from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.cors import Cors
 from deniable_collector.serving.rates import network_of
 from deniable_collector.settings import Settings
-from deniable_collector.stores import open_store
 
 KEY, OTHER = "first-key-of-the-app", "second-key-of-the-app="
 
@@ -201,12 +199,6 @@ def client(serve, registry, store):
     return lambda **settings: serve(
         create_app(Settings(**settings), store, registry), Settings(**settings)
     )
-
-
-@pytest.fixture
-def store(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield store
 
 
 def post(client, body, **options):

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -20,18 +20,11 @@ from deniable_collector.app import create_app
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.settings import Settings
-from deniable_collector.stores import open_store
 
 pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
 
 SETTINGS = Settings(rate="off")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
-
-
-@pytest.fixture
-def store(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield store
 
 
 @pytest.fixture
@@ -405,6 +398,7 @@ def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.campaign
 def test_a_client_that_does_not_read(serve, registry, store, batch):
     """Whoever sends and reads no answers is not listened to any more, long before the answers
     fill the memory: not even if each is a refusal, which waits for nothing."""
@@ -456,17 +450,6 @@ def test_a_connection_that_cannot_be_looked_at(serve, registry, store, monkeypat
     assert "ZeroDivisionError" in caplog.text
 
 
-@pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
-def test_a_full_queue(serve, registry, store, batch, close):
-    """A batch that finds the queue full is told so when all of it has come, and holds nothing."""
-    client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=100))
-    whole = batch(close)
-    (found,) = talk(client, whole[:-20], whole[-20:], answers=1)
-    assert (found[0], found[1]["retry-after"]) == (503, "1")
-    assert found[2]["type"] == "urn:deniable:problem:queue-full"
-    assert client.app._held == 0
-
-
 def test_a_batch_that_grows(serve, registry, store, new_id):
     """Of a compressed batch all that it has become is counted while it waits for its commit."""
     client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))
@@ -480,6 +463,7 @@ def test_a_batch_that_grows(serve, registry, store, new_id):
         assert client.app._held == 0
 
 
+@pytest.mark.campaign
 def test_nothing_is_held_in_the_end(serve, registry, store, batch, new_id):
     """Whatever clients send, well or badly, whole or cut, together or one by one, and however
     they leave: in the end no byte is held, no connection is watched, and others are served.
