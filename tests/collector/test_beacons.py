@@ -73,28 +73,6 @@ def test_any_body_is_read_alike_as_text(serve, monkeypatch):
     assert stores[0].cells
 
 
-@socket_only
-@pytest.mark.parametrize(
-    "content_type",
-    ["text/plain", "text/plain ;charset=utf-8", "text/plain; format=flowed; CHARSET=UTF8;"],
-)
-def test_text_is_utf_8(client, new_body, content_type):
-    """Text without a charset, or in UTF-8 however that is written, is read as JSON."""
-    assert send(client(), new_body(), content_type).json["accepted"] == 1
-
-
-@socket_only
-@pytest.mark.parametrize(
-    "content_type",
-    ["text/plain; charset=latin-1", "text/plain; charset=utf-8; charset=utf-16", "text/plainer",
-     "text/plain, application/json", "text/html", "text/plain; charset="],
-)  # fmt: skip
-def test_other_texts_are_refused(client, new_body, content_type):
-    """Another charset or another kind of text is no batch: 415."""
-    refused = send(client(), new_body(), content_type)
-    assert (refused.status_code, refused.json["type"]) == (415, "urn:deniable:problem:http-415")
-
-
 @given(st.text(st.characters(max_codepoint=255), max_size=40))
 def test_no_header_is_both(value):
     """Whatever stands in Content-Type, it is text for us exactly if the part before the first
@@ -137,16 +115,6 @@ def test_pages_of_other_origins_may_send_no_text(client, new_body, store, regist
         assert answer.headers.get("Access-Control-Allow-Origin") == allowed
     (window,) = store.windows("browser", scheme)
     assert store.tally("browser", scheme, [window]).reports == len(counted)
-
-
-@socket_only
-@pytest.mark.parametrize(("origins", "status"), [((), 403), (("*",), 202)])
-def test_a_collector_for_no_page_and_for_all(client, new_body, origins, status):
-    """Without the setting no page may send text, not even one without a name; with * all may."""
-    client = client(cors_origins=origins)
-    for origin in (OURS, "null"):
-        assert send(client, new_body(), Origin=origin).status_code == status
-    assert send(client, new_body()).status_code == 202
 
 
 @socket_only

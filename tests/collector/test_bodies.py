@@ -141,16 +141,6 @@ def test_a_problem_does_not_repeat_the_body():
     assert caught.value.__cause__ is None
 
 
-@given(
-    st.dictionaries(
-        st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=5
-    )
-)
-def test_json_comes_back(document):
-    """Whatever a JSON library writes is read as it was."""
-    assert parse(json.dumps(document).encode()) == document
-
-
 @given(st.binary(max_size=300), st.sampled_from(["", "gzip"]))
 def test_any_bytes(body, encoding):
     """Any bytes are read or refused as a problem; nothing else escapes."""

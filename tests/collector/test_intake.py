@@ -16,13 +16,11 @@ from deniable import Registry, windows, wire
 from deniable.windows import end, start
 from deniable.wire import LATEST
 from deniable_collector.batches import catalogue as module
-from deniable_collector.batches.batch import Batch
 from deniable_collector.batches.catalogue import SKEW
-from deniable_collector.batches.folding import RowPlace
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import StoreUnavailable, open_store
-from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import ID_RETENTION
 from deniable_collector.stores.ids import TERMS
 
 DAY = 86_400.0
@@ -227,16 +225,6 @@ def test_one_id_in_batches_of_one_take(intake, store, registry, new_id):
     assert reports_in(store, registry["browser"]) == 2
 
 
-def test_batches_of_several_shards(registry, store, clock, new_id, monkeypatch):
-    """Each shard gets its own commit, with the batches whose ids belong to it."""
-    monkeypatch.setattr(type(store), "shards", 4)
-    intake = Intake(registry, store, clock=clock)
-    batches = [intake.read(body(new_id(), report(registry["browser"]))) for _ in range(20)]
-    assert all(receipt.accepted for receipt in intake.take(batches))
-    assert all(receipt.duplicate for receipt in intake.take(batches))
-    assert reports_in(store, registry["browser"]) == 20
-
-
 def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monkeypatch):
     """When one shard is down, nothing is acknowledged, and a retry counts nothing twice."""
     monkeypatch.setattr(type(store), "shards", 4)
@@ -437,15 +425,6 @@ def test_ids_are_remembered_for_as_long_as_their_batch_needs(at_once, store, new
     commits.clear()
     take(plain, body(new_id(), report(day)), body(new_id(), report(week, "2026-W46")))
     assert [each.remember for each in commits] == [{}]
-
-
-def test_the_metrics_of_a_batch(registry):
-    """A batch names the metrics of its reports."""
-    keys = [TallyRowKey(TallyKey(name, "abc", "2026-11-20"), 0) for name in AT_ONCE.values()]
-    row = registry["browser"].scheme.mechanism.rows[0]
-    batch = Batch("a" * 32, tuple((RowPlace(key, row), 1) for key in keys), ())
-    assert batch.metrics == set(AT_ONCE.values())
-    assert Batch("a" * 32, (), ()).metrics == set()
 
 
 def test_the_last_window_before_the_expiry(registry, store, metrics, new_id, clock):
