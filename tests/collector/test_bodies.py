@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import tracemalloc
 import zlib
 from contextlib import suppress
