@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,6 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.questions.reading import read
 
 from .conftest import NOW, REGISTRY, TOKEN, fill
 
@@ -54,29 +52,6 @@ def test_the_list_names_every_metric(program: FlaskClient) -> None:
     assert [each["name"] for each in found] == ["browser"]
 
 
-def test_a_metric_tells_what_was_collected(program: FlaskClient) -> None:
-    """Its values in declared order, and the windows of each scheme."""
-    document = program.get(BROWSER).json
-    assert document["values"][2] == "<script>alert(1)</script>"
-    (scheme,) = document["schemes"]
-    assert scheme["in_force"]
-    assert scheme["windows"] == ["2026-11-13", "2026-11-20"]
-
-
-def test_an_estimate_is_that_of_the_library(
-    program: FlaskClient, store: Store, registry: Registry
-) -> None:
-    """The same numbers as `read` gives, at the level that was asked for, both as JSON and CSV."""
-    expected = read(store, registry, "browser", level=0.9, adjust="bonferroni")
-    query = "?level=0.9&adjust=bonferroni"
-    document = program.get(f"{BROWSER}/estimate{query}").json
-    assert document["size"] == 4
-    for key, value in json.loads(json.dumps(expected.to_dict())).items():
-        assert document[key] == value
-    text = program.get(f"{BROWSER}/estimate{query}", headers={"Accept": "text/csv"}).text
-    assert text == expected.to_csv()
-
-
 def test_an_estimate_can_be_cut(program: FlaskClient) -> None:
     """`limit` gives the largest first, `value` some by name; the numbers stay what they were."""
     whole = {each["value"]: each for each in program.get(f"{BROWSER}/estimate").json["values"]}
@@ -86,17 +61,6 @@ def test_an_estimate_can_be_cut(program: FlaskClient) -> None:
     assert document["values"] == [whole["chrome"], whole["firefox"]]
     named = program.get(f"{BROWSER}/estimate?value=firefox&value=chrome&format=csv").text
     assert [each["value"] for each in rows(named)] == ["firefox", "chrome"]
-
-
-def test_a_trend_tells_each_period(program: FlaskClient) -> None:
-    """By day and by week, of all values or one, as JSON and as lines."""
-    found = rows(program.get(f"{BROWSER}/trend?format=csv&value=chrome").text)
-    assert [each["period"] for each in found] == ["2026-11-13", "2026-11-20"]
-    assert float(found[1]["change"]) == pytest.approx(0.1, abs=0.001)
-    document = program.get(f"{BROWSER}/trend?by=week&value=chrome").json
-    reported = [each for each in document["periods"] if each["n"]]
-    assert [each["period"] for each in reported] == ["2026-W46", "2026-W47"]
-    assert [[row["value"] for row in each["values"]] for each in reported] == [["chrome"]] * 2
 
 
 def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
@@ -115,22 +79,6 @@ def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
     other = "&before_from=2026-11-13&before_to=2026-11-13&value=chrome&format=csv"
     (line,) = rows(program.get(f"{BROWSER}/comparison{query}{other}").text)
     assert float(line["difference"]) == pytest.approx(0.1, abs=0.001)
-
-
-def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
-    """What `deniable privacy` and `deniable plan` print as JSON."""
-    one = program.get(f"{BROWSER}/privacy").json
-    two = program.get(f"{BROWSER}/privacy?household=2").json
-    assert two["report"]["epsilon"] >= 2 * one["report"]["epsilon"] - 1e-9
-    assert len(program.get("/api/v1/privacy").json["metrics"]) == 4
-    query = "size=10&epsilon=1&devices=100000&lifetime_epsilon=8&sample_rate=0.1"
-    made = program.get(f"/api/v1/plan?{query}").json
-    assert made["lifetime"]["reports"] == 8
-    assert made["usable"]
-    assert made["memory"] is None
-    kept = program.get(f"/api/v1/plan?{query}&memoize=true").json
-    assert kept["lifetime"] is None
-    assert kept["memory"]["memo_epsilon"] <= kept["memory"]["lifetime_epsilon"] == 8
 
 
 def test_a_response_that_has_not_changed_is_not_sent_again(
@@ -362,17 +310,6 @@ def test_a_store_that_cannot_be_read_is_a_problem(registry: Registry, tmp_path: 
     assert answer.status_code == 503
     assert answer.mimetype == "application/problem+json"
     assert str(tmp_path) not in answer.text
-
-
-def test_a_signed_in_browser_reads_it_too(browser: FlaskClient, anybody: FlaskClient) -> None:
-    """The cookie of the pages opens the API to pages of the same site."""
-    accept = {"Accept": "text/html,*/*;q=0.8"}
-    assert browser.get(f"{BROWSER}/estimate", headers=accept).json["n"] == 20_000
-    browser.post("/logout")
-    refused = anybody.get(f"{BROWSER}/estimate")
-    assert refused.status_code == 401
-    assert refused.mimetype == "application/problem+json"
-    assert refused.headers["WWW-Authenticate"] == "Bearer"
 
 
 def test_a_form_of_another_site_sends_no_list(browser: FlaskClient) -> None:

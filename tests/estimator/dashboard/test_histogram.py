@@ -88,22 +88,6 @@ def test_the_area_of_bars_is_their_share(
     assert area / area.sum() == pytest.approx(shares / shares.sum(), abs=2e-3)
 
 
-def test_a_share_outside_is_as_high_as_a_bar_with_it(
-    answer: Callable[[str], Distribution],
-) -> None:
-    """A third of the memory is above the range: its strip is that high on the same scale."""
-    found = answer("narrow")
-    chart = chart_of(found)
-    top = max(column.height for column in chart.columns)
-    assert chart.columns[-1].height == top
-    level = chart.levels[0]
-    step = float(level.text.rstrip("%")) / 100
-    per_pixel = step / (HEIGHT - level.at)
-    assert chart.columns[-1].height * per_pixel == pytest.approx(
-        float(found.cells.shares[-1]), rel=0.01
-    )
-
-
 def test_marks_lie_where_the_quantiles_are(answer: Callable[[str], Distribution]) -> None:
     """Each series is marked at its place on the axis of the bars, its interval around it."""
     found = answer("load")
@@ -127,20 +111,6 @@ def test_an_open_end_is_told_as_at_least(answer: Callable[[str], Distribution]) 
     assert mark.text.estimate.startswith("at least ")
     assert mark.text.estimate.endswith(" GB")
     assert mark.text.high == "no upper limit"
-
-
-def test_whole_numbers_are_marked_inside_of_their_bars(
-    answer: Callable[[str], Distribution],
-) -> None:
-    """The median of 0 to 6 is 3, whose bar reaches from 3 to 4: its mark is in the middle."""
-    found = answer("plugins")
-    chart = chart_of(found)
-    mark, axis = chart.marks[0], NumberAxis.of(found.range)
-    assert mark.text.estimate == "3"
-    assert mark.at == axis.across(3.5)
-    bar = chart.columns[1 + 3]
-    assert bar.start < mark.at < bar.start + bar.width
-    assert bar.text.startswith("3: ")
 
 
 def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution]) -> None:
