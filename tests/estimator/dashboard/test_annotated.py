@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -14,13 +13,10 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.annotations import parse_annotations
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
-from deniable_estimator.dashboard.charts.flags import flags_of
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.questions.trend import Period
 
 from .conftest import NOW, TOKEN, fill, text_of
 
@@ -140,26 +136,6 @@ def test_a_change_is_seen_and_a_mistake_is_told(reader: FlaskClient, path: Path)
     assert "Release 4.2.1" in page
     assert "annotations.toml:3: error: annotations.1.date: must be a day" in page
     assert str(path.parent) not in page
-
-
-def test_flags_lie_where_it_happened() -> None:
-    """A day is the middle of its period, a time lies within, near ones share a flag, and what is
-    outside has none."""
-    days = [
-        Period(f"2026-11-{day}", date(2026, 11, day), date(2026, 11, day), False, None)
-        for day in range(11, 21)
-    ]
-    text = "schema = 1\n" + "".join(
-        f'[[annotations]]\ndate = {at}\ntext = "x"\n'
-        for at in ("2026-11-01", "2026-11-11", "2026-11-14T06:00:00Z", "2026-11-14", "2026-11-21")
-    )
-    first, both = flags_of(days, parse_annotations(text))
-    assert (first.text, first.at, first.anchor) == ("2", 5.0, "start")
-    assert (both.text, both.lines, both.more, both.anchor) == ("3–4", (32.5, 35.0), 1, "start")
-    assert flags_of([], parse_annotations(text)) == ()
-    week = [Period("2026-W47", date(2026, 11, 16), date(2026, 11, 22), False, None)]
-    (only,) = flags_of(week, parse_annotations(text))
-    assert only.at == round(5.5 / 7 * 100, 3)
 
 
 def test_readers_see_what_happened_and_no_command(

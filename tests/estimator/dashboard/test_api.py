@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -31,54 +29,6 @@ def program(app: Flask, store: Store, registry: Registry) -> FlaskClient:
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
     return client
-
-
-def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-def test_the_list_names_every_metric(program: FlaskClient) -> None:
-    """Each metric with its type, reports, epsilon and freshness; expired ones say so."""
-    document = program.get("/api/v1/metrics").json
-    listed = {each["name"]: each for each in document["metrics"]}
-    assert list(listed) == ["browser", "dark_mode", "silent", "old"]
-    browser = listed["browser"]
-    assert (browser["n"], browser["epsilon"], browser["values"]) == (40_000, 1.0, 4)
-    assert (browser["newest"], browser["age_days"]) == ("2026-11-20", 1)
-    assert (listed["silent"]["n"], listed["silent"]["newest"]) == (0, None)
-    assert [name for name, each in listed.items() if each["expired"]] == ["old"]
-    assert document["from"] == "2026-10-24"
-    found = rows(program.get("/api/v1/metrics?q=opens&format=csv").text)
-    assert [each["name"] for each in found] == ["browser"]
-
-
-def test_an_estimate_can_be_cut(program: FlaskClient) -> None:
-    """`limit` gives the largest first, `value` some by name; the numbers stay what they were."""
-    whole = {each["value"]: each for each in program.get(f"{BROWSER}/estimate").json["values"]}
-    document = program.get(f"{BROWSER}/estimate?limit=2").json
-    assert [each["value"] for each in document["values"]] == ["chrome", "firefox"]
-    assert document["size"] == 4
-    assert document["values"] == [whole["chrome"], whole["firefox"]]
-    named = program.get(f"{BROWSER}/estimate?value=firefox&value=chrome&format=csv").text
-    assert [each["value"] for each in rows(named)] == ["firefox", "chrome"]
-
-
-def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
-    """Two ranges side by side; by default against as many days before."""
-    query = "?from=2026-11-15&to=2026-11-21"
-    document = program.get(f"{BROWSER}/comparison{query}").json
-    assert document["before"] == {
-        "from": "2026-11-08",
-        "to": "2026-11-14",
-        "n": 20_000,
-        "windows": ["2026-11-13"],
-    }
-    changed = {each["value"]: each["changed"] for each in document["values"]}
-    assert changed["chrome"]
-    assert not changed["<script>alert(1)</script>"]
-    other = "&before_from=2026-11-13&before_to=2026-11-13&value=chrome&format=csv"
-    (line,) = rows(program.get(f"{BROWSER}/comparison{query}{other}").text)
-    assert float(line["difference"]) == pytest.approx(0.1, abs=0.001)
 
 
 def test_a_response_that_has_not_changed_is_not_sent_again(
@@ -264,18 +214,6 @@ def test_every_mistake_is_a_problem_document(
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_no_reports_are_a_result(program: FlaskClient) -> None:
-    """Days without reports give n = 0 and numbers that are null, not an error."""
-    document = program.get("/api/v1/metrics/silent/estimate").json
-    assert document["n"] == 0
-    assert [each["share"] for each in document["values"]] == [None, None]
-    assert program.get("/api/v1/metrics/silent/trend").json["periods"] == []
-    lines = program.get("/api/v1/metrics/silent/trend?format=csv").text.splitlines()
-    assert len(lines) == 1
-    compared = program.get("/api/v1/metrics/silent/comparison").json
-    assert [each["difference"] for each in compared["values"]] == [None, None]
-
-
 def test_it_only_reads(program: FlaskClient) -> None:
     """Other methods are refused, and so is a list for a metric that has its own."""
     for method in ("put", "delete", "patch"):
@@ -284,32 +222,6 @@ def test_it_only_reads(program: FlaskClient) -> None:
     answer = program.post(f"{BROWSER}/estimate", data="opera", content_type="text/plain")
     assert answer.status_code == 409
     assert answer.json["type"] == "urn:deniable:problem:values-declared"
-
-
-def test_remembered_noise_is_not_compared(store: Store) -> None:
-    """Where devices repeat remembered noise, the comparison is refused by name."""
-    text = REGISTRY.replace("sample_rate = 0.02", 'sample_rate = 0.02\nlongitudinal = "memoize"')
-    registry = Registry.parse(text)
-    store.publish({"dark_mode": [registry["dark_mode"].scheme]})
-    app = create_app(
-        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
-    )
-    answer = app.test_client().get("/api/v1/metrics/dark_mode/comparison", headers=HEADERS)
-    assert answer.status_code == 409
-    assert answer.json["type"] == "urn:deniable:problem:periods-not-independent"
-
-
-def test_a_store_that_cannot_be_read_is_a_problem(registry: Registry, tmp_path: object) -> None:
-    """503, and no trace of where the store is."""
-    settings = DashboardSettings(dashboard_token=TOKEN, store=f"sqlite:///{tmp_path}/none.db")
-    answer = (
-        create_app(settings, registry=registry)
-        .test_client()
-        .get("/api/v1/metrics", headers=HEADERS)
-    )
-    assert answer.status_code == 503
-    assert answer.mimetype == "application/problem+json"
-    assert str(tmp_path) not in answer.text
 
 
 def test_a_form_of_another_site_sends_no_list(browser: FlaskClient) -> None:

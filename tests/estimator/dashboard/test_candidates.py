@@ -83,19 +83,6 @@ def test_a_bad_list_is_explained(client: FlaskClient, data: bytes, advice: str) 
     assert 'type="file"' in page
 
 
-def test_a_list_that_is_too_long_or_missing_is_refused(client: FlaskClient) -> None:
-    """More than the limit is not read; a form without a file says so."""
-    body = b"x" * ((2 << 20) + 1)
-    kind = "multipart/form-data; boundary=x"
-    refused = client.post("/metric/site", data=body, content_type=kind)
-    assert refused.status_code == 413
-    assert "2,097,152 bytes" in refused.text
-    assert "DENIABLE_CANDIDATES_DIR" in refused.text
-    answer = client.post("/metric/site", data={}, content_type="multipart/form-data")
-    assert answer.status_code == 400
-    assert "choose a file" in answer.text
-
-
 def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     """A file named like the metric gives the page, its files and its trend their strings."""
     assert client.get("/metric/site.csv").status_code == 400

@@ -195,15 +195,3 @@ def test_few_large_pages_are_written_at_a_time(made: Made) -> None:
         assert reader.get("/metric/long").status_code == 200
     for _ in range(5):
         assert reader.get("/metric/long?lines=all").status_code == 200
-
-
-def test_what_needs_too_much_is_refused(made: Made, registry: Registry) -> None:
-    """A list that would need more than the memory of a process is a problem that names the setting,
-    and the next question is answered."""
-    api = program(made(dashboard_memory=512 << 20))
-    names = "\n".join(f"s{number}.example" for number in range(100_000))
-    answer = api.post("/api/v1/metrics/slow/estimate", data=names, content_type="text/plain")
-    assert answer.status_code == 400
-    assert answer.json["type"] == "urn:deniable:problem:too-heavy"
-    assert "DENIABLE_DASHBOARD_MEMORY" in answer.json["detail"]
-    assert api.get(f"/api/v1/plan?{PLAN}&devices=1000").status_code == 200

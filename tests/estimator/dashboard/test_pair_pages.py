@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema_rs
 import numpy as np
 import pytest
 from flask.testing import FlaskClient
@@ -18,7 +14,7 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import api, create_app
+from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, YESTERDAY
@@ -152,42 +148,3 @@ def test_the_api_names_the_ranges_of_a_forgotten_number(pair_reader: FlaskClient
 
 
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}
-
-
-def test_the_api_of_a_pair(pair_reader: FlaskClient) -> None:
-    """Estimates, trends and privacy of a pair by the API; some series by name; wrong ones are
-    refused with what there is."""
-    ask = pair_reader.application.test_client()
-    base = "/api/v1/metrics/plan_by_mode"
-    found = ask.get(f"{base}/estimate", headers=AUTHORIZED).get_json()
-    assert found["kind"] == "pair"
-    assert len(found["cells"]) == 6
-    description = json.loads(Path(api.__file__).with_name("openapi.json").read_text("utf-8"))
-    schema = {
-        "$ref": "#/components/schemas/Estimate",
-        "components": description["components"],
-    }
-    assert jsonschema_rs.Draft202012Validator(schema).is_valid(found)
-    name = "dark_mode=true given plan=free"
-    some = ask.get(f"{base}/estimate", query_string={"value": name}, headers=AUTHORIZED).get_json()
-    assert [each["series"] for each in some["series"]] == [name]
-    assert "cells" not in some
-    lines = ask.get(
-        f"{base}/estimate", query_string={"value": name, "format": "csv"}, headers=AUTHORIZED
-    ).text
-    (line,) = csv.DictReader(io.StringIO(lines))
-    assert line["series"] == name
-    trend = ask.get(f"{base}/trend", query_string={"value": name}, headers=AUTHORIZED).get_json()
-    assert [each["n"] for each in trend["periods"]][-3:] == [3000] * 3
-    wrong = ask.get(f"{base}/estimate", query_string={"value": "x"}, headers=AUTHORIZED)
-    assert wrong.status_code == 400
-    assert name in wrong.get_json()["detail"]
-    for query in ({"limit": "3"}, {"below": "3"}):
-        assert (
-            ask.get(f"{base}/estimate", query_string=query, headers=AUTHORIZED).status_code == 400
-        )
-    label = ask.get(f"{base}/privacy", headers=AUTHORIZED).get_json()
-    assert label["same_values"]["epsilon"] == pytest.approx(4.0)
-    listed = ask.get("/api/v1/metrics", headers=AUTHORIZED).get_json()
-    (pair,) = [each for each in listed["metrics"] if each["name"] == "plan_by_mode"]
-    assert pair["of"] == ["plan", "dark_mode"]

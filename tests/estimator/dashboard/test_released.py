@@ -180,17 +180,6 @@ def test_links_draw_from_releases_if_the_operator_says_so(
     assert json.loads(newer.document)["manifest"]["epsilon"] == 0.25
 
 
-def test_a_leader_or_a_segment_does_not_take_the_place_of_a_table(
-    new_app: Callable[..., Flask], make: Callable[..., Release]
-) -> None:
-    """The newest table of all reports is shown; a leader has a page of its own."""
-    make("browser")
-    led = make("browser", form="leader", epsilon=Fraction(1, 5))
-    app = new_app(share_releases=True)
-    assert "epsilon 0.500" in text_of(get(app, shared(app, "/metric/browser"), None).text)
-    assert led.data["rows"][0][0] in get(app, f"/releases/{led.id}").text
-
-
 def test_frames_draw_from_releases_too(
     new_app: Callable[..., Flask], make: Callable[..., Release]
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.token_command import token as command
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import Release, release
 from deniable_estimator.releasing.manifest import verify
@@ -141,33 +139,6 @@ def test_a_program_that_publishes_releases_needs_no_sums(
         refused = client.get(path)
         assert refused.json["type"] == "urn:deniable:problem:missing-scope"
         assert refused.json["scope"] == "read:releases"
-
-
-def test_the_newest_of_a_metric_can_be_asked_for(
-    make: Callable[..., Release], reader: Callable[..., FlaskClient]
-) -> None:
-    """`metric` and `limit` together name it; a metric without releases has an empty list."""
-    make("browser", Fraction(1, 2))
-    newest = make("browser", Fraction(1, 4))
-    make("dark_mode", Fraction(1, 2))
-    client = reader()
-    found = client.get("/api/v1/releases?metric=browser&limit=1").json["releases"]
-    assert [each["id"] for each in found] == [newest.id]
-    assert client.get("/api/v1/releases?metric=silent").json["releases"] == []
-    assert client.get("/api/v1/releases?metric=nothing").status_code == 404
-    assert client.get("/api/v1/releases?limit=0").status_code == 400
-
-
-def test_an_epsilon_that_cannot_be_stated_is_null(
-    reader: Callable[..., FlaskClient], ledger: Path
-) -> None:
-    """If the deltas add up to more than that of the dashboard, no epsilon holds."""
-    kept = ReleaseLedger(ledger, 1e-3, None)
-    kept.charged("a", date(2026, 11, 21), Charge("browser", ("2026-11-01",), 8, "exact", 0.1, 1e-5))
-    kept.close()
-    found = reader().get("/api/v1/releases").json
-    assert found["total"]["epsilon"] is None
-    assert found["metrics"]["browser"]["epsilon"] is None
 
 
 def test_without_a_ledger_the_error_names_the_setting(

@@ -37,15 +37,6 @@ def test_the_line_climbs_by_what_each_day_spends() -> None:
     assert (found.part, found.over, found.epsilon) == (100.0, False, "2.000")
 
 
-def test_a_budget_that_is_far_away_does_not_flatten_the_line() -> None:
-    """It stands in words, and the scale is that of what is spent."""
-    found = spending_of(account((0, charge(0.1)), budget=100.0), FIRST + timedelta(9))
-    assert found.line is not None
-    assert found.line.budget is None
-    assert found.budget == "100"
-    assert found.part == 0.1
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 400), st.floats(1e-6, 50.0)), max_size=60),
     st.none() | st.floats(1e-3, 1e4),
