@@ -14,7 +14,8 @@ from deniable import Scheme
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.planning.plan import plan
-from deniable_estimator.terminal.tables import MOST_ROWS, estimate_view, picture, plan_view
+from deniable_estimator.terminal.plan_views import plan_view
+from deniable_estimator.terminal.tables import MOST_ROWS, estimate_view, picture
 
 
 def _shown(view: RenderableType) -> str:

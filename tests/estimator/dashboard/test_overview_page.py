@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store, StoreUnavailable
 from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.overview import filters, keeping
+from deniable_estimator.dashboard.overview import cache, filters
 from deniable_estimator.dashboard.overview.listing import PAGE_SIZE
 from deniable_estimator.dashboard.settings import DashboardSettings
 
@@ -248,13 +248,13 @@ def test_a_long_round_is_followed_by_a_rest(
     clock = Clock()
     for name in ("_clock", "_cpu"):
         monkeypatch.setattr(client.application.extensions["deniable_summaries"], name, clock)
-    real = keeping.summarize
+    real = cache.summarize
 
     def slow(*arguments: Any, **more: Any) -> Any:
         clock.now += 1.0
         return real(*arguments, **more)
 
-    monkeypatch.setattr(keeping, "summarize", slow)
+    monkeypatch.setattr(cache, "summarize", slow)
     whole(client, "/")
     fill(empty_store, registry, "well", SHARES, 20_000)
     page = client.get("/")

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from deniable import Metric, Registry
-from deniable_estimator.dashboard.privacy import label_of
+from deniable_estimator.dashboard.privacy_label import label_of
 
 
 def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:
