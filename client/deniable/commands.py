@@ -11,26 +11,22 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from deniable import edits, sent_command
-from deniable.discovery_forecast import discovery_remarks
-from deniable.errors import RegistryError
-from deniable.forecast import forecast, is_blind, segment_forecast
-from deniable.lifetime_advice import TWOFOLD, better_split
+from deniable.coded_message import counted
+from deniable.errors import Problem, RegistryError
+from deniable.forecasts import MISSING, forecasts
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
-from deniable.number_forecast import wasteful_range
-from deniable.problem import Problem
 from deniable.registry import Registry
-from deniable.told import counted
 
 __all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
 
 
-@click.command(short_help="Check a metrics.toml and show what each metric reveals.")
+@click.command()
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option("--explain", is_flag=True, help="Say why each metric has its mechanism.")
 @click.option(
@@ -99,7 +95,6 @@ def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]
 
 
 @click.command(
-    short_help=sent_command.SUMMARY,
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )
@@ -120,21 +115,16 @@ _SEEN = (
 def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     """What is valid but will not work, and what edits cost, in the order of the file."""
     found = expired(registry)
+    crowd = forecasts()
+    if crowd is None:
+        found.append(Problem(None, "", MISSING, "note"))
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if metric.name in registry.unasked:
             continue  # a pair is reported in its place
-        if lacks := forecast(metric):
-            severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
-            found.append(Problem(line, where, lacks, severity))
-        found += [Problem(line, where, told, sev) for told, sev in discovery_remarks(metric)]
-        if lacks := segment_forecast(metric):
-            found.append(Problem(line, where, lacks, "note"))
-        if advice := wasteful_range(metric):
-            found.append(Problem(line, where, advice, "note"))
-        if advice := better_split(metric, registry.lifetime_epsilon):
-            severity = "warning" if advice.arguments["times"] >= TWOFOLD else "note"
-            found.append(Problem(line, where, advice, severity))
+        if crowd is not None:
+            for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
+                found.append(Problem(line, where, told, severity))
         found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
         if message := _added_up(metric, registry):
             found.append(Problem(line, where, message, "note"))

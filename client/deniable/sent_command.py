@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from deniable import outbox, owner, owning
+from deniable import consent, outbox, owner
 from deniable.errors import DeniableError, StateError
 from deniable.keys import APP
 from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
@@ -28,9 +28,7 @@ from deniable.state import FILE_NAME, State, states_root
 if TYPE_CHECKING:
     from deniable.owner import Account
 
-__all__ = ["SUMMARY", "main"]
-
-SUMMARY = "Show what this device has reported, in words."
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -169,9 +167,9 @@ def _take_back(state: State, *, erase: bool) -> None:
     try:
         with state.transaction() as connection:
             if erase:
-                owning.erase(connection, time.time())
+                consent.erase(connection, time.time())
             else:
-                owning.withdraw(connection)
+                consent.withdraw(connection)
     except StateError as error:
         if not (error.damaged and state.blank()):
             raise
@@ -193,7 +191,7 @@ class _Kept:
                 entries = outbox.entries(connection)
                 self._ledger: list[Account] = owner.accounts(connection, registry)
                 self._waiting = owner.waiting_values(connection)
-                self._erased = owning.erased_on(connection)
+                self._erased = consent.erased_on(connection)
             self._sending = not state.switched_off
         finally:
             state.close()

@@ -60,10 +60,10 @@ class Worker(Generic[_Owner]):
         self._starting = threading.Lock()
         self._requests: deque[_Request] = deque()
         self._stopping = False
-        # Its items say whether the work must not wait for more. A SimpleQueue's put() may
-        # interrupt itself (in a signal handler); an Event would deadlock there.
+        # A step follows every token that is taken out. A token says whether that step must not
+        # wait for more work. A SimpleQueue's put() may interrupt itself (in a signal handler); an
+        # Event would deadlock there.
         self._tokens: SimpleQueue[bool] = SimpleQueue()
-        self._woken = False
 
     @property
     def started(self) -> bool:
@@ -72,8 +72,7 @@ class Worker(Generic[_Owner]):
 
     def wake(self) -> None:
         """There is work: run a step soon. Does not block."""
-        if not self._woken:
-            self._woken = True
+        if self._tokens.empty():  # the step after a token that waits does this work as well
             self._tokens.put(False)
         if self._thread is None:
             self._start()
@@ -117,10 +116,9 @@ class Worker(Generic[_Owner]):
             while not self._stopping:
                 with suppress(Empty):
                     urgent = self._tokens.get(timeout=idle)
-                    self._woken = False
                     gathered = time.monotonic() + self._linger
-                    while not urgent:
-                        urgent = self._tokens.get(timeout=max(0.0, gathered - time.monotonic()))
+                    while not urgent and (left := gathered - time.monotonic()) > 0:
+                        urgent = self._tokens.get(timeout=left)
                 found = self._take_step()
                 if found is None:
                     break

@@ -16,17 +16,15 @@ from dataclasses import replace
 import pytest
 
 from deniable import windows
-from deniable.mechanisms import Report
 from deniable_collector.app import create_app
-from deniable_collector.batches.binary import MEDIA_TYPE, encode
-from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
 
-SETTINGS = Settings(rate="off", tick=0, max_binary_reports=1_000_000)
+SETTINGS = Settings(rate="off")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
@@ -295,29 +293,6 @@ def test_a_request_in_single_bytes(client, batch):
     assert found[0][2]["accepted"] == 1
 
 
-@pytest.mark.parametrize("number", [3, 60_000, 300_000])
-def test_binary_batches(client, registry, store, new_id, number):
-    """Binary batches of every size are counted once each, alone and one behind the other: read
-    on the event loop, in a thread, and by way of the app."""
-    scheme = registry["browser"].scheme
-    window = windows.window_at("day", time.time() - 86_400)
-    names = "browser", scheme.fingerprint, window, scheme.mechanism.rows
-    head = f"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: {MEDIA_TYPE}\r\n"
-
-    def request():
-        body = encode(new_id(), *names, [Report(0, 1)] * number)
-        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-
-    first = request()
-    found = talk(client, first[:100], first[100:], first, request() + request(), answers=4)
-    assert [status for status, _, _ in found] == [202] * 4
-    told = [(document["accepted"], document["duplicate"]) for _, _, document in found]
-    assert told == [(number, 0), (0, number), (number, 0), (number, 0)]
-    assert all(document["refused"] == {} for _, _, document in found)
-    assert store.tally("browser", scheme.fingerprint, [window]).reports == 3 * number
-    assert client.app._held == 0
-
-
 @pytest.mark.parametrize(
     ("version", "wish"),
     [(b"HTTP/1.0", b"close"), (b"HTTP/1.0", b"keep-alive"), (b"HTTP/1.1", b"close")],
@@ -361,7 +336,7 @@ def test_nothing_is_kept_of_a_sender_that_is_refused(client, batch, monkeypatch)
     held = []
 
     def refuse(*_):
-        raise IntakeError("no-key", 401, "No key", "send one")
+        raise IntakeError("no-ingest-key", "send one")
 
     with monkeypatch.context() as patch:
         patch.setattr(client.app, "admit", refuse)
@@ -509,7 +484,7 @@ def test_nothing_is_held_in_the_end(serve, registry, store, batch, new_id):
     """Whatever clients send, well or badly, whole or cut, together or one by one, and however
     they leave: in the end no byte is held, no connection is watched, and others are served.
     400 connections with a fixed seed."""
-    settings = replace(SETTINGS, queue=20_000, max_body=4096, max_binary_body=4096, max_header=4096)
+    settings = replace(SETTINGS, queue=20_000, max_body=4096, max_header=4096)
     client = serve(create_app(settings, store, registry), settings)
     chance = random.Random(5)
     head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"

@@ -23,16 +23,15 @@ def test_mutated_batches_are_counted_as_the_plain_reader_counts_them():
 def test_the_fuzzer_sees_a_fault(monkeypatch, fault):
     """A report too few in a sum, an error that is not documented and a forgotten id are found."""
     if fault == "count":
-        merged = folding.merged
         monkeypatch.setattr(
-            "deniable_collector.intake.merged",
-            lambda parts: dict(list(merged(parts).items())[1:]),
+            "deniable_collector.intake.increments",
+            lambda reports: dict(list(folding.increments(reports).items())[1:]),
         )
     elif fault == "raise":
-        read = Intake.read_binary
+        read = Intake.read
         monkeypatch.setattr(
             Intake,
-            "read_binary",
+            "read",
             lambda self, body: [][0] if b"2026-11-17" in body else read(self, body),
         )
     else:

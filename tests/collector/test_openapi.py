@@ -24,7 +24,6 @@ from schemathesis.specs.openapi.checks import (
 
 import deniable_collector
 from deniable_collector.app import create_app
-from deniable_collector.batches import binary
 from deniable_collector.batches.batch import REASONS
 from deniable_collector.settings import Settings
 
@@ -41,8 +40,6 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-
-schemathesis.serializer.alias("application/vnd.deniable.batch", "application/octet-stream")
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -101,12 +98,6 @@ def test_every_problem_is_described_and_no_other():
 def test_every_reason_is_described():
     """The reasons for rejecting a report are the list in the code, in its order."""
     assert tuple(each["const"] for each in SCHEMAS["Reason"]["oneOf"]) == REASONS
-
-
-def test_every_media_type_is_described():
-    """A batch may come as JSON, also where it is called text, or as records."""
-    content = DOCUMENT["paths"]["/v1/reports"]["post"]["requestBody"]["content"]
-    assert set(content) == {"application/json", "text/plain", binary.MEDIA_TYPE}
 
 
 def test_limits_are_those_in_force():

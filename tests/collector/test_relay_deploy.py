@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.ports import free_port
 from tests.tools import need
 
 from deniable.oblivious.signed_keys import PATH
 from deniable_collector.oblivious.relay_settings import RelaySettings
 
-from .conftest import free_port
 from .hops import answering
+
+pytestmark = pytest.mark.campaign
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from tests.tools import need
 
 import deniable
 from deniable import Client
+from deniable_collector.openapi import description
 from deniable_estimator.dashboard.api import ENDPOINTS
 from deniable_estimator.dashboard.api.description import describe
 
@@ -154,9 +154,8 @@ def test_every_typescript_name_is_there(site: Path) -> None:
             assert re.search(rf"<h[234]>{name}\b", page), f"{path.name}: {name}"
 
 
-COLLECTOR = ROOT / "collector/deniable_collector/openapi.json"
 OPENAPI = {
-    "http-collector": json.loads(COLLECTOR.read_text(encoding="utf-8")),
+    "http-collector": description(),
     "http-read": describe(ENDPOINTS),
 }
 

@@ -24,7 +24,6 @@ from deniable_estimator.dashboard.discovery import (
 from deniable_estimator.dashboard.overview.attention import standing_notes
 from deniable_estimator.dashboard.pages import download, keep_form
 from deniable_estimator.dashboard.privacy_label import privacy_label
-from deniable_estimator.dashboard.published_sums import published_sums
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -32,6 +31,7 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     read_range,
 )
+from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_text
@@ -120,7 +120,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         newest=source.newest(metric),
         notes=list(standing_notes(metric, source.newest(metric), source.clock())),
         label=privacy_label(metric, source.registry),
-        published=published_sums(source, metric),
+        published=released_sums(source, metric),
         presets=presets(source.clock(), metric.window),
         refused=refused,
         asked=request.args if refused else days.query,

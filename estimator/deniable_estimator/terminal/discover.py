@@ -51,7 +51,7 @@ __all__ = ["discover"]
 @click.option(
     "--prior",
     type=click.Path(path_type=Path),
-    help="What text usually looks like, a file of `deniable prior`; by default the shipped one.",
+    help="What text usually looks like, a file of make_prior.py; by default the shipped one.",
 )
 @click.option(
     "--trend",

@@ -222,10 +222,10 @@ def opened(address: str | None) -> Iterator[Store]:
     """The store at that address, or of the environment, closed afterwards."""
     from deniable_collector.settings import Settings
     from deniable_collector.stores import store_of
-    from deniable_estimator.questions.readable import ReadableStore
+    from deniable_estimator.questions.partial_store import PartialStore
 
     settings = Settings.from_env()
-    store = ReadableStore(store_of(replace(settings, store=address) if address else settings))
+    store = PartialStore(store_of(replace(settings, store=address) if address else settings))
     try:
         yield store
     finally:
@@ -234,7 +234,7 @@ def opened(address: str | None) -> Iterator[Store]:
             named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
             click.echo(
                 f"warning: not counted, because it cannot be read: {metric}, {named}. "
-                "`deniable store verify` says why and what to do",
+                "`deniable store info` says why and what to do",
                 err=True,
             )
 

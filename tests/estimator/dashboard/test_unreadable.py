@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,22 +16,23 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.questions.readable import ReadableStore
+from deniable_estimator.questions.partial_store import PartialStore
 
 from .conftest import NOW, REGISTRY, TOKEN, Clock, fill
 
 DAYS = [f"2026-11-{day:02}" for day in range(3, 13)]
 BAD = DAYS[4]
+ITS = "WHERE id = (SELECT id FROM tallies WHERE metric = 'dark_mode' AND window = ?)"
 SHARES = [0.7, 0.3]
 EACH = 1_000
 
 
 class Damage:
-    """A store with sealed days of dark_mode and browser, of which one file can be damaged."""
+    """A store with sealed days of dark_mode and browser, of which blocks can be damaged."""
 
     def __init__(self, folder: Path) -> None:
-        self.url = f"sqlite:///{folder}/store.db"
-        self.folder = folder / "blocks"
+        self.path = folder / "store.db"
+        self.url = f"sqlite:///{self.path}"
         self.registry = Registry.parse(REGISTRY)
         with self.opened() as store:
             store.publish({each.name: [each.scheme] for each in self.registry})
@@ -38,19 +40,25 @@ class Damage:
                 fill(store, self.registry, "dark_mode", SHARES, EACH, day=day)
                 store.seal(TallyKey("dark_mode", self.scheme, day))
             fill(store, self.registry, "browser", [0.4, 0.3, 0.2, 0.1], EACH)
-        (self.file,) = self.folder.glob(f"dark_mode.*{BAD}*")
-        self.right = self.file.read_bytes()
-        self.file.write_bytes(self.right[:-1])
+        with closing(sqlite3.connect(self.path)) as file:
+            (self.right,) = file.execute(f"SELECT block FROM blocks {ITS}", (BAD,)).fetchone()
+        self.write(self.right[:-1])
+
+    def write(self, block: bytes, days: list[str] | None = None) -> None:
+        """Put this in the place of the block of the bad day, or of the blocks of these days."""
+        with closing(sqlite3.connect(self.path)) as file, file:
+            for day in days or [BAD]:
+                file.execute(f"UPDATE blocks SET block = ? {ITS}", (block, day))
 
     @property
     def scheme(self) -> str:
         return self.registry["dark_mode"].scheme.fingerprint
 
     def opened(self):  # type: ignore[no-untyped-def]
-        return closing(open_store(self.url, archive=str(self.folder)))
+        return closing(open_store(self.url))
 
     def restore(self) -> None:
-        self.file.write_bytes(self.right)
+        self.write(self.right)
 
 
 @pytest.fixture
@@ -94,7 +102,7 @@ def test_pages_answer_without_the_window(client: FlaskClient) -> None:
             if page.mimetype == "text/csv":
                 assert page.headers["Deniable-Unreadable"] == f"dark_mode/{BAD}"
                 continue
-            assert "deniable store verify" in page.text, address
+            assert "deniable store info" in page.text, address
             assert f"because it cannot be read: dark_mode, {BAD}." in page.text, address
             assert page.headers["Deniable-Unreadable"] == f"dark_mode/{BAD}"
     assert f"{(len(DAYS) - 1) * EACH:,}" in client.get(f"/metric/dark_mode?{days}").text
@@ -135,7 +143,7 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
     """The version of the tallies changes when a window is found unreadable, when it is tried again
     and when it can be read; that of other windows and metrics stays."""
     with damage.opened() as store:
-        reader = ReadableStore(store, clock=minutes)
+        reader = PartialStore(store, clock=minutes)
 
         def versions() -> tuple[bytes, bytes, bytes, bytes]:
             each = reader.each_version("dark_mode", damage.scheme, DAYS)
@@ -164,7 +172,7 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
 def test_a_reader_writes_nothing(damage: Damage) -> None:
     """Commits, schemes and dropping are refused, whoever asks."""
     with damage.opened() as store:
-        reader = ReadableStore(store)
+        reader = PartialStore(store)
         for work in (lambda: reader.drop(NOW), lambda: reader.publish({}),
                      lambda: reader.fold(None, NOW)):  # type: ignore[arg-type]  # fmt: skip
             with pytest.raises(StoreError, match="only read"):

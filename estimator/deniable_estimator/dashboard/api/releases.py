@@ -34,8 +34,8 @@ from deniable_estimator.dashboard.release_pages import (
     release_named,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.looking import ListedRelease
-from deniable_estimator.releasing.rows import KeptRelease
 
 __all__ = ["list_releases", "show_release"]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable import Metric, ValueListError, windows
-from deniable.forecast import forecast
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
@@ -25,6 +24,7 @@ from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, wee
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import MetricFinding
 from deniable_estimator.messages import message
 

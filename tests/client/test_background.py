@@ -1,0 +1,210 @@
+"""What a running app is promised: each record reaches the disk, and each report the network."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deniable import Client, Registry, outbox
+from deniable.worker import Worker
+
+from .conftest import REGISTRY
+
+MakeClient = Callable[..., Client]
+
+LIMIT = 30.0
+"""Seconds after which something that should come within one is missing. A worker that has missed
+work looks again after a minute at the earliest."""
+
+
+def await_that(found: Callable[[], int], expected: int) -> None:
+    """Wait until so many are found."""
+    deadline = time.monotonic() + LIMIT
+    while found() < expected:
+        assert time.monotonic() < deadline, f"{found()} of {expected} came"
+        time.sleep(0.002)
+    assert found() == expected
+
+
+def stored(folder: Path) -> int:
+    """How many records the values on the disk are made from."""
+    path = folder / "state.sqlite3"
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=LIMIT)) as connection:
+        query = "SELECT coalesce(sum(records), 0) FROM open_values"
+        return int(connection.execute(query).fetchone()[0])
+
+
+def record_burst(client: Client, folder: Path) -> int:
+    """Record until the disk has more than before: over the whole time for which the writer waits
+    for more. Returns how many records that took."""
+    before, count = stored(folder), 0
+    deadline = time.monotonic() + LIMIT
+    while stored(folder) == before:
+        assert time.monotonic() < deadline, "no record came"
+        client.record("dark_mode", True)
+        count += 1
+        time.sleep(0.002)
+    return count
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["first start", "second start"])
+def test_each_record_reaches_the_disk(
+    make_client: MakeClient, tmp_path: Path, exists: bool
+) -> None:
+    """Record, record, wait, record: each is written, after a burst as well, and also where the
+    writer begins by itself because there is a state."""
+    folder, count = tmp_path / "state", 0
+    if exists:
+        with make_client() as earlier:
+            earlier.record("dark_mode", True)
+            count = 1
+    client = make_client(background=True)
+    for _ in range(2):
+        client.record("dark_mode", True)
+        client.record("dark_mode", True)
+        count += 2
+        await_that(partial(stored, folder), count)
+    count += record_burst(client, folder)
+    await_that(partial(stored, folder), count)
+    client.record("dark_mode", True)
+    await_that(partial(stored, folder), count + 1)
+
+
+APP = """
+import sys
+import deniable
+client = deniable.Client(sys.argv[1] + "/metrics.toml", None, sys.argv[1], clock=lambda: 1.8e9)
+for line in sys.stdin:
+    for _ in range(int(line)):
+        client.record("dark_mode", True)
+"""
+
+
+def test_a_kill_loses_nothing_that_was_written(tmp_path: Path) -> None:
+    """Bursts of an app that is killed, by SIGKILL and at its second start by SIGTERM: each burst
+    reaches the disk while the app runs, and stays there. It starts Python twice, which takes more
+    than a second."""
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    count = 0
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        app = subprocess.Popen(
+            [sys.executable, "-c", APP, str(tmp_path)], stdin=subprocess.PIPE, bufsize=0
+        )
+        assert app.stdin is not None
+        try:
+            for burst in (2, 40):
+                # In two halves: the second comes while the writer waits for more.
+                for _ in range(2):
+                    app.stdin.write(b"%d\n" % (burst // 2))
+                count += burst
+                await_that(partial(stored, tmp_path), count)
+        finally:
+            app.send_signal(how)
+            app.stdin.close()
+            assert app.wait() == -how
+        assert stored(tmp_path) == count
+
+
+def test_an_answer_at_once_leaves_after_a_burst(
+    make_client: MakeClient, tmp_path: Path, collector: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports that answer at once are sealed and sent while an app goes on recording, each of
+    them."""
+    monkeypatch.setattr(outbox, "JITTER", 0.0)
+    names = ["first", "second"]
+    at_once = "".join(
+        f'[metrics.{name}]\ntype = "boolean"\ndescription = "At once."\nepsilon = 1\n'
+        'lifetime_epsilon = 9\naggregate = "first"\nanswer = "at_once"\n'
+        for name in names
+    )
+    registry = Registry.parse(
+        'schema = 1\napp = "example"\n[defaults]\nowner = "a"\nexpires = 2030-01-01\n'
+        '[metrics.dark_mode]\ntype = "boolean"\ndescription = "Dark."\nepsilon = 1\n'
+        f'lifetime_epsilon = 9\naggregate = "max"\n{at_once}'
+    )
+    client = make_client(registry=registry, background=True)
+    for number, name in enumerate(names, 1):
+        record_burst(client, tmp_path / "state")
+        client.record(name, True)
+        await_that(lambda: len(collector.reports), number)
+    assert [report["metric"] for report in collector.reports] == names
+
+
+class Owner:
+    """Work that waits, and the steps that took it."""
+
+    def __init__(self, linger: float) -> None:
+        self.work: deque[int] = deque()
+        self.steps: list[tuple[int, bool]] = []
+        self.finished = threading.Event()
+        self.idle = 3600.0
+        self.worker = Worker(self, Owner.step, lambda owner: owner.idle, self.finished.set, linger)
+
+    def step(self, urgent: bool) -> bool:
+        taken = len(self.work)
+        for _ in range(taken):
+            self.work.popleft()
+        self.steps.append((taken, urgent))
+        return True
+
+    def add(self) -> None:
+        self.work.append(1)
+        self.worker.wake()
+
+
+@pytest.mark.parametrize("linger", [0.0, 0.002], ids=["sender", "writer"])
+def test_no_wake_is_lost(linger: float) -> None:
+    """However work comes in from three threads, a step follows that takes it."""
+    owner = Owner(linger)
+
+    def produce() -> None:
+        for _ in range(100):
+            owner.add()
+            owner.add()
+            await_that(lambda: not owner.work, True)
+
+    threads = [threading.Thread(target=produce) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    await_that(lambda: sum(taken for taken, _ in owner.steps), 600)
+    owner.worker.stop(LIMIT)
+
+
+def test_one_step_takes_what_comes_while_it_waits() -> None:
+    """The thread waits for more work, and no longer once somebody waits for a step."""
+    owner = Owner(linger=3600.0)
+    for _ in range(50):
+        owner.add()
+    assert owner.worker.run(LIMIT)
+    assert owner.steps == [(50, True)]
+    assert owner.worker.run(LIMIT, urgent=False)
+    assert owner.steps == [(50, True), (0, False)]
+    owner.worker.stop(LIMIT)
+    assert owner.finished.is_set()
+
+
+def test_steps_are_repeated_after_a_while() -> None:
+    """Without work a step is taken after `idle` seconds, again and again, until the owner goes."""
+    owner = Owner(linger=0.0)
+    owner.idle = 0.001
+    owner.worker.wake()
+    steps, finished = owner.steps, owner.finished
+    await_that(lambda: len(steps) > 5, True)
+    del owner
+    assert finished.wait(LIMIT)
