@@ -178,12 +178,6 @@ def test_keys():
         assert key not in str(caught.value) or not key
 
 
-def test_nothing_asked_is_nothing_done():
-    """Without a rate, keys or origins there is no admission to pass, and no header to add."""
-    assert Admission.of(Settings(rate="off")) is None
-    assert Cors.of(Settings()) is None
-
-
 def test_origins():
     """A listed origin may read answers; with *, every one; another one may not. Never with
     credentials."""
@@ -234,19 +228,6 @@ def test_a_collector_with_keys(client, new_body):
     assert client.get("/v1/registry").status_code == client.get("/healthz").status_code == 200
 
 
-def test_a_collector_as_it_comes(client, new_body):
-    """A collector without any setting turns away what one network sends beyond its rate."""
-    client = client()
-    there = {"environ_base": {"REMOTE_ADDR": "203.0.113.7"}}
-    told = []
-    for _ in range(400):
-        told.append(post(client, new_body(), **there).status_code)
-        if told[-1] == 429:
-            break
-    assert len(told) > 20
-    assert (set(told[:-1]), told[-1]) == ({202}, 429)
-
-
 def test_a_collector_with_a_rate(client, new_body):
     """Beyond the rate: 429 with the time to come back; the same batch is taken from elsewhere,
     and X-Forwarded-For does not help anybody who is not behind a trusted proxy."""
@@ -262,6 +243,7 @@ def test_a_collector_with_a_rate(client, new_body):
     assert post(client, body, **elsewhere).json["accepted"] == 1
 
 
+@pytest.mark.parametrize("serve", ["socket"], indirect=True)
 def test_a_rate_behind_a_proxy(client, new_body):
     """With a trusted proxy, its clients' networks have a rate each."""
     client = client(rate="1/day", trusted_proxies=1)
@@ -320,6 +302,7 @@ def test_too_many_metrics(serve, store, metrics, new_id):
         assert post(client, json.dumps(taken).encode()).json["accepted"] == 200
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("key", [KEY, "wrong-key-of-the-app"])
 def test_the_sdk_sends_its_key(new_collector, metrics, tmp_path, key):
     """A client with the collector's key is counted; with another it keeps its batch for later."""

@@ -33,8 +33,6 @@ def test_all_of_them():
         "DENIABLE_REDIS_KEY": "/tls/key.pem",
         "DENIABLE_REDIS_REPLICAS": "1",
         "DENIABLE_KEEP_DAYS": "400",
-        "DENIABLE_SEAL": "off",
-        "DENIABLE_ARCHIVE": "/archive",
         "DENIABLE_JOURNAL_SECONDS": "120",
         "DENIABLE_BIND": "[::1]:9000",
         "DENIABLE_WORKERS": "4",
@@ -59,7 +57,7 @@ def test_all_of_them():
     assert Settings.from_env(environ) == Settings(
         *("/etc/metrics.toml", "redis://r", "acme:deniable", 16, "collector", "hush"),
         *("/tls/ca.pem", "/tls/cert.pem", "/tls/key.pem", 1, 400),
-        *("off", "/archive", 120, "[::1]:9000"),
+        *(120, "[::1]:9000"),
         *(4, 65_536, 10, 1_048_576, 1),
         metrics_bind="127.0.0.1:9464",
         log_format="json",

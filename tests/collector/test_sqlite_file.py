@@ -81,25 +81,6 @@ def test_how_a_file_is_opened(file):
     assert texts(file._path) == ["of a thread"]
 
 
-def test_a_transaction_is_all_or_nothing(file, path):
-    """What a block has written is there after it, and nothing of a block that raises."""
-    statements = asked(file)
-    write(file, "kept")
-    assert statements[0] == "BEGIN IMMEDIATE"
-
-    def broken():
-        with file.transaction("IMMEDIATE") as connection:
-            connection.execute("INSERT INTO t VALUES ('lost')")
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        broken()
-    assert texts(path) == ["kept"]
-    assert not file._connection.in_transaction
-    write(file, "later")
-    assert texts(path) == ["kept", "later"]
-
-
 def test_a_log_is_emptied_when_it_is_due(file, path, clock):
     """At once if it never was; then, once commits may have been in it for so long; until then it
     is told for how long. A log that is seen empty begins anew."""
@@ -182,16 +163,6 @@ def test_where_a_log_is_looked_for(file, path, tmp_path):
     assert SqliteFile(tmp_path / "none.db")._log_is_empty()
     (tmp_path / "flat").write_text("")
     assert not SqliteFile(tmp_path / "flat" / "store.db")._log_is_empty()
-
-
-def test_closing_empties_the_log_that_others_use(file, path):
-    """Where another connection is open, what is closed leaves an empty log all the same."""
-    other = SqliteFile(path)
-    write(other)
-    write(file)
-    file.close()
-    assert other._log_is_empty()
-    other.close()
 
 
 def test_a_child_leaves_its_parent_s_connection_alone(file, path, monkeypatch):

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
-import urllib.request
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 import redis
-from click.testing import CliRunner
-from tests.ports import free_port
 
-from deniable.doctor.command import doctor
 from deniable.windows import end
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.summed.place import KeptSum
 from deniable_collector.stores.summed.sums import SumName
-from deniable_collector.upkeep import commands as store_commands
 
-from .devices import fetch
 from .filling import WINDOW, one_report, reports_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating-stores.md").read_text(encoding="utf-8")
@@ -296,43 +289,3 @@ def test_each_right_of_a_reader(guarded, scheme, noon):
         read_everything(reader, scheme)
     with closing(open_store(url, user="collector", **options)) as store:
         store.drop(noon)
-
-
-@pytest.fixture
-def environ(guarded, certificates):
-    """The settings of a process, as one of the two users."""
-    url, options, _ = guarded
-
-    def environ(role, **more):
-        tls = certificates.environ if url.startswith("rediss") else {}
-        user = {"DENIABLE_REDIS_USER": role, "DENIABLE_REDIS_PASSWORD": PASSWORD}
-        place = {"DENIABLE_STORE": url, "DENIABLE_REDIS_PREFIX": options["prefix"]}
-        return {**place, **user, **tls, **more}
-
-    return environ
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("guarded", ["tls cluster"], indirect=True)
-def test_a_wrong_password_is_said_and_not_shown(environ, new_collector, new_body):
-    """A wrong password: the collector runs, answers 503, and its log, its figures, the doctor and
-    the commands say where to look, without either password."""
-    wrong = "hush-hush-wrong"
-    private = f"127.0.0.1:{free_port()}"
-    settings = environ("collector", DENIABLE_REDIS_PASSWORD=wrong)
-    collector = new_collector(**settings, DENIABLE_METRICS_BIND=private)
-    status, answer = fetch(f"{collector.address}/v1/reports", new_body())
-    assert status == 503
-    shown = json.dumps(answer)
-    shown += urllib.request.urlopen(f"http://{private}/metrics", timeout=30).read().decode()
-    assert "deniable_store_up 0" in shown
-    checked = CliRunner().invoke(doctor, ["--operator", "--json"], env=settings)
-    assert "check DENIABLE_REDIS_USER and DENIABLE_REDIS_PASSWORD" in checked.output
-    info = CliRunner().invoke(store_commands.store, ["info"], env=settings)
-    assert "check DENIABLE_REDIS_USER and DENIABLE_REDIS_PASSWORD" in info.output
-    collector.stop()
-    assert "store-lost" in collector.log
-    assert "check DENIABLE_REDIS_USER and DENIABLE_REDIS_PASSWORD" in collector.log
-    everything = shown + checked.output + info.output + collector.log + collector.output
-    for secret in (wrong, PASSWORD):
-        assert secret not in everything

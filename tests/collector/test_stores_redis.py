@@ -78,16 +78,6 @@ def test_a_restart_keeps_everything(own_server, scheme, new_id, noon):
         assert total(store, scheme) == 2
 
 
-def test_a_script_that_the_server_forgot(own_server, scheme, new_id, noon):
-    """The script is sent again when the server's cache was emptied."""
-    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:
-        store.publish({"m": [scheme]})
-        store.fold(commit(scheme, new_id()), noon)
-        client.script_flush()
-        assert store.fold(commit(scheme, new_id()), noon) == frozenset()
-        assert total(store, scheme) == 2
-
-
 def test_a_paused_server_is_unavailable(own_server, scheme, new_id, noon, quick):
     """A server that stops answering costs a timeout; what it did late is not done again."""
     batch = new_id()
@@ -103,20 +93,6 @@ def test_a_paused_server_is_unavailable(own_server, scheme, new_id, noon, quick)
         # The request still stood in the server's socket, so it was carried out.
         store.fold(commit(scheme, batch), noon)
         assert total(store, scheme) == 2
-
-
-def test_a_read_only_server_is_unavailable(own_server, scheme, new_id, noon):
-    """A replica, or a server that has become one, takes nothing and says so."""
-    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:
-        store.publish({"m": [scheme]})
-        batch = new_id()
-        client.replicaof("127.0.0.1", "1")
-        for act in (lambda: store.fold(commit(scheme, batch), noon), store.ping):
-            with pytest.raises(StoreUnavailable):
-                act()
-        client.replicaof("NO", "ONE")
-        assert store.fold(commit(scheme, batch), noon) == frozenset()
-        assert total(store, scheme) == 1
 
 
 def test_nobody_there_is_unavailable(scheme, new_id, noon, quick):
@@ -138,26 +114,6 @@ def test_nobody_there_is_unavailable(scheme, new_id, noon, quick):
                 act()
             assert "127.0.0.1" not in str(caught.value)
             assert "hush" not in str(caught.value)
-
-
-def test_a_version_of_what_a_server_lost_does_not_come_back(redis_server, scheme, new_id, noon):
-    """Where a server went back to an older copy, as many commits as before make another version."""
-    with (
-        opened(redis_server, "lost") as store,
-        redis.Redis.from_url(redis_server.url) as client,
-    ):
-        store.publish({"m": [scheme]})
-
-        def version():
-            store.fold(commit(scheme, new_id(), 0), noon)
-            return store.version("m", scheme.fingerprint, ["2026-11-20"])
-
-        version()
-        (key,) = client.keys("lost:*tally*")
-        copy = client.dump(key)
-        gone = version()
-        client.restore(key, 0, copy, replace=True)
-        assert version() != gone
 
 
 def test_the_number_of_shards_cannot_change(redis_server, scheme):
@@ -410,48 +366,3 @@ def test_swaps_and_additions_in_place_agree(redis_server, shelf, new_id, noon, m
         rows = store.tally("m", scheme.fingerprint, ["2026-11-20"]).rows
         for row, cells in zip(rows, wanted, strict=True):
             assert row.cells.tolist() == cells.tolist()
-
-
-def test_a_key_of_another_kind_stops_the_whole_commit(redis_server, shelf, new_id, noon):
-    """When somebody else's key is in the way of one tally, no other one is touched."""
-    scheme = shelf(8)
-    parts = {
-        TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0): Increment(8, 1, (1,), (1,))
-        for window in ("2026-11-19", "2026-11-20")
-    }
-    key = f"clash:{{0}}:tally:m:{scheme.fingerprint}:2026-11-20"
-    batch = new_id()
-    with (
-        opened(redis_server, "clash") as store,
-        closing(redis.Redis.from_url(redis_server.url)) as client,
-    ):
-        store.publish({"m": [scheme]})
-        client.lpush(key, "mine")
-        with pytest.raises(StoreError) as caught:
-            store.fold(Commit((batch,), parts), noon)
-        assert not isinstance(caught.value, StoreUnavailable)
-        client.delete(key)
-        assert store.windows("m", scheme.fingerprint) == []
-        assert store.tally("m", scheme.fingerprint, ["2026-11-19"]).reports == 0
-        assert store.fold(Commit((batch,), parts), noon) == frozenset()
-
-
-def test_tallies_are_packed(redis_server, shelf, new_id, noon):
-    """A tally is a header and 4 bytes for each row and cell, until a cell needs 8."""
-    scheme = shelf(600, 400)
-    key = f"packed:{{0}}:tally:m:{scheme.fingerprint}:2026-11-20"
-    row = TallyRowKey(TallyKey("m", scheme.fingerprint, "2026-11-20"), 1)
-    with (
-        opened(redis_server, "packed") as store,
-        closing(redis.Redis.from_url(redis_server.url)) as client,
-    ):
-        store.publish({"m": [scheme]})
-        # Enough counts that the dense form is the smaller one.
-        first = TallyRowKey(row.tally, 0)
-        many = Increment(600, 1, range(600), np.ones(600, np.int64))
-        store.fold(Commit((new_id(),), {first: many}), noon)
-        for count, size in ((1, 4), (2**32 - 2, 4), (1, 8)):
-            store.fold(Commit((new_id(),), {row: Increment(400, 1, (399,), (count,))}), noon)
-            assert client.strlen(key) == 16 + size * 1002
-        cells = store.tally("m", scheme.fingerprint, ["2026-11-20"]).rows[1].cells
-        assert cells.tolist() == [0] * 399 + [2**32]

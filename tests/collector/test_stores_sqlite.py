@@ -285,35 +285,6 @@ def test_a_locked_file_is_unavailable(store, path, new_id, noon, monkeypatch, on
     assert store.fold(one(batch), noon) == frozenset()
 
 
-def test_a_full_disk_is_unavailable(store, shelf, new_id, noon):
-    """A commit for which there is no room adds nothing, and passes when there is room again."""
-    scheme = shelf(8, 100_000)
-    store.publish({"m": [scheme]})
-    narrow, wide = (
-        TallyRowKey(TallyKey("m", scheme.fingerprint, window), row)
-        for row, window in enumerate(("2026-11-19", WINDOW))
-    )
-    one = {narrow: Increment(8, 1, (1,), (1,))}
-    store.fold(Commit((new_id(),), one), noon)
-    connection = store._file._connection
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    connection.execute(f"PRAGMA max_page_count = {pages}")
-    batch = new_id()
-    many = {**one, wide: Increment(100_000, 1, range(100_000), np.ones(100_000, np.int64))}
-    with pytest.raises(StoreUnavailable, match="FULL"):
-        store.fold(Commit((batch,), many), noon)
-    connection.execute("PRAGMA max_page_count = 1000000")
-    assert store.fold(Commit((batch,), one), noon) == frozenset()
-    assert store.windows("m", scheme.fingerprint) == ["2026-11-19"]
-    assert store.tally("m", scheme.fingerprint, ["2026-11-19"]).reports == 2
-
-
-def test_a_folder_that_is_missing_is_unavailable(tmp_path):
-    """A path into a folder that does not exist yet is told as such."""
-    with pytest.raises(StoreUnavailable, match="CANTOPEN"):
-        SqliteStore(tmp_path / "none" / "store.db").publish({})
-
-
 def test_a_ping_finds_a_full_disk(store, path, one, noon):
     """Where the next commit would find the disk full, so does a ping, and it says why; once there
     is room again, both go well."""

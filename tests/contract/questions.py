@@ -399,7 +399,7 @@ _ASKED = {
         deniable lint broken.toml
         deniable compile -o metrics.json
         deniable compile -o metrics.json --check
-        deniable compile -o metrics.ts --types
+        deniable compile -o metrics.ts
         deniable add weather --type boolean --yes --epsilon 1 --lifetime-epsilon 4 \\
             --expires 2027-06-30
         deniable lint --json

@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.told import Told
+from deniable.coded_message import CodedMessage
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
@@ -96,7 +96,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
     file = request.files.get("candidates")
     try:
         if file is None or not file.filename:
-            missing = Told("missing", "is missing; choose a file")
+            missing = CodedMessage("missing", "is missing; choose a file")
             raise ValueListError(message("The list"), None, missing)
         sent = file.stream.read()
         source.sent(sent, message("Your list"))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Told", "counted"]
+__all__ = ["CodedMessage", "counted"]
 
 
-class Told(str):
+class CodedMessage(str):
     """An English sentence, or a part of one, with what it was made from.
 
     Attributes:
@@ -27,7 +27,7 @@ class Told(str):
     template: str
     arguments: Mapping[str, Any]
 
-    def __new__(cls, code: str, template: str, /, **arguments: Any) -> Told:
+    def __new__(cls, code: str, template: str, /, **arguments: Any) -> CodedMessage:
         made = super().__new__(cls, template.format(**arguments))
         made.code, made.template, made.arguments = code, template, arguments
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deniable.told import counted
+from deniable.coded_message import counted
 
 
 @pytest.mark.parametrize(
