@@ -3,13 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-MUTANTS_PIP := $(VENV)-mutants/bin/python -m pip --disable-pip-version-check --quiet
 
 # A test that begins late must not leave the other cores idle: workers take each other's.
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -q
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dist test campaign mutants lint format audit bench docs site screenshots texts web clean
+.PHONY: help demo dist test campaign mutants size lint format audit bench site screenshots texts web clean
 
 help: ## Show this help
 	@echo "deniable: telemetry with plausible deniability"
@@ -25,13 +24,16 @@ dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install
 	@ls dist/*.whl
 
 test: $(VENV)/.dev ## The tests, on all cores, in less than five minutes
-	$(PYTEST) --durations=10 -m "not campaign" $(TESTS)
+	$(PYTEST) --durations=10 --longest=5 -m "not campaign" $(TESTS)
 
 campaign: $(VENV)/.dev ## What takes long: many draws, clusters, faults, browsers. ROOM=collector for a part
 	$(PYTEST) --durations=20 -m campaign tests/$(ROOM)
 
-mutants: $(VENV)-mutants/.made ## Faults put into the core one at a time: do tests notice? MODULE=ledger for one
-	$(VENV)-mutants/bin/python -m tests.mutants $(MODULE) $(MUTANTS)
+mutants: $(VENV)/.dev ## Faults put into the product one at a time: do the tests notice? MUTANTS="ledger --sample 50"
+	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+size: ## Files, code lines and words of each room
+	@$(PYTHON) .ci/size.py
 
 lint: $(VENV)/.dev ## Style, imports and types, of Python and TypeScript
 	$(BIN)/ruff check .
@@ -53,14 +55,11 @@ format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## All benchmarks, 55 minutes; benchmarks/README.md says more
-	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+bench: $(VENV)/.dev ## All benchmarks, quickly; benchmarks/README.md says more
+	@for file in benchmarks/*.py; do $(BIN)/python $$file --quick || exit 1; done
 
 audit: $(VENV)/.dev ## Look up known vulnerabilities of the versions in constraints.txt
 	@$(BIN)/python .ci/audit.py constraints.txt
-
-docs: $(VENV)/.dev ## Compute the documentation's comparison of deployed systems anew
-	$(BIN)/python docs/deployed_systems.py
 
 site: $(VENV)/.dev ## The documentation as a site, in site/: open site/index.html
 	@mkdir -p .make/typescript
@@ -78,7 +77,7 @@ texts: $(VENV)/.runtime ## Gather the texts to translate, and bring the catalogu
 	$(BIN)/python -m deniable_estimator.dashboard.texts
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-mutants dist site .make .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist site .make .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Making the environment in $(VENV) ..."
@@ -96,12 +95,4 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Installing what the tests and checks need ..."
 	@$(PIP) install -c constraints.txt --group dev
 	@$(PIP) install -c constraints.txt --group accounting --no-deps
-	@touch $@
-
-# An environment of its own: the tester brings a database layer and a version control library.
-$(VENV)-mutants/.made: pyproject.toml constraints.txt
-	@echo "Making the environment in $(VENV)-mutants ..."
-	@$(PYTHON) -m venv $(VENV)-mutants
-	@$(MUTANTS_PIP) install -c constraints.txt --upgrade pip
-	@$(MUTANTS_PIP) install -c constraints.txt -e '.[all]' --group mutants
 	@touch $@

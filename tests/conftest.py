@@ -15,9 +15,6 @@ HERE = Path(__file__).parent
 CAMPAIGN = {"e2e", "web"}
 """Folders whose tests all belong to the campaign."""
 
-LONGEST = 5.0
-"""Seconds that a test of `make test` may take on a machine that does nothing else."""
-
 # How long one example may take says nothing on a busy machine.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
@@ -26,6 +23,7 @@ settings.load_profile("patient")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Works where this folder or one inside it is named on the command line."""
     parser.addoption("--take", action="store_true", help="Take golden files and vectors anew.")
+    parser.addoption("--longest", type=float, help="Seconds that a test may take; more under load.")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,20 +38,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test outside the campaign that takes too long fails.
+    """A test that takes longer than `--longest` fails.
 
     Other work on the machine makes tests slower: the limit grows with the processes that wait
     for each core.
     """
     report = yield
-    limit = LONGEST * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    limited = call.when == "call" and item.get_closest_marker("campaign") is None
-    if limited and report.passed and call.duration > limit:
-        report.outcome = "failed"
-        report.longrepr = (
-            f"{item.nodeid} took {call.duration:.1f} s, of {limit:.1f} at most. "
-            "Make it faster, or mark it `campaign` (tests/README.md)."
-        )
+    longest = item.config.getoption("longest", None)
+    if longest and call.when == "call" and report.passed:
+        limit = longest * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        if call.duration > limit:
+            report.outcome = "failed"
+            report.longrepr = (
+                f"{item.nodeid} took {call.duration:.1f} s, of {limit:.1f} at most. "
+                "Make it faster, or mark it `campaign` (tests/README.md)."
+            )
     return report
 
 

@@ -14,19 +14,16 @@ from typing import NamedTuple
 
 from deniable import Metric, Registry, wire
 from deniable.mechanisms import Report
-from deniable_collector.batches.binary import MEDIA_TYPE, encode
 
-__all__ = ["BINARY", "JSON", "Body", "good", "hostile", "tables"]
+__all__ = ["Body", "good", "hostile", "tables"]
 
-JSON, BINARY = "application/json", MEDIA_TYPE
-_SIZE, _BINARY_SIZE = 1 << 20, 1 << 22
-_REPORTS, _RECORDS = 1000, 100_000
+_SIZE = 1 << 20
+_REPORTS = 1000
 
 
 class Body(NamedTuple):
     """What is sent: `make` gives its bytes for a batch id, compressed where `encoding` is gzip."""
 
-    media_type: str
     encoding: str
     make: Callable[[str], bytes]
 
@@ -36,9 +33,7 @@ def good(registry: Registry, window: str, noise: Callable[[int], int]) -> dict[s
     found = {}
     for metric in registry:
         plain = _json([_report(metric, window, noise) for _ in range(_REPORTS)])
-        records = _binary(metric, window, [_columns(metric, noise) for _ in range(_RECORDS)])
-        found[f"{metric.name}, JSON"] = Body(JSON, "", plain)
-        found[f"{metric.name}, binary"] = Body(BINARY, "", records)
+        found[metric.name] = Body("", plain)
     return found
 
 
@@ -85,25 +80,10 @@ def hostile(registry: Registry, window: str) -> dict[str, Body]:
         "letters beyond ASCII": _wrapped(b'"' + "é".encode() * (_SIZE // 2 - 100) + b'"'),
         "bytes that are no JSON": lambda _: b"x" * _SIZE,
     }  # fmt: skip
-    found = {name: Body(JSON, "", make) for name, make in plain.items()}
-    for each in registry:
-        made = _binary(each, window, [_columns(each, lambda _: 0)])(32 * "0")
-        size = len(made) - len(_binary(each, window, [])(32 * "0"))
-        for name, byte in (("zeros", b"\0"), ("ones", b"\xff")):
-            make = _records(made, size, byte)
-            found[f"records of {name}, {each.name}"] = Body(BINARY, "", make)
-    found["more records than allowed"] = Body(
-        BINARY, "", _records(made, size, b"\0", (_BINARY_SIZE - 100) // size)
-    )
-    found["bytes that are no records"] = Body(BINARY, "", lambda _: b"x" * _BINARY_SIZE)
+    found = {name: Body("", make) for name, make in plain.items()}
     found |= {f"{name}, gzip": _compressed(each) for name, each in found.items()}
-    for kind, size in ((JSON, _SIZE), (BINARY, _BINARY_SIZE)):
-        found[f"nothing but Huffman tables, {kind}"] = Body(
-            kind, "gzip", lambda _, size=size: tables(size)  # type: ignore[misc]
-        )  # fmt: skip
-        found[f"as many tables as are read, {kind}"] = Body(
-            kind, "gzip", lambda _: tables(_SIZE // 16 - 100)
-        )
+    found["nothing but Huffman tables"] = Body("gzip", lambda _: tables(_SIZE))
+    found["as many tables as are read"] = Body("gzip", lambda _: tables(_SIZE // 16 - 100))
     return found
 
 
@@ -191,21 +171,6 @@ def _filled(item: bytes) -> Callable[[str], bytes]:
 
 def _json(reports: list[dict[str, object]]) -> Callable[[str], bytes]:
     return _wrapped(_dump(reports)[1:-1])
-
-
-def _binary(metric: Metric, window: str, reports: list[Report]) -> Callable[[str], bytes]:
-    scheme = metric.scheme
-    names = (metric.name, scheme.fingerprint, window, scheme.mechanism.rows)
-    body = encode("0" * 32, *names, reports)
-    return lambda batch: body[:5] + bytes.fromhex(batch) + body[21:]
-
-
-def _records(one: bytes, size: int, byte: bytes, number: int = _RECORDS) -> Callable[[str], bytes]:
-    """A batch with the header of `one`, and so many records of this byte."""
-    head, tail = one[21:29], one[33 : len(one) - size]
-    number = min(number, (_BINARY_SIZE - 300) // size)
-    rest = head + struct.pack("<I", number) + tail + byte * (size * number)
-    return lambda batch: one[:5] + bytes.fromhex(batch) + rest
 
 
 def _compressed(body: Body) -> Body:

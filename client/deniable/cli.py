@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +12,43 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _GROUP = "deniable.commands"
-_EXTRAS = {"deniable": "cli", "deniable_collector": "collector", "deniable_estimator": "estimator"}
+_EXTRAS = {
+    "deniable": "cli",
+    "deniable_collector": "collector",
+    "deniable_estimator": "estimator",
+}
+
+_HELP = {
+    "add": "Add a metric to a metrics.toml.",
+    "annotate": "Note what happened on a day, like a release: charts show it.",
+    "anomalies": "Find windows that honest reports cannot explain.",
+    "collect": "Run the collector.",
+    "compile": "Write the registry that ships inside an app.",
+    "dashboard": "Run the dashboard.",
+    "demo": "Let simulated devices report, and estimate what they have.",
+    "dev": "See the reports of an app while you write it.",
+    "digest": "Write what changed in the last weeks and what needs attention.",
+    "discover": "Find strings that nobody listed.",
+    "doctor": "Find out why no report arrives, and what to do.",
+    "estimate": "Estimate how devices are spread over the values of a metric.",
+    "gateway-key": "Make, rotate and show the keys of a gateway (two hops).",
+    "init": "Write a first metrics.toml, an example and a compose file.",
+    "lint": "Check a metrics.toml and show what each metric reveals.",
+    "people": "People who may sign in to the dashboard.",
+    "plan": "Compute what a metric can detect, before it is declared.",
+    "privacy": "Show what the reports of a metric reveal at most.",
+    "rappor": "Decode RAPPOR collections from google/rappor's files.",
+    "relay": "Run a relay: it passes sealed batches to one gateway.",
+    "release": "Publish numbers of a metric, and say what they reveal.",
+    "sent": "Show what this device has reported, in words.",
+    "simulate": "Draw a simulated crowd's reports of a metric, and estimate it.",
+    "store": "Look into a store; export, import and drop its tallies.",
+    "token": "Tokens for programs that read the dashboard's API.",
+    "trend": "Show a metric over time, and which changes are more than noise.",
+    "watch": "Tell what changed beyond noise, each change once.",
+    "web": "Write the SDK for web pages.",
+}
+"""What `deniable --help` says of each command: importing all of them takes more than a second."""
 
 
 def main() -> None:
@@ -29,7 +65,14 @@ def main() -> None:
             "deniable: all commands but `deniable sent` need click: install deniable with its "
             "extra cli, which a clone does by pip install '.[cli]'"
         )
-    _group()(prog_name="deniable")
+    try:
+        _group()(prog_name="deniable")
+    except ModuleNotFoundError as error:
+        for point in entry_points(group=_GROUP, name=sys.argv[1]):
+            extra = _EXTRAS.get(point.module.partition(".")[0], "all")
+            advice = f"install deniable with its extra {extra}"
+            sys.exit(f"`deniable {point.name}` needs {error.name}: {advice}")
+        raise
 
 
 def _group() -> click.Group:
@@ -45,12 +88,15 @@ def _group() -> click.Group:
 
         def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
             for point in entry_points(group=_GROUP, name=cmd_name):
-                try:
-                    command: click.Command = point.load()
-                except ModuleNotFoundError as error:
-                    return _missing(point, error)
+                command: click.Command = point.load()
                 return command
             return None
+
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl(
+                    [(name, _HELP.get(name, "")) for name in self.list_commands(ctx)]
+                )
 
     @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
     @click.version_option(deniable.__version__, prog_name="deniable")
@@ -58,22 +104,3 @@ def _group() -> click.Group:
         """Telemetry with plausible deniability (local differential privacy, self-hosted)."""
 
     return deniable_command
-
-
-def _missing(point: EntryPoint, error: ModuleNotFoundError) -> click.Command:
-    """A command that says which extra its package needs."""
-    import click
-
-    extra = _EXTRAS.get(point.module.partition(".")[0], "all")
-    advice = f"needs {error.name}: install deniable with its extra {extra}"
-
-    @click.command(
-        point.name,
-        short_help=f"({advice})",
-        context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    )
-    @click.argument("rest", nargs=-1)
-    def missing(rest: tuple[str, ...]) -> None:
-        raise click.ClickException(f"`deniable {point.name}` {advice}")
-
-    return missing

@@ -5,30 +5,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from deniable import edits, sent_command
-from deniable.discovery_forecast import discovery_remarks
-from deniable.errors import RegistryError
-from deniable.forecast import forecast, is_blind, segment_forecast
-from deniable.lifetime_advice import TWOFOLD, better_split
+from deniable.coded_message import counted
+from deniable.errors import Problem, RegistryError
+from deniable.forecasts import MISSING, forecasts
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
-from deniable.number_forecast import wasteful_range
-from deniable.problem import Problem
 from deniable.registry import Registry
-from deniable.told import counted
 
 __all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
 
 
-@click.command(short_help="Check a metrics.toml and show what each metric reveals.")
+@click.command()
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option("--explain", is_flag=True, help="Say why each metric has its mechanism.")
 @click.option(
@@ -48,6 +46,9 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     detect a 1% share, which strings a discovery finds, that another division of the lifetime
     epsilon would tell at least 1.5 times as much, and what an edit costs: for each metric with
     memos, and with --since for each change.
+
+    Where the estimator is installed, the dashboard's files are checked too: those that
+    DENIABLE_ANNOTATIONS, DENIABLE_BOARDS and DENIABLE_DASHBOARD_PEOPLE name.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -60,11 +61,16 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         problems = remarks(loaded, before)
     except RegistryError as error:
         registry, problems = None, error.problems
+    files = dict(_files_beside(registry)) if registry else {}
     if as_json:
         document = {
             "source": str(path),
             "problems": [dataclasses.asdict(problem) for problem in problems],
             "metrics": [_facts(metric, registry) for metric in registry] if registry else [],
+            "files": [
+                {"source": name, "problems": [dataclasses.asdict(each) for each in found]}
+                for name, found in files.items()
+            ],
         }
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
@@ -73,12 +79,22 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
             _print_metrics(registry)
             if explain:
                 _print_explanations(registry)
-    if registry is None:
+        for name, found in files.items():
+            print_problems(found, name)
+            if not found:
+                click.echo(f"{name}: no mistakes")
+    mistakes = [each for found in files.values() for each in found if each.severity == "error"]
+    if registry is None or mistakes:
         raise SystemExit(1)
 
 
+def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
+    """Other files of an operator, and what is wrong with each, as installed packages check them."""
+    for point in sorted(entry_points(group="deniable.lint"), key=lambda each: each.name):
+        yield from point.load()(registry, os.environ)
+
+
 @click.command(
-    short_help=sent_command.SUMMARY,
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )
@@ -99,21 +115,16 @@ _SEEN = (
 def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     """What is valid but will not work, and what edits cost, in the order of the file."""
     found = expired(registry)
+    crowd = forecasts()
+    if crowd is None:
+        found.append(Problem(None, "", MISSING, "note"))
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if metric.name in registry.unasked:
             continue  # a pair is reported in its place
-        if lacks := forecast(metric):
-            severity: Literal["warning", "note"] = "warning" if is_blind(metric) else "note"
-            found.append(Problem(line, where, lacks, severity))
-        found += [Problem(line, where, told, sev) for told, sev in discovery_remarks(metric)]
-        if lacks := segment_forecast(metric):
-            found.append(Problem(line, where, lacks, "note"))
-        if advice := wasteful_range(metric):
-            found.append(Problem(line, where, advice, "note"))
-        if advice := better_split(metric, registry.lifetime_epsilon):
-            severity = "warning" if advice.arguments["times"] >= TWOFOLD else "note"
-            found.append(Problem(line, where, advice, severity))
+        if crowd is not None:
+            for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
+                found.append(Problem(line, where, told, severity))
         found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
         if message := _added_up(metric, registry):
             found.append(Problem(line, where, message, "note"))

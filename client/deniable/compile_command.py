@@ -1,4 +1,4 @@
-"""`deniable compile`: the registry as devices need it, and its types for TypeScript."""
+"""`deniable compile`: the registry as devices need it, as JSON or as a module of TypeScript."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 import click
 
 from deniable import compiled
+from deniable.coded_message import counted
 from deniable.commands import load_registry
-from deniable.told import counted
 
 __all__ = ["compile_registry"]
 
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
 
 
-@click.command("compile", short_help="Write the registry that ships inside an app.")
+@click.command("compile")
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -23,11 +23,6 @@ _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="A .json file, or a .ts module. Without it, JSON is printed.",
-)
-@click.option(
-    "--types",
-    is_flag=True,
-    help="Also write FILE's types beside it (metrics.d.json.ts), for TypeScript.",
 )
 @click.option(
     "--check",
@@ -38,9 +33,9 @@ _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\
     "--keep",
     is_flag=True,
     help="Also write how long windows are kept: for a collector without metrics.toml. Devices do "
-    "not need it, and SDKs of earlier versions refuse such a file.",
+    "not need it.",
 )
-def compile_registry(path: Path, output: Path | None, types: bool, check: bool, keep: bool) -> None:
+def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -> None:
     """Compile PATH (metrics.toml) into the registry that an SDK reads.
 
     It holds each mechanism with all its integers, so that an SDK designs nothing, and leaves out
@@ -50,8 +45,6 @@ def compile_registry(path: Path, output: Path | None, types: bool, check: bool, 
     """
     if output is not None and output.suffix not in (".json", ".ts"):
         raise click.UsageError(f"-o {output}: the name must end in .json or .ts")
-    if types and (output is None or output.suffix != ".json"):
-        raise click.UsageError("--types needs -o with a name that ends in .json")
     if check and output is None:
         raise click.UsageError("--check needs -o: the file to compare")
     registry = load_registry(path)
@@ -59,35 +52,14 @@ def compile_registry(path: Path, output: Path | None, types: bool, check: bool, 
     if output is None:
         click.echo(text, nl=False)
         return
-    files = {output: text if output.suffix == ".json" else _module(text)}
-    if types:
-        files[output.with_suffix(".d.json.ts")] = _declaration(text)
-    for file, content in files.items():
-        if check:
-            _compare(file, content, path)
-        else:
-            _write(file, content)
-            click.echo(
-                f"{file}: {counted(len(registry), 'metric')}, {len(content.encode()):,} bytes"
-            )
-
-
-def _module(text: str) -> str:
-    """A module whose names and values the compiler knows: JSON is an expression of TypeScript."""
-    return f"{_MADE}export default {text.rstrip()} as const;\n"
-
-
-def _declaration(text: str) -> str:
-    """What TypeScript reads in place of the JSON, whose texts it would take for any texts.
-
-    JSON is also a type of TypeScript, that of this very document. With `moduleResolution`
-    "nodenext" a default import is the module itself, so each key at the top is exported, too.
-    """
-    keys = "".join(
-        f"export declare const {key}: typeof registry.{key};\n"
-        for key in ("format", "app", "lifetime_epsilon", "metrics")
-    )
-    return f"{_MADE}declare const registry: {text.rstrip()};\nexport default registry;\n{keys}"
+    if output.suffix == ".ts":
+        # JSON is an expression of TypeScript, whose compiler then knows its names and values.
+        text = f"{_MADE}export default {text.rstrip()} as const;\n"
+    if check:
+        _compare(output, text, path)
+        return
+    _write(output, text)
+    click.echo(f"{output}: {counted(len(registry), 'metric')}, {len(text.encode()):,} bytes")
 
 
 def _write(file: Path, content: str) -> None:

@@ -11,25 +11,24 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from deniable.compiled_form import FORMAT, JOINT_FORMAT
-from deniable.compiled_reading import read_document, read_text, revealed
-from deniable.keeping import FOREVER
+from deniable.compiled_form import FORMAT
+from deniable.compiled_reading import read_document, revealed
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
+from deniable.retention import FOREVER
 
-__all__ = ["FORMAT", "from_document", "from_text", "to_document", "to_text"]
+__all__ = ["FORMAT", "from_document", "to_document", "to_text"]
 
 
 def to_document(registry: Registry, *, keep: bool = False) -> dict[str, Any]:
     """The registry as `metrics.json` holds it, with its keys in the order of the format.
 
-    `keep` adds how long windows are kept, for a collector. Devices do not need it, and SDKs that
-    are older than this key refuse it.
+    `keep` adds how long windows are kept, for a collector. Devices do not need it.
     """
     cap = registry.lifetime_epsilon
     document = {
-        "format": JOINT_FORMAT if registry.segments else FORMAT,
+        "format": FORMAT,
         "app": registry.app,
         "lifetime_epsilon": None if cap is None else float(cap),
     }
@@ -53,15 +52,6 @@ def to_document(registry: Registry, *, keep: bool = False) -> dict[str, Any]:
 def to_text(document: Mapping[str, Any]) -> str:
     """The text of `metrics.json`; the same registry always gives the same text."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def from_text(source_text: str, source: str = "metrics.json") -> Registry:
-    """Read the text of a `metrics.json`.
-
-    Raises:
-        RegistryError: it is not JSON, or holds mistakes (all of them are listed).
-    """
-    return Registry(**read_text(source_text, source))
 
 
 def from_document(document: Any, source: str = "metrics.json") -> Registry:

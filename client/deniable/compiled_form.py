@@ -15,7 +15,6 @@ from deniable.types import TYPES
 
 __all__ = [
     "FORMAT",
-    "JOINT_FORMAT",
     "METRIC",
     "REVEALS",
     "SEGMENT",
@@ -26,10 +25,6 @@ __all__ = [
 
 FORMAT = 1
 """The version of the compiled registry's format."""
-
-JOINT_FORMAT = 2
-"""The version of a registry with segments. One without them is still written as version 1, which
-older SDKs read. They refuse version 2, and so do web bundles that cannot tell segments."""
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -89,9 +84,7 @@ def _figure(value: Any) -> str | None:
 
 
 TOP: dict[str, Check] = {
-    "format": lambda value: (
-        None if type(value) is int and value in (FORMAT, JOINT_FORMAT) else "must be 1 or 2"
-    ),
+    "format": lambda value: None if type(value) is int and value == FORMAT else f"must be {FORMAT}",
     "app": _matches(APP, "a lower-case letter and up to 63 more of a-z, 0-9, _ and -"),
     "lifetime_epsilon": or_null(positive(MAX_LIFETIME_EPSILON)),
     "metrics": _some,
@@ -121,7 +114,7 @@ METRIC: dict[str, Check] = {
 """What a metric of any type holds; some types have more (`MetricType.compiled_checks`)."""
 
 SEGMENTED_TOP = TOP | {"segments": _object}
-"""The same of version 2."""
+"""The same where there are segments."""
 
 SEGMENTED_METRIC = METRIC | {"segments": _texts, "rows": count}
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from deniable.checks import Check
 from deniable.compiled_form import (
-    JOINT_FORMAT,
     METRIC,
     REVEALS,
     SEGMENT,
@@ -21,18 +20,15 @@ from deniable.compiled_form import (
     SEGMENTED_TOP,
     TOP,
 )
-from deniable.errors import RegistryError, SchemeError
+from deniable.errors import Problem, RegistryError, SchemeError
 from deniable.exact import exp_below
-from deniable.keeping import mistakes, read_keep, well_formed
 from deniable.keys import NAME
 from deniable.mechanisms import Mechanism, Memoizing, rebuild
 from deniable.metric import Metric
+from deniable.retention import mistakes, read_keep, well_formed
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
 from deniable.types import TYPES, MetricType, Table, joins
-
-if TYPE_CHECKING:
-    from deniable.problem import Problem
 
 __all__ = ["read_document", "read_text", "revealed"]
 
@@ -48,8 +44,6 @@ def read_text(text: str, source: str) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        from deniable.problem import Problem  # only where there are mistakes
-
         problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
         raise RegistryError([problem], source) from None
     return read_document(document, source)
@@ -88,18 +82,16 @@ class _Verifier:
         self.segments: dict[str, Segment] = {}
 
     def report(self, where: Where, message: str) -> None:
-        from deniable.problem import Problem
-
         self.problems.append(Problem(None, ".".join(where), message))
 
     def read(self, document: Any) -> dict[str, Any]:
         if isinstance(document, dict) and TOP["format"](document.get("format")):
             self.report(
-                ("format",), "must be 1 or 2: compile metrics.toml with this version of deniable"
+                ("format",), "must be 1: compile metrics.toml with this version of deniable"
             )
             # Another format has other keys, so complaints about these would mislead.
             return {}
-        segmented = isinstance(document, dict) and document.get("format") == JOINT_FORMAT
+        segmented = isinstance(document, dict) and "segments" in document
         fine = self._table((), document, SEGMENTED_TOP if segmented else TOP)
         if segmented and isinstance(document.get("segments"), dict):
             self._read_segments(document["segments"])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from deniable import memo, open_windows, outbox, owning
+from deniable import consent, memo, open_windows, outbox
 from deniable.errors import TransportError
 from deniable.ledger import Ledger
 from deniable.locks import PATIENCE
@@ -163,14 +163,14 @@ class Device:
             return self._until(outbox.next_attempt(connection))
 
     def withdraw(self) -> None:
-        """Delete open values and unsent reports (see `owning.withdraw`)."""
+        """Delete open values and unsent reports (see `consent.withdraw`)."""
         with self.state.transaction() as connection:
-            owning.withdraw(connection)
+            consent.withdraw(connection)
 
     def erase(self) -> None:
-        """Delete values, reports, the history and the keys of memos (see `owning.erase`)."""
+        """Delete values, reports, the history and the keys of memos (see `consent.erase`)."""
         with self.state.transaction() as connection:
-            owning.erase(connection, self.clock())
+            consent.erase(connection, self.clock())
 
     def _until(self, time: float | None) -> float | None:
         return None if time is None else max(0.0, time - self.clock())
@@ -182,7 +182,7 @@ class Device:
 
         with self.state.transaction() as connection:
             ledger = owner.accounts(connection, self.registry)
-            return ledger, owner.waiting_values(connection), owning.erased_on(connection)
+            return ledger, owner.waiting_values(connection), consent.erased_on(connection)
 
     def entries(self) -> list[Entry]:
         """Every stored report, the newest first."""

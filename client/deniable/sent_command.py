@@ -15,9 +15,9 @@ import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-from deniable import outbox, owner, owning
+from deniable import consent, outbox, owner
 from deniable.errors import DeniableError, StateError
 from deniable.keys import APP
 from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
@@ -25,12 +25,7 @@ from deniable.registry import Registry
 from deniable.sent import SentReport, describe_entries
 from deniable.state import FILE_NAME, State, states_root
 
-if TYPE_CHECKING:
-    from deniable.owner import Account
-
-__all__ = ["SUMMARY", "main"]
-
-SUMMARY = "Show what this device has reported, in words."
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -168,9 +163,9 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
 def _take_back(state: State, *, erase: bool) -> None:
     with state.transaction() as connection:
         if erase:
-            owning.erase(connection, time.time())
+            consent.erase(connection, time.time())
         else:
-            owning.withdraw(connection)
+            consent.withdraw(connection)
     if erase:
         print("Values, reports and the keys of memos on this device are erased; the ledger stays.")
     else:
@@ -185,9 +180,9 @@ class _Kept:
         try:
             with state.transaction() as connection:
                 entries = outbox.entries(connection)
-                self._ledger: list[Account] = owner.accounts(connection, registry)
+                self._ledger: list[owner.Account] = owner.accounts(connection, registry)
                 self._waiting = owner.waiting_values(connection)
-                self._erased = owning.erased_on(connection)
+                self._erased = consent.erased_on(connection)
             self._sending = not state.switched_off
         finally:
             state.close()

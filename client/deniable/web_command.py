@@ -13,7 +13,7 @@ import click
 import deniable
 from deniable import compiled
 from deniable.commands import load_registry, print_problems
-from deniable.problem import Problem
+from deniable.errors import Problem
 from deniable.registry import Registry
 
 __all__ = ["ALL", "CLOSED", "JOINT", "web", "web_files"]
@@ -42,7 +42,7 @@ JOINT = ALL | {"prefix_tree"}
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
 
-@click.command("web", short_help="Write the SDK for web pages.")
+@click.command("web")
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option(
     "--out",

@@ -1,8 +1,8 @@
 """The collector as a Flask app: public, write-only, and silent about who sends.
 
 POST /v1/reports accepts a batch. GET /v1/registry shows everyone the metrics, and
-/v1/openapi.json the protocol. /healthz and /readyz are for the operator's probes. Any WSGI
-server can run it; our own worker takes batches past it (`connection`).
+/v1/openapi.json the protocol. /healthz and /readyz are for the operator's probes. A server takes
+batches past this app (`connection`), by the same code; `deniable dev` calls the app itself.
 """
 
 from __future__ import annotations
@@ -10,25 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
-from werkzeug.middleware.proxy_fix import ProxyFix
 
 from deniable import Metric, Registry
-from deniable_collector.batches.bodies import read_body
 from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.oblivious.routes import add_gateway
+from deniable_collector.openapi import description
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem, problem_of
-from deniable_collector.serving.refusals import not_http
 from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
@@ -37,8 +34,6 @@ from deniable_collector.upkeep.retention import keep
 from deniable_collector.upkeep.sealing import Sealer
 
 __all__ = ["BATCH_READER", "GATEWAY", "JOURNAL", "SEALER", "create_app"]
-
-_DESCRIPTION = Path(__file__).with_name("openapi.json")
 
 BATCH_READER = "deniable_batch_reader"
 """Where the app keeps its `BatchReader` among its extensions."""
@@ -80,11 +75,6 @@ def create_app(
         store = store_of(settings)
     store = WatchedStore(store)
     app = Flask("deniable_collector", static_folder=None)
-    if settings.trusted_proxies:
-        hops = settings.trusted_proxies
-        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]  # as Flask documents it
-            app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops
-        )
     if settings.metrics_bind:
         port = int(settings.metrics_bind.rpartition(":")[2])
         app.wsgi_app = served(  # type: ignore[method-assign, assignment]
@@ -97,17 +87,16 @@ def create_app(
         registry,
         store,
         max_reports=settings.max_reports,
-        max_binary_reports=settings.max_binary_reports,
         max_metrics=settings.max_metrics,
     )
     app.extensions[BATCH_READER] = BatchReader(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
-    app.extensions[SEALER] = Sealer(store, on=settings.seal == "on")
+    app.extensions[SEALER] = Sealer(store)
     keep(store, settings.keep_days, registry)
     _add_routes(app, app.extensions[BATCH_READER])
     app.extensions[GATEWAY] = None if keys is None else Gateway(settings, keys)
     if keys is not None:
-        add_gateway(app, app.extensions[GATEWAY], app.extensions[BATCH_READER], _read_capsule)
+        add_gateway(app, app.extensions[GATEWAY])
     _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry)
     return app
@@ -123,12 +112,10 @@ def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
                 address, authorization, key, forwarded=forwarded, query=request.query_string
             )
         described = (request.headers.get(name, "") for name in _DESCRIBED)
-        media_type = batch_reader.media_type(*described)
+        batch_reader.check_type(*described)
         encoding = framing.token(request.headers.get("Content-Encoding", ""))
-        limit = batch_reader.limit(media_type, encoding)
-        body = read_body(_RequestBody(), encoding, limit, batch_reader.compressed_limit)
-        batch = batch_reader.read(media_type, body)
-        (receipt,) = batch_reader.intake.take([batch])
+        body = batch_reader.decompressed(request.stream, encoding)
+        (receipt,) = batch_reader.intake.take([batch_reader.intake.read(body)])
         return _response(accepted(receipt))
 
     @app.after_request
@@ -158,31 +145,9 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
         return _json(ready)
 
 
-class _RequestBody:
-    """The body as the server gives it. A server has errors of its own for chunks that are none,
-    and may give what has come of a body that was cut off."""
-
-    def __init__(self) -> None:
-        self._left = request.content_length or 0
-
-    def read(self, size: int, /) -> bytes:
-        try:
-            piece: bytes = request.stream.read(size)
-        except Exception:
-            raise not_http("the chunks of the body are none") from None
-        self._left -= len(piece)
-        if not piece and self._left > 0:
-            raise not_http("the body is shorter than the header says")
-        return piece
-
-
-def _read_capsule(limit: int) -> bytes:
-    return read_body(_RequestBody(), "", limit, limit)
-
-
 def _add_documents(app: Flask, registry: Registry) -> None:
     metrics = json.dumps({"metrics": {each.name: _describe(each, registry) for each in registry}})
-    description = _DESCRIPTION.read_text(encoding="utf-8")
+    described = json.dumps(description())
 
     @app.get("/v1/registry")
     def read_registry() -> Response:
@@ -190,7 +155,7 @@ def _add_documents(app: Flask, registry: Registry) -> None:
 
     @app.get("/v1/openapi.json")
     def read_description() -> Response:
-        return _document(description)
+        return _document(described)
 
 
 def _document(text: str) -> Response:

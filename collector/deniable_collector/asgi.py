@@ -19,20 +19,20 @@ from deniable.oblivious.signed_keys import PATH
 from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
 from deniable_collector.batches.batch import Receipt
-from deniable_collector.batches.binary import MEDIA_TYPE
-from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body
+from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.routes import answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
 from deniable_collector.serving.heads import Expected, Heads, RequestHead
 from deniable_collector.serving.incoming import Incoming, Message, Receive, Scope
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
@@ -45,10 +45,14 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 REPORTS = b"/v1/reports"
 CAPSULES = PATH.encode()
 
-_INLINE = {JSON: 1 << 15, MEDIA_TYPE: 1 << 18}
+_THREADS = 8
+"""Threads of a process that read large bodies, and as many that answer what is no batch."""
+
+_INLINE = 1 << 15
 """Largest body that is read on the event loop: about a millisecond of work. A larger one is read
 in a thread, where it delays no other request."""
 
+_JSON = JSON.encode()
 _DESCRIBED = (b"content-type", b"origin", b"sec-fetch-site")
 """Headers that say what a body is, and which page sends it."""
 
@@ -72,25 +76,18 @@ class Collector:
         self._gateway: Gateway | None = flask.extensions[GATEWAY]
         self._sealer: Sealer = flask.extensions[SEALER]
         self._settings = settings
-        self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
-        self._readers = ThreadPoolExecutor(settings.threads, "read")
-        self._group = GroupCommit(self._batch_reader.intake, settings.tick / 1000)
+        self._flask = WSGIMiddleware(cast(Any, flask), workers=_THREADS)
+        self._readers = ThreadPoolExecutor(_THREADS, "read")
+        self._group = GroupCommit(self._batch_reader.intake)
         self.guard = Guard(settings)
         self.heads = Heads()
         self._held = 0
-        self._short = {
-            each: min(most, self._batch_reader.limit(each)) for each, most in _INLINE.items()
-        }
-        """The largest body of each media type that `handle_fast` accepts, in bytes."""
-        self._usual = {
-            each.encode(): Expected(self._batch_reader.limit(each), "", each) for each in _INLINE
-        }
+        self._plain = Expected(self._batch_reader.limit(""))
         self.has_pages = self._batch_reader.cors is not None
         """Whether pages of some origin may send; then `page_headers` has what they need."""
         self.resources = frozenset((REPORTS,))
         """The paths of what is handled by a connection."""
         if self._gateway is not None:
-            self._short[REQUEST_TYPE] = min(_INLINE[JSON], self._gateway.max_capsule)
             self.resources |= {CAPSULES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -173,17 +170,14 @@ class Collector:
         if head.path == CAPSULES:
             assert self._gateway is not None
             most = self._gateway.max_capsule
-            return Expected(most, "", content_type.decode("latin-1"), is_capsule=True)
-        usual = self._usual.get(content_type)
-        if usual is not None and b"content-encoding" not in headers:
-            return usual
-        described = (headers.get(name, b"").decode("latin-1") for name in _DESCRIBED)
-        media_type = self._batch_reader.media_type(*described)
-        limit = self._batch_reader.limit(media_type)
+            return Expected(most, capsule_type=content_type.decode("latin-1"))
+        if content_type != _JSON:
+            described = (headers.get(name, b"").decode("latin-1") for name in _DESCRIBED)
+            self._batch_reader.check_type(*described)
         encoding = framing.token(headers.get(b"content-encoding", b"").decode("latin-1"))
         if is_compressed(encoding):
-            return Expected(self._batch_reader.compressed_limit, encoding, media_type)
-        return Expected(limit, "", media_type)
+            return Expected(self._batch_reader.limit(encoding), encoding)
+        return self._plain
 
     def page_headers(self, origin: bytes) -> tuple[tuple[bytes, bytes], ...]:
         """What a response to a page of this origin also carries; b"" if the request names none."""
@@ -203,8 +197,6 @@ class Collector:
         if self._held > self._settings.queue:
             raise IntakeError(
                 "queue-full",
-                503,
-                "Queue full",
                 "the collector is busy: send the batch again later, unchanged",
                 retry_after=1.0,
             )
@@ -223,18 +215,20 @@ class Collector:
         Returns False if the fast path cannot handle this body; then neither is called. Call
         `handle` instead.
         """
-        _, encoding, media_type, is_capsule = expected
-        if encoding or len(body) > self._short.get(media_type, -1):
+        _, encoding, capsule_type = expected
+        if encoding or len(body) > _INLINE:
             return False
-        if is_capsule:
+        if capsule_type is not None:
             assert self._gateway is not None
+            if capsule_type != REQUEST_TYPE:
+                return False
             found = read_at_once(self._gateway, self._batch_reader, body)
             if found is None:
                 return False
             batch, seal = found
             self._group.add(batch, lambda outcome: respond(seal(outcome)))
             return True
-        read = self._batch_reader.read_fast(media_type, "", body)
+        read = self._batch_reader.intake.read_fast(body)
         if read is not None:
             self._group.add(read, done)
         return read is not None
@@ -245,22 +239,14 @@ class Collector:
         Raises:
             IntakeError, StoreError: nothing of it is counted.
         """
-        if not expected.is_capsule:
-            return accepted(await self._commit(expected.media_type, expected.encoding, body))
+        if expected.capsule_type is None:
+            return accepted(await self._commit(expected.encoding, body))
         assert self._gateway is not None
         return await answer(
-            self._gateway, self._batch_reader, self._take, expected.media_type, body
+            self._gateway, self._batch_reader, self._commit, expected.capsule_type, body
         )
 
-    async def _take(self, media_type: str, encoding: str, body: bytes) -> Receipt:
-        """Commit the batch that was in a capsule."""
-        if len(body) <= self._short[media_type]:
-            batch = self._batch_reader.read_fast(media_type, encoding, body)
-            if batch is not None:
-                return await self._group.take(batch)
-        return await self._commit(media_type, encoding, body)
-
-    async def _commit(self, media_type: str, encoding: str, body: bytes) -> Receipt:
+    async def _commit(self, encoding: str, body: bytes) -> Receipt:
         """Read a body, in a thread, and commit it.
 
         Raises:
@@ -270,13 +256,12 @@ class Collector:
         grown = 0
         try:
             if encoding:
-                limit = self._batch_reader.limit(media_type, encoding)
-                limits = limit, self._batch_reader.compressed_limit
-                body = await run(self._readers, read_body, io.BytesIO(body), encoding, *limits)
+                read = self._batch_reader.decompressed
+                body = await run(self._readers, read, io.BytesIO(body), encoding)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
                 self.reserve(grown)
-            batch = await run(self._readers, self._batch_reader.read, media_type, body)
+            batch = await run(self._readers, self._batch_reader.intake.read, body)
             return await self._group.take(batch)
         finally:
             self.release(grown)

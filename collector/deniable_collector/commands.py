@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from contextlib import suppress
 
 import click
 
@@ -14,13 +12,9 @@ from deniable_collector.listening import cannot_listen
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.events import announce
 from deniable_collector.settings import Settings, SettingsError
-from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
-from deniable_collector.stores.errors import NewerStore
+from deniable_collector.stores import StoreUnavailable, store_of
 
 __all__ = ["collect"]
-
-_ARCHIVE_SECONDS = 5.0
-"""For so long the start waits to hear whether blocks can be put into their folder or bucket."""
 
 
 @click.command()
@@ -28,7 +22,6 @@ _ARCHIVE_SECONDS = 5.0
 @click.option("--store", metavar="URL", help="Where the tallies are (DENIABLE_STORE).")
 @click.option("--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_BIND).")
 @click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")
-@click.option("--threads", metavar="N", help="Threads of each process (DENIABLE_THREADS).")
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
     environ = dict(os.environ)
@@ -61,32 +54,8 @@ def _check(settings: Settings) -> None:
     store = store_of(settings)
     try:
         store.publish({metric.name: [metric.scheme] for metric in registry})
-        _check_archive(store, settings.log_format)
-    except NewerStore:
-        raise
     except StoreUnavailable as error:
         # Devices keep their batches meanwhile; the workers try again.
         announce(settings.log_format, "store-away", str(error), warning=True)
     finally:
         store.close()
-
-
-def _check_archive(store: Store, log_format: str) -> None:
-    """Say whether sealed windows can be put where the settings say. The collector starts all the
-    same: it takes reports without that place, and does not wait for one that is slow."""
-    found: list[str | None] = []
-
-    def ask() -> None:
-        # The workers tell a store that is lost by now.
-        with suppress(StoreError):
-            found.append(store.archive_trouble())
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_ARCHIVE_SECONDS)
-    why = found[0] if found else None
-    if asking.is_alive():
-        why = f"the place of DENIABLE_ARCHIVE has not answered within {_ARCHIVE_SECONDS:g} seconds"
-    if why is not None:
-        told = f"{why}. Reports are counted all the same, and windows stay open meanwhile"
-        announce(log_format, "archive-away", told, warning=True)

@@ -25,19 +25,12 @@ if _settings.metrics_bind:
 
 bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
-threads = _settings.threads
 worker_class = "deniable_collector.worker.EventLoopWorker"
 logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
-backlog = _settings.backlog
 keepalive = _settings.keep_alive
-# For gunicorn's own workers; ours has the same limits in `guard`.
-worker_connections = _settings.max_connections
-limit_request_line = min(_settings.max_header, 8190)
-limit_request_fields = _settings.max_headers
-limit_request_field_size = _settings.max_header
 timeout = 60
 graceful_timeout = 30
 proc_name = "deniable-collector"

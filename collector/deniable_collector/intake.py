@@ -1,8 +1,7 @@
 """What the collector does with a body, without HTTP: decode, validate, add exactly once.
 
-`read` and `read_binary` turn bytes into a batch, and separate bad reports, each with a reason.
-`take` adds up many batches into one commit for each shard. All are safe to call from several
-threads.
+`read` turns bytes into a batch, and separates bad reports, each with a reason. `take` adds up many
+batches into one commit for each shard. Both are safe to call from several threads.
 """
 
 from __future__ import annotations
@@ -13,26 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from deniable import Registry, WireError
+from deniable.coded_message import counted
 from deniable.mechanisms import Packing
-from deniable.told import counted
 from deniable.wire import check_batch_id, unpack_columns
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
-from deniable_collector.batches.binary import BinaryBatch, decode, sum_records
-from deniable_collector.batches.bodies import (
-    IntakeError,
-    check_commas,
-    check_counts,
-    malformed,
-    parse,
-    too_many_reports,
-)
+from deniable_collector.batches.bodies import check_commas, check_counts, parse
 from deniable_collector.batches.catalogue import Catalogue, OpenTally, Refused
 from deniable_collector.batches.common import CommonReports
-from deniable_collector.batches.folding import Accepted, Block, increments, merged
+from deniable_collector.batches.folding import Accepted, increments
 from deniable_collector.batches.typed import (
     TypedBatch,
     TypedReport,
@@ -40,6 +28,7 @@ from deniable_collector.batches.typed import (
     decode_report,
 )
 from deniable_collector.operation.metrics import count_receipts
+from deniable_collector.refusals import IntakeError, malformed, too_many_reports
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of
 
@@ -47,16 +36,12 @@ __all__ = ["Intake"]
 
 _FIELDS = {"metric", "scheme", "window", "row", "columns"}
 
-_FEW_ROWS, _FEW_KINDS = 256, 4
-"""Limits on the rows of a scheme, and on their kinds, up to which the time to sum a batch is
-proportional to its records."""
-
 
 class Intake:
     """Reads batches by the registry and adds them to the store.
 
-    `max_reports` is the most reports in a batch of JSON, `max_binary_reports` in a binary
-    one, `max_metrics` the most metrics in one of JSON; `clock` returns POSIX time in seconds.
+    `max_reports` is the most reports in a batch, `max_metrics` the most metrics in one; `clock`
+    returns POSIX time in seconds.
     """
 
     def __init__(
@@ -65,13 +50,11 @@ class Intake:
         store: Store,
         *,
         max_reports: int = 1000,
-        max_binary_reports: int = 100_000,
         max_metrics: int = 100,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._max_reports = max_reports
-        self._max_binary_reports = max_binary_reports
         self._max_metrics = max_metrics
         self._clock = clock
         self._catalogue = Catalogue(registry, store, clock)
@@ -97,7 +80,7 @@ class Intake:
             return None
 
     def read(self, body: bytes) -> Batch:
-        """Decode a body of JSON and validate each of its reports.
+        """Decode a body and validate each of its reports.
 
         Raises:
             IntakeError: the body is not a batch, so nothing of it can be counted.
@@ -166,40 +149,6 @@ class Intake:
                     named.append(Rejection(index, why.reason, why.detail))
         return Batch(batch_id, tuple(accepted), tuple(named), refused=refused)
 
-    def read_binary_fast(self, body: bytes) -> Batch | None:
-        """The fast path of `read_binary`, for a batch that takes time proportional to its bytes.
-
-        It never calls the store, and so never waits. If it returns None, call `read_binary`.
-        """
-        try:
-            batch = decode(body)
-            named = batch.metric, batch.scheme, batch.window
-            tally = self._catalogue.remembered(*named, self._clock())
-            if tally is None or len(batch.records) > self._max_binary_reports:
-                return None
-            if len(tally.rows) > _FEW_ROWS or len(tally.layout.kinds) > _FEW_KINDS:
-                return None
-            return _sum(batch, tally)
-        except WireError:
-            return None
-
-    def read_binary(self, body: bytes) -> Batch:
-        """Decode a binary body, validate its records and add the good ones up.
-
-        Raises:
-            IntakeError, StoreUnavailable: as `read` does.
-        """
-        try:
-            batch = decode(body)
-            if len(batch.records) > self._max_binary_reports:
-                raise too_many_reports(self._max_binary_reports)
-            named = batch.metric, batch.scheme, batch.window
-            return _sum(batch, self._catalogue.find(*named, self._clock()))
-        except Refused as refused:
-            return _all_refused(batch, refused)
-        except WireError as error:
-            raise malformed(str(error)) from None
-
     @property
     def shards(self) -> int:
         """The number of shards of the store.
@@ -217,7 +166,7 @@ class Intake:
                 commits by then; sending the same batches again completes the rest.
         """
         self.prepare()
-        counts = [batch.reports for batch in batches]
+        counts = [len(batch.accepted) for batch in batches]
         number = self._store.shards
         shards: defaultdict[int, dict[str, Batch]] = defaultdict(dict)
         for batch, count in zip(batches, counts, strict=True):
@@ -244,11 +193,8 @@ class Intake:
         """Commit what the store has not seen yet, and return the committed ids."""
         left = dict(pending)
         while left:
-            parts = [batch.summed for batch in left.values() if batch.summed]
             reports = chain.from_iterable(batch.accepted for batch in left.values())
-            parts.append(increments(list(reports)))
-            blocks = chain.from_iterable(batch.blocks for batch in left.values())
-            commit = Commit(tuple(left), merged(parts, blocks), shard, self._remember(left))
+            commit = Commit(tuple(left), increments(reports), shard, self._remember(left))
             seen = self._store.fold(commit, self._clock())
             if not seen:
                 break
@@ -275,8 +221,6 @@ class Intake:
         if len(set(metrics)) > self._max_metrics:
             raise IntakeError(
                 "too-many-metrics",
-                413,
-                "Too many metrics",
                 f"a batch may have reports of up to {counted(self._max_metrics, 'metric')}: "
                 "send several batches",
             )
@@ -309,37 +253,6 @@ def _accept(tally: OpenTally, row: Any, packed: Any) -> Accepted:
     return tally.places[row], packed.encode() if bitmap else columns
 
 
-def _sum(batch: BinaryBatch, tally: OpenTally) -> Batch:
-    summed = sum_records(batch, tally.layout)
-    bad: list[tuple[str, str, NDArray[np.int64]]] = [
-        ("bad_row", _row_detail(len(tally.rows)), summed.bad_rows),
-        ("bad_columns", "this row cannot have these columns", summed.bad_columns),
-    ]
-    named = sorted(
-        (
-            Rejection(index, reason, detail)
-            for reason, detail, indices in bad
-            for index in indices[:NAMED].tolist()
-        ),
-        key=lambda rejection: rejection.index,
-    )
-    return Batch(
-        batch.id,
-        (),
-        tuple(named[:NAMED]),
-        {tally.keys[row]: each for row, each in summed.increments.items()},
-        tuple(Block(tally.blocks[rows], *sums) for rows, *sums in summed.blocks),
-        {reason: len(indices) for reason, _, indices in bad if len(indices)},
-    )
-
-
-def _all_refused(batch: BinaryBatch, refused: Refused) -> Batch:
-    """All records are rejected, for the same reason."""
-    count = len(batch.records)
-    named = (Rejection(i, refused.reason, refused.detail) for i in range(min(count, NAMED)))
-    return Batch(batch.id, (), tuple(named), {}, (), {refused.reason: count} if count else {})
-
-
 def _row_detail(rows: int) -> str:
     return f"row must be a number from 0 to {rows - 1}"
 
@@ -348,4 +261,4 @@ def _check_id(text: object) -> str:
     try:
         return check_batch_id(text)
     except WireError as error:
-        raise IntakeError("bad-batch-id", 400, "Bad batch id", str(error)) from None
+        raise IntakeError("bad-batch-id", str(error)) from None

@@ -170,8 +170,8 @@ class Settings:
     """How a collector runs. Each field is the variable DENIABLE_ and its name in capitals.
 
     `others` are names that the same environment may hold for others: the dashboard, the SDK
-    (DEV, DISABLED), `deniable bench` (INGEST_KEY), a relay (RELAY_), `deniable
-    release` (RELEASE_) and the tests (REQUIRE_ALL).
+    (DEV, DISABLED), `deniable doctor` (INGEST_KEY), a relay (RELAY_), `deniable release`
+    (RELEASE_) and the tests (REQUIRE_ALL).
     """
 
     others: ClassVar[re.Pattern[str]] = re.compile(
@@ -204,18 +204,6 @@ class Settings:
     keep_days: int = setting(
         0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
     )
-    seal: str = setting(
-        "on",
-        _one_of("on", "off"),
-        "on: windows that accept no more reports are compressed, a little at a time; off: only "
-        "`deniable store seal` does so",
-    )
-    archive: str = setting(
-        "",
-        _text,
-        "a folder, or s3://bucket/prefix (`pip install deniable[s3]`), for the compressed tallies "
-        "of such windows; none: in the store itself",
-    )
     journal_seconds: int = setting(
         60,
         _journal,
@@ -224,23 +212,12 @@ class Settings:
     )
     bind: str = setting("127.0.0.1:8080", parse_bind, "host:port or unix:/path to listen at")
     workers: int = setting(2, _whole(1, 256), "processes")
-    threads: int = setting(8, _whole(1, 256), "threads of each process, for all but small batches")
     max_body: int = setting(
         1 << 20,
         _size,
-        "largest body of JSON, and of either type once it is decompressed; compressed it may "
-        "have a sixteenth",
+        "largest body, once it is decompressed; compressed it may have a sixteenth",
     )
-    max_reports: int = setting(1000, _whole(1, 1_000_000), "most reports in one batch of JSON")
-    max_binary_body: int = setting(
-        1 << 22, _size, "largest body of a binary batch that is not compressed"
-    )
-    max_binary_reports: int = setting(
-        100_000, _whole(1, 1_000_000), "most reports in one binary batch"
-    )
-    tick: int = setting(
-        20, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
-    )
+    max_reports: int = setting(1000, _whole(1, 1_000_000), "most reports in one batch")
     queue: int = setting(
         1 << 25, _size, "bytes of bodies that wait in one process; beyond that it responds with 503"
     )
@@ -252,7 +229,7 @@ class Settings:
     )
     log_format: str = setting("text", _one_of("text", "json"), "lines of the log: text or json")
     # A batch of the SDK holds up to 100 reports: none may be refused for its metrics.
-    max_metrics: int = setting(100, _whole(100, 100_000), "most metrics in one batch of JSON")
+    max_metrics: int = setting(100, _whole(100, 100_000), "most metrics in one batch")
     max_header: int = setting(1 << 14, _size, "largest request line and header of a request")
     max_headers: int = setting(64, _whole(8, 1000), "most lines in the header of a request")
     request_timeout: int = setting(
@@ -265,9 +242,6 @@ class Settings:
         900,
         _whole(1, 1_000_000),
         "most connections of one process; beyond that it responds with 503",
-    )
-    backlog: int = setting(
-        2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
     )
     rate: str = setting(
         "20/second",

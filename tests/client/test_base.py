@@ -14,7 +14,6 @@ from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
 from deniable.mechanisms import (
     FrequencyOracle,
-    HadamardResponse,
     Mechanism,
     MemoizedSubsetSelection,
     Memoizing,
@@ -23,14 +22,6 @@ from deniable.mechanisms import (
     base,
     total_variance,
 )
-from deniable.randomness import PRECISION
-
-
-def test_limits() -> None:
-    """The limits that the documentation names."""
-    assert base.ONE == 1 << PRECISION
-    assert base.MAX_CELLS == 8_388_608
-    assert (base.MAX_EPSILON, base.MAX_MEMO_EPSILON) == (10, 20)
 
 
 @pytest.mark.parametrize(
@@ -164,10 +155,3 @@ def test_parameters_are_checked_one_by_one() -> None:
             base.check_parameters("m", parameters, **bounds)
     with pytest.raises(SchemeError, match="m: unknown parameters a, z"):
         base.check_parameters("m", {"size": 2, "k": 1, "z": 1, "a": 1}, **bounds)
-
-
-def test_hadamard_response_takes_one_value_less() -> None:
-    """Its matrix has a first column that no value uses."""
-    assert HadamardResponse.design(base.MAX_CELLS - 1, 1.0).size == base.MAX_CELLS - 1
-    with pytest.raises(SchemeError, match="above the limit"):
-        HadamardResponse.design(base.MAX_CELLS, 1.0)

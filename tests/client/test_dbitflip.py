@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -12,14 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
 from deniable.mechanisms import DBitFlip, HierarchicalHistogram, NumberRange, Report, rebuild
 from deniable.mechanisms.base import ONE
 from deniable.mechanisms.dbitflip import BIT_CHOICES, DBITFLIP_CELLS
-from deniable.mechanisms.number_range import TOP
 from deniable.memo import draw
 
 UNIT = NumberRange("0", "1")
@@ -102,36 +99,6 @@ def test_all_three_odds_are_the_worst_that_can_be(mechanism: DBitFlip) -> None:
     )
     fresh = worst_ratio([flip_chances(b, mechanism.bits, mechanism.fresh) for b in bitmaps])
     assert (one, memo, fresh) == (mechanism.odds, mechanism.lifetime_odds, mechanism.fresh_odds)
-
-
-@small
-def test_both_rounds_are_drawn_as_declared(mechanism: DBitFlip) -> None:
-    """Memos and reports of the last row follow their chances: two chi-square tests of 10,000 draws
-    each, alpha = 1e-6 per test, seed 51."""
-    bits, draws = random.Random(51).getrandbits, 10_000
-    entry = mechanism.cell(len(mechanism.rows) - 1, TOP)
-    memos = Counter(mechanism.memoize(entry, bits) for _ in range(draws))
-    memo = max(memos)
-    reports = Counter(mechanism.report(0, memo, bits).columns for _ in range(draws))
-    expected = flip_chances(memo, mechanism.bits, mechanism.fresh)
-    for drawn, chances in ((memos, memo_chances(mechanism, entry)), (reports, expected)):
-        told = [float(chance) * draws for chance in chances.values()]
-        seen = [drawn[outcome] for outcome in chances]
-        assert stats.chisquare(seen, told, sum_check=False).pvalue > 1e-6
-
-
-def test_neighbouring_cells_are_in_different_rows() -> None:
-    """Each row has every fourth cell of 64 in four rows, so only one of four devices keeps a memo
-    of its own for a cell, and no device keeps one for two neighbours."""
-    mechanism = DBitFlip(UNIT, 64, 16, *FLIPS)
-    places = [mechanism.place(position) for position in positions(mechanism)]
-    assert [row for row, _ in places] == [0, 1, 2, 3] * 16
-    assert [bit for _, bit in places] == [cell // 4 for cell in range(64)]
-    for row in range(4):
-        entries = [mechanism.cell(row, position) for position in positions(mechanism)]
-        assert sorted(set(entries)) == list(range(17))
-        assert entries.count(16) == 48
-        assert all(16 in pair or pair[0] == pair[1] for pair in itertools.pairwise(entries))
 
 
 def test_a_value_keeps_its_memo_and_others_share_one() -> None:
@@ -226,15 +193,6 @@ def test_what_a_report_favours(columns: int, row: int, cells: set[int]) -> None:
         if span.first <= position <= span.last
     }
     assert inside == cells
-
-
-def test_a_mark_of_an_empty_cell_favours_nothing() -> None:
-    """Of whole numbers from 0 to 9, the cells 11 to 14 are empty. A row that is marked there alone
-    leaves what is in other rows."""
-    mechanism = DBitFlip(NumberRange("0", "9", integer=True), 16, 4, *FLIPS)
-    spans = mechanism.favoured(Report(3, 0b0100))
-    assert [mechanism.place(span.first)[0] for span in spans].count(3) == 0
-    assert spans == mechanism.favoured(Report(3, 0))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,7 @@
-"""Draws: the report that each mechanism makes of a value from given random bytes.
-
-`python tests/client/test_draws.py` computes `client/vectors/draws.json` anew.
-"""
+"""Draws: the report that each mechanism makes of a value from given random bytes."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -18,27 +14,6 @@ from deniable.randomness import Bits, flips, subset
 from deniable.wire import pack_columns
 
 VECTORS = Path(__file__).parents[2] / "client" / "vectors"
-FILE = VECTORS / "draws.json"
-
-ABOUT = (
-    "What is drawn from given random bytes (hexadecimal; a case uses all of them). A draw of n "
-    "bits takes ceil(n / 8) bytes, reads them as a little-endian integer, and drops the lowest 8 * "
-    "ceil(n / 8) - n bits. reports: the row and the packed columns that a mechanism makes of an "
-    "item. With memos, row and memo come from `key` (memory.json) under the fingerprint `scheme`, "
-    "and the bytes make the report. subsets: the positions of a random set. flips: the bits that "
-    "are 1 after those in `ones` were flipped with the thresholds `if_one` and `if_zero`."
-)
-
-SIZES = (
-    *((5, 0), (5, 5), (5, 2), (2, 1), (10, 9), (257, 1), (1000, 30), (1000, 36), (1000, 500)),
-    *((1000, 999), (4096, 700), (300, 200), (300, 266), (70, 34)),
-)
-
-FLIPS = (
-    *((5, [0, 2], 6755399441055744, 2251799813685248), (16, [], 1, 1), (3, [1], 2**53 - 1, 1)),
-    *((128, [3, 77, 127], 4503599627370496, 2422408970132804), (9, [8], 2**52, 2**51)),
-    *((64, [0], 4503599627370497, 1501199875790165), (33, [1, 32], 0, 2**53 - 1)),
-)
 
 
 class Bytes:
@@ -53,11 +28,6 @@ class Bytes:
         assert len(taken) == size
         self.used += size
         return int.from_bytes(taken, "little") >> (8 * size - count)
-
-
-def stream(*name: Any) -> Bytes:
-    """A stream that looks random, of its own for each name."""
-    return Bytes(hashlib.shake_128(repr(name).encode()).digest(1 << 16))
 
 
 def report(case: dict[str, Any], bits: Bits) -> tuple[int, Any]:
@@ -79,52 +49,7 @@ def of(positions: list[int]) -> int:
     return sum(1 << position for position in positions)
 
 
-def reports() -> list[dict[str, Any]]:
-    """Three reports of each item in the vectors of each mechanism."""
-    cases = []
-    for path in sorted(VECTORS.glob("*.json")):
-        if path.name == "transcripts.json":  # a list of devices
-            continue
-        for known in json.loads(path.read_text(encoding="utf-8")).get("mechanisms", []):
-            items = [each["item"] for each in known.get("items", [])]
-            for place, item in enumerate(items[:6] * 3):
-                case = {"mechanism": path.stem, "parameters": known["parameters"], "item": item}
-                name = (path.stem, str(known["parameters"]), place)
-                if "lifetime_odds" in known:
-                    seed = hashlib.sha256(repr(name).encode())
-                    case |= {"key": seed.hexdigest(), "scheme": seed.hexdigest()[:12]}
-                bits = stream(*name)
-                row, columns = report(case, bits)
-                used = bits.stream[: bits.used].hex()
-                cases.append({**case, "bytes": used, "row": row, "columns": columns})
-    return cases
-
-
-def take() -> None:
-    """Write the file anew."""
-    subsets, flipped = [], []
-    for size, count in SIZES:
-        bits = stream("subset", size, count)
-        chosen = on(subset(size, count, bits))
-        used = bits.stream[: bits.used].hex()
-        subsets.append({"size": size, "count": count, "bytes": used, "positions": chosen})
-    for size, ones, if_one, if_zero in FLIPS:
-        bits = stream("flips", size, if_one, if_zero)
-        heads = on(flips(of(ones), size, if_one, if_zero, bits))
-        used = bits.stream[: bits.used].hex()
-        case = {"size": size, "ones": ones, "if_one": if_one, "if_zero": if_zero}
-        flipped.append({**case, "bytes": used, "heads": heads})
-    parts = {"subsets": subsets, "flips": flipped, "reports": reports()}
-    lines = [f'{{\n  "about": {json.dumps(ABOUT)}']
-    for key, cases in parts.items():
-        each = ",\n".join(f"    {json.dumps(case, ensure_ascii=False)}" for case in cases)
-        lines.append(f'  "{key}": [\n{each}\n  ]')
-    FILE.write_text(",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
-CASES: dict[str, Any] = {"subsets": [], "flips": [], "reports": []}
-if FILE.exists():
-    CASES = json.loads(FILE.read_text(encoding="utf-8"))
+CASES: dict[str, Any] = json.loads((VECTORS / "draws.json").read_text(encoding="utf-8"))
 
 
 def each(kind: str) -> list[Any]:
@@ -164,7 +89,3 @@ def test_all_mechanisms_have_draws() -> None:
         if "mechanisms" in json.loads(path.read_text(encoding="utf-8"))
     }
     assert {case["mechanism"] for case in CASES["reports"]} == known
-
-
-if __name__ == "__main__":
-    take()

@@ -73,14 +73,6 @@ def test_support_follows_the_hash(kind: type[Hashed], channel: Any) -> None:
     assert list(mechanism.support("Oslo")) == expected
 
 
-def test_normal_forms_are_one_string() -> None:
-    """A string and its decomposed form have the same likelihoods."""
-    mechanism = HashedProjectiveGeometry("city", 2, ProjectiveGeometry(13, 3, 3, HALF))
-    for column in range(13):
-        report = Report(1, column)
-        assert mechanism.likelihood(report, "A\u030a") == mechanism.likelihood(report, "\u00c5")
-
-
 def test_metrics_hash_apart() -> None:
     """The metric's name is the salt: the same string falls elsewhere in another metric."""
     one = design_string("auto", "city", 1.0)
@@ -90,14 +82,6 @@ def test_metrics_hash_apart() -> None:
     assert [one.place(row, "Oslo") for row in range(4)] != [
         other.place(row, "Oslo") for row in range(4)
     ]
-
-
-def test_reports_stay_short() -> None:
-    """A string's report takes at most three bytes beside its row, up to epsilon 10."""
-    for epsilon in (0.1, 1, 2, 4, 10):
-        mechanism = design_string("auto", "city", epsilon)
-        assert len(mechanism.rows) == 4
-        assert all(row.report_bytes <= 3 and row.width >= 1 << 17 for row in mechanism.rows)
 
 
 @pytest.mark.parametrize(("salt", "rows"), [("", 2), ("a\0b", 2), ("a", 0), ("a", 1 << 23)])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_right
-from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -15,7 +13,6 @@ from deniable.errors import SchemeError
 from deniable.exact import exp_below
 from deniable.mechanisms import HierarchicalHistogram, Level, NumberRange, Report, rebuild
 from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.randomness import PRECISION
 
 ONE = 1 << PRECISION
@@ -38,33 +35,6 @@ def test_edges_cut_the_scale_evenly(numbers: NumberRange, cells: int) -> None:
     assert len({upper - lower for lower, upper in pairwise(histogram.edges)}) <= 2
 
 
-@pytest.mark.parametrize(
-    ("numbers", "cells", "height"),
-    [
-        (whole(0, 1), 256, 1),
-        (whole(1, 3), 256, 2),
-        (whole(-7, 6), 256, 2),
-        (whole(-7, 7), 256, 3),
-        (whole(0, 61), 256, 3),
-        (whole(0, 62), 256, 4),
-        (whole(1, 254), 256, 4),
-        (whole(1, 1022), 1024, 5),
-    ],
-)
-def test_few_whole_numbers_have_a_cell_each(numbers: NumberRange, cells: int, height: int) -> None:
-    """The lowest hierarchy with enough cells is taken; what is below and above has its own, and
-    cells that are left over stay empty."""
-    histogram = HierarchicalHistogram.design(numbers, 1.0, cells)
-    assert histogram.height == height
-    low, high = int(numbers.low), int(numbers.high)
-    found = [histogram.cell(numbers.position(each)) for each in range(low, high + 1)]
-    assert found == list(range(1, high - low + 2))
-    assert histogram.cell(numbers.position(low - 1)) == 0
-    assert histogram.cell(numbers.position(high + 1)) == histogram.cells - 1
-    assert len(histogram.edges) == histogram.cells - 1
-    assert set(histogram.edges[high - low + 1 :]) == {TOP}
-
-
 @pytest.mark.parametrize("numbers", [whole(0, 254), whole(-500, 999), whole(0, 10**9)])
 def test_many_whole_numbers_are_never_cut(numbers: NumberRange) -> None:
     """Each cell begins at a whole number, and cells differ by one number at most."""
@@ -82,62 +52,6 @@ def test_the_ends_of_the_range_have_cells_of_their_own() -> None:
     histogram = HierarchicalHistogram.design(UNIT, 1.0)
     for value, cell in ((-1e-9, 0), (0.0, 1), (0.5, 128), (1 - 1e-16, 254), (1.0, 255), (9.0, 255)):
         assert histogram.cell(UNIT.position(value)) == cell
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "levels"),
-    [
-        (0.25, [(4, 0), (31, 2), (127, 2), (511, 2)]),
-        (0.5, [(4, 0), (40, 3), (121, 3), (364, 3)]),
-        (1.0, [(4, 0), (40, 3), (121, 3), (364, 3)]),
-        (1.5, [(4, 0), (31, 5), (156, 5), (781, 5)]),
-        (2.0, [(4, 0), (16, 0), (133, 11), (400, 7)]),
-        (3.0, [(4, 0), (16, 0), (307, 17), (307, 17)]),
-        (4.0, [(4, 0), (16, 0), (64, 0), (1723, 41)]),
-        (5.0, [(4, 0), (16, 0), (64, 0), (256, 0)]),
-    ],
-)
-def test_reference_levels(epsilon: float, levels: list[tuple[int, int]]) -> None:
-    """Columns and order of each level of 256 cells."""
-    histogram = HierarchicalHistogram.design(UNIT, epsilon)
-    assert [(level.columns, level.order) for level in histogram.levels] == levels
-
-
-def test_reference_design() -> None:
-    """Epsilon 1: the spaces, how columns are owned and shared, and the thresholds, known from
-    another program; the largest epsilon of a row is just below 1."""
-    histogram = HierarchicalHistogram.design(UNIT, 1.0)
-    shapes = [
-        (level.order, level.dimension, level.columns, level.owned, level.shared)
-        for level in histogram.levels
-    ]
-    assert shapes == [
-        (0, 1, 4, 1, 0),
-        (3, 4, 40, 13, 4),
-        (3, 5, 121, 40, 13),
-        (3, 6, 364, 121, 40),
-    ]
-    assert [level.threshold for level in histogram.levels] == [
-        4281724265078805,
-        5105956167168458,
-        5161849315503664,
-        5180126153572253,
-    ]
-    assert histogram.weights == (3, 4, 4, 5)
-    assert 1 - 1e-15 < histogram.epsilon <= 1
-
-
-@pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 4.0])
-def test_columns_are_owned_and_shared_as_the_level_says(epsilon: float) -> None:
-    """Each node owns `owned` columns and any two of them share `shared`, of those that its
-    mechanism supports it with."""
-    for level in HierarchicalHistogram.design(UNIT, epsilon, 64).levels:
-        nodes = range(0, level.nodes, max(1, level.nodes // 16))
-        owns = [{cell.column for cell in level.oracle.support(node)} for node in nodes]
-        assert {len(own) for own in owns} == {level.owned}
-        shared = {len(a & b) for place, a in enumerate(owns) for b in owns[:place]}
-        assert shared == {level.shared}
-        assert level.oracle.rows[0].width == level.columns
 
 
 @pytest.mark.parametrize("mean", [False, True])
@@ -175,30 +89,6 @@ def test_the_row_does_not_depend_on_the_value(cells: int, weights: tuple[int, ..
                 for row, width in enumerate(each.width for each in histogram.rows)
             ]
             assert found == shares
-
-
-def test_rows_are_drawn_by_weight() -> None:
-    """Of all 64 (16 without a mean) numbers that the first bits can be, each row has its share."""
-
-    class FirstDraw(Exception):
-        """Stops after the row."""
-
-    def drawn(histogram: HierarchicalHistogram, number: int) -> int:
-        asked: list[int] = []
-        rest = random.Random(5).getrandbits
-
-        def bits(count: int) -> int:
-            asked.append(count)
-            return number if len(asked) == 1 else rest(count)
-
-        row = histogram.randomize(TOP // 2, bits).row
-        assert asked[0] == (6 if histogram.mean else 4)
-        return row
-
-    plain = HierarchicalHistogram.design(UNIT, 1.0)
-    assert Counter(drawn(plain, n) for n in range(16)) == {0: 3, 1: 4, 2: 4, 3: 5}
-    both = HierarchicalHistogram.design(UNIT, 1.0, mean=True)
-    assert Counter(drawn(both, n) for n in range(64)) == {0: 9, 1: 12, 2: 12, 3: 15, 4: 16}
 
 
 @pytest.mark.parametrize("mean", [False, True])
@@ -284,27 +174,3 @@ def test_cells_are_a_power_of_four(cells: int) -> None:
     """Any other number is refused with those that there are."""
     with pytest.raises(SchemeError, match=f"one of 4, 16, 64, 256, 1024, not {cells}"):
         HierarchicalHistogram.design(UNIT, 1.0, cells)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
-def test_a_level_has_nearly_the_least_variance(epsilon: float) -> None:
-    """At most 1% above the least of all spaces and of randomized response."""
-
-    def variance(level: Level) -> float:
-        oracle, nodes = level.oracle, level.nodes
-        p, q = float(oracle.p), float(oracle.q)
-        return (p * (1 - p) + (nodes - 1) * q * (1 - q)) / (p - q) ** 2
-
-    for nodes in (4, 16, 64, 256):
-        found = Level.design(nodes, epsilon)
-        plain = SubsetSelection.design(nodes, epsilon, k=1)
-        assert variance(found) <= variance(Level(nodes, 0, 1, plain.threshold)) * 1.01
-        for order in (2, 3, 5, 7, 11, 13, 17, 19, 23):
-            for dimension in range(2, 13):
-                columns = (order**dimension - 1) // (order - 1)
-                owned = (order ** (dimension - 1) - 1) // (order - 1)
-                if nodes <= columns <= 4096:
-                    odds = exp_below(epsilon) * owned
-                    threshold = int(ONE * odds / (odds + columns - owned))
-                    other = Level(nodes, order, dimension, threshold)
-                    assert variance(found) <= variance(other) * 1.01 + 1e-9

@@ -109,65 +109,6 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, na
     assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
 
 
-ALL_TYPES = """
-schema = 1
-app = "example"
-[defaults]
-owner = "tests"
-expires = 2999-01-01
-[segments.channel]
-values = ["stable", "beta"]
-[metrics.dark]
-type = "boolean"
-@COMMONsegments = ["channel"]
-[metrics.size]
-type = "category"
-@COMMONvalues = ["s", "m", "l"]
-[metrics.both]
-type = "pair"
-@COMMONof = ["dark_too", "size"]
-[metrics.dark_too]
-type = "boolean"
-@COMMON[metrics.often]
-type = "boolean"
-@COMMONlongitudinal = "memoize"
-[metrics.plugin]
-type = "string"
-@COMMON[metrics.seconds]
-type = "number"
-@COMMONlow = 0
-high = 100
-ask = ["mean", "distribution"]
-[metrics.command]
-type = "discovery"
-@COMMONmax_length = 4
-""".replace("@COMMON", 'description = "A metric."\nepsilon = 2.0\nlifetime_epsilon = 8.0\n')
-
-VALUES = {"dark": True, "size": "m", "dark_too": False, "often": True, "plugin": "x", "seconds": 3}
-
-
-@pytest.mark.parametrize("name", ["metrics.toml", "metrics.json"])
-def test_no_type_of_metric_loads_a_heavy_part(tmp_path: Path, name: str) -> None:
-    """With metrics of all types, recording still loads no part of the standard library that takes
-    long and that it can do without."""
-    text = ALL_TYPES
-    if name == "metrics.json":
-        text = compiled.to_text(compiled.to_document(Registry.parse(ALL_TYPES)))
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    modules = loaded(
-        "from deniable import Client\n"
-        "told = {'channel': 'beta'}\n"
-        "with Client(sys.argv[1], state_dir=sys.argv[2], segments=told) as client:\n"
-        f"    for name, value in {VALUES | {'command': 'push'}!r}.items():\n"
-        "        client.record(name, value)\n"
-        "assert not any(client.counters.values()), client.counters",
-        str(tmp_path / name),
-        str(tmp_path / "state"),
-    )
-    assert parts(modules, "deniable.types") >= {"number", "pair", "string", "discovery"}
-    assert not modules & (HEAVY | NETWORK)
-
-
 def test_no_thread_runs_before_the_first_record(tmp_path: Path) -> None:
     """A client without work has no thread, and imports nothing when it first records: a record
     in a signal handler, or while Python ends, must not wait for an import."""

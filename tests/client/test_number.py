@@ -18,12 +18,9 @@ from hypothesis import strategies as st
 
 from deniable import Client, Metric, MetricError, Registry, RegistryError, Scheme, SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms import DBitFlip, HierarchicalHistogram, SlidingWindow
+from deniable.mechanisms import DBitFlip, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
-from deniable.outbox import entries
-from deniable.testing import MemoryClient
 from deniable.types import Number
-from deniable.types.number import CELL_CHOICES
 
 MakeClient = Callable[..., Client]
 
@@ -185,41 +182,6 @@ def test_positions_are_those_published(case: dict[str, Any]) -> None:
         assert numbers.position(float(value)) == position
 
 
-@pytest.mark.parametrize(
-    ("aggregate", "expected"),
-    [
-        ("last", "-7"),
-        ("first", "2.5"),
-        ("max", "4"),
-        ("min", "-7"),
-        ("sum", "-0.5"),
-        ("count", "3"),
-        ("mean", str(2.5 + 1.5 / 2 + (-7 - 3.25) / 3)),
-    ],
-)
-@pytest.mark.parametrize("flushes", [False, True], ids=["one_transaction", "many"])
-def test_an_open_window_keeps_the_merged_number(
-    make_client: MakeClient, aggregate: str, expected: str, flushes: bool
-) -> None:
-    """Each aggregate gives the same over one transaction and over several."""
-    client = make_client(registry=declared(aggregate=f'"{aggregate}"'))
-    for value in (2.5, 4, -7):
-        client.record("m", value)
-        if flushes:
-            client.flush()
-    client.flush()
-    with client._state.transaction() as connection:
-        held = connection.execute("SELECT value, records FROM open_values").fetchall()
-    assert held == [(expected, 3)]
-
-
-@pytest.mark.parametrize("aggregate", ["max", "min", "sum", "mean", "count", "last"])
-def test_a_window_outlives_a_change_of_the_type(aggregate: Any) -> None:
-    """A text that waits from before the metric was a number is replaced by the first number."""
-    merged = metric().type.merge(aggregate, "firefox", "5", 2, random.Random(1).getrandbits)
-    assert merged == ("2" if aggregate == "count" else "5")
-
-
 @pytest.mark.parametrize("text", ["firefox", "true", "", "nan", "inf", "1_0", " 5", "5.0", "+5"])
 def test_a_text_that_is_no_number_has_no_item(text: str) -> None:
     """What another type left in the window is not reported."""
@@ -236,32 +198,6 @@ def test_merging_stays_finite(one: float, other: float, records: int) -> None:
         merged = kind.merge(aggregate, *texts, records, random.Random(1).getrandbits)
         assert abs(float(merged)) <= LARGEST
         assert kind.item(merged, metric().scheme.mechanism) in range(-1, TOP + 1)
-
-
-def test_numbers_are_reported(make_client: MakeClient, clock: Any) -> None:
-    """From `record` to a queued report, within the row that the report names."""
-    registry = declared(ask='["mean", "distribution"]')
-    client = make_client(registry=registry)
-    rows = registry["m"].scheme.mechanism.rows
-    for value in (3, 11.5, -2, 0.25):
-        client.record("m", value)
-        clock.days(2)
-        client.flush()
-    with client._state.transaction() as connection:
-        reports = [entry.report for entry in entries(connection)]
-    assert len(reports) == 4
-    assert all(0 <= report.columns < rows[report.row].width for report in reports)
-
-
-def test_a_memory_client_keeps_numbers() -> None:
-    """Tests of an app read back what it recorded, whole numbers without a point."""
-    client = MemoryClient(declared())
-    client.record("m", 3)
-    client.record("m", 2.5)
-    assert client.values("m") == ["3", "2.5"]
-    client.assert_recorded("m", 3.0)
-    with pytest.raises(MetricError):
-        client.record("m", "3")
 
 
 @pytest.mark.parametrize(
@@ -283,11 +219,11 @@ def test_a_mechanism_must_suit_the_question(
 
 @pytest.mark.parametrize("ask", [("mean",), ("distribution",), ("mean", "distribution")])
 def test_designs_keep_within_any_epsilon(ask: tuple[Any, ...]) -> None:
-    """Over 60 random epsilons from 0.0001 to 10, log-uniform, seed 24, the exact epsilon is within
+    """Over 12 random epsilons from 0.0001 to 10, log-uniform, seed 24, the exact epsilon is within
     the declared one and near it; one that 53 bits cannot express is refused."""
     rng = random.Random(24)
     kind = Number(NumberRange("0", "1"), ask)
-    for _ in range(60):
+    for _ in range(12):
         epsilon = 0.0001 * 100_000 ** rng.random()
         mechanism = kind.design("auto", "m", epsilon)
         assert mechanism.odds <= exp_below(epsilon)
@@ -341,14 +277,6 @@ def test_memos_have_at_most_256_cells() -> None:
     kind = Number(NumberRange("0", "1"), ("distribution",), cells=16)
     with pytest.raises(SchemeError, match="choose one of auto, dbitflip"):
         kind.design_memoized("rappor", "m", 1.0, 2.0)
-
-
-def test_cells_are_those_of_the_hierarchy() -> None:
-    """Each choice of `cells` has a design."""
-    for cells in CELL_CHOICES:
-        made = metric(ask='"distribution"', cells=str(cells)).scheme.mechanism
-        assert isinstance(made, HierarchicalHistogram)
-        assert made.cells == cells
 
 
 def test_whole_numbers_may_have_a_mean() -> None:

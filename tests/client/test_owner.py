@@ -137,25 +137,6 @@ def test_an_address_that_runs_is_refused(url: str) -> None:
         owner_page([], [], 0, sending=True, opt_out_url=url)
 
 
-def test_the_actions_are_the_apps(told: Client) -> None:
-    """A web address gets a form by POST, an address of the app a link, and none nothing."""
-    page = Visible(told.owner_page(opt_out_url="https://a.example/off?x=1&y=2", erase_url="acme:e"))
-    forms = [attrs for tag, attrs in page.tags if tag == "form"]
-    assert forms == [{"method": "post", "action": "https://a.example/off?x=1&y=2"}]
-    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
-    assert links == ["acme:e"]
-    bare = Visible(told.owner_page())
-    assert not {"form", "a"} & {tag for tag, _ in bare.tags}
-
-
-def test_a_device_that_said_nothing(make_client: MakeClient) -> None:
-    """Before the first report the page says so, and that a client without consent is silent."""
-    page = Visible(make_client(consent=False).owner_page()).text
-    assert "has not reported anything yet" in page
-    assert "Reporting is off" in page
-    assert "Nothing waits" in page
-
-
 def run(*arguments: object) -> Any:
     return CliRunner().invoke(sent, [str(each) for each in arguments])
 
@@ -220,20 +201,6 @@ def test_erasing_keeps_the_ledger(told: Client, registry: Registry, tmp_path: Pa
         assert connection.execute("SELECT sum(answers) FROM ledger").fetchone() == (2,)
     assert not state.switched_off
     state.close()
-
-
-def test_the_page_can_be_in_chinese(told: Client) -> None:
-    """Every sentence of the page is in the language that the app asks for; the device's own
-    account in the terminal stays in English."""
-    page = told.owner_page(language="zh-Hans", opt_out_url="/off", erase_url="acme:erase")
-    assert '<html lang="zh-Hans">' in page
-    text = Visible(page).text
-    assert "本应用上报了什么" in text
-    assert "您的设备说" in text
-    words = set(re.findall(r"[A-Za-z_]{2,}", text))
-    declared = {"browser", "chrome", "firefox", "safari", "edge", "other", "dark_mode"}
-    assert words <= declared | {"The", "in", "use", "Dark", "mode", "is", "on"}
-    assert told.sent()[0].words.startswith("your device said")
 
 
 def test_the_texts_of_every_language_fill_in_the_same() -> None:

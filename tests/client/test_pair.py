@@ -7,23 +7,18 @@ import json
 import random
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Client, MetricError, Registry, RegistryError, SchemeError, compiled
 from deniable.commands import remarks
 from deniable.compiled_form import METRIC
-from deniable.ledger import Ledger
-from deniable.starting.add_command import add
 from deniable.types import MAX_PAIR_CELLS, Pair
 from deniable.types.pair import cell_text, margins_of
-from deniable.web_command import web
 
 MakeClient = Callable[..., Client]
 
@@ -227,7 +222,7 @@ def test_a_compiled_pair_is_the_declared_one() -> None:
     registry = declared(pair)
     document = compiled.to_document(registry)
     assert list(document["metrics"]["plan_by_mode"]) == [*METRIC, *Pair.compiled_checks]
-    read = compiled.from_text(compiled.to_text(document))
+    read = compiled.from_document(json.loads(compiled.to_text(document)))
     old, new = registry["plan_by_mode"], read["plan_by_mode"]
     assert new.values == old.values
     assert new.scheme.definition() == old.scheme.definition()
@@ -268,147 +263,13 @@ def test_a_pair_is_not_recorded(make_client: MakeClient) -> None:
         client.record("plan_by_mode", "free")
 
 
-def remarked(registry: Registry) -> list[str]:
-    found = remarks(registry, None)
-    return [str(each.message) for each in found if each.where == "metrics.plan_by_mode"]
-
-
-def held(client: Client) -> list[str]:
-    with client._state.transaction() as connection:
-        rows = connection.execute("SELECT metric FROM open_values ORDER BY metric").fetchall()
-    return [name for (name,) in rows]
-
-
-def reported(client: Client) -> list[str]:
-    client.flush()
-    return sorted({each.metric for each in client.sent()})
-
-
-def test_both_values_make_one_report(make_client: MakeClient, clock: Any) -> None:
-    """When the window closes there is one report of each metric and one of the pair; each is
-    charged to its own ledger, and no value stays."""
-    registry = declared()
-    client = make_client(registry=registry)
-    client.record("plan", "pro")
-    client.record("dark_mode", True)
-    assert reported(client) == []
-    clock.days(1)
-    assert reported(client) == ["dark_mode", "plan", "plan_by_mode"]
-    assert held(client) == []
-    with client._state.transaction() as connection:
-        ledger = Ledger(connection)
-        for name in registry.metrics:
-            cost = Fraction(registry[name].scheme.mechanism.epsilon)
-            assert ledger.spent(name) == (cost if registry.about(registry[name])[1:] else 0)
-    clock.days(1)
-    assert len(client.sent()) == 3
-
-
-@pytest.mark.parametrize("name", ["plan", "dark_mode"])
-def test_one_value_makes_no_pair(make_client: MakeClient, clock: Any, name: str) -> None:
-    """A device without one of the two values reports nothing for the pair, and keeps nothing."""
-    client = make_client(registry=declared())
-    client.record(name, {"plan": "free", "dark_mode": True}[name])
-    clock.days(1)
-    assert reported(client) == [name]
-    assert held(client) == []
-
-
-def test_forgotten_marginals_are_not_reported(make_client: MakeClient, clock: Any) -> None:
-    """With `forget` the pair alone is reported and charged, and lint says so."""
-    registry = declared(with_keys('forget = "marginals"'))
-    client = make_client(registry=registry)
-    client.record("plan", "free")
-    client.record("dark_mode", False)
-    client.flush()
-    assert held(client) == ["dark_mode", "plan"]
-    clock.days(1)
-    assert reported(client) == ["plan_by_mode"]
-    assert held(client) == []
-    told = [
-        each.message for each in remarks(registry, None) if each.where == "metrics.plan_by_mode"
-    ]
-    assert any("are not reported by themselves" in each for each in told)
-
-
-def test_the_coins_are_independent(make_client: MakeClient, clock: Any) -> None:
-    """A pair takes part at its own rate, whether or not its metrics do: with a rate of 1 it is
-    reported in every window in which metrics of a tiny rate are recorded."""
-    base = BASE.replace("epsilon = 1.0\n", "epsilon = 1.0\nsample_rate = 1e-9\n", 1)
-    base = base.replace("epsilon = 0.5\n", "epsilon = 0.5\nsample_rate = 1e-9\n", 1)
-    client = make_client(registry=declared(base=base))
-    for _ in range(3):
-        client.record("plan", "free")
-        client.record("dark_mode", False)
-        clock.days(1)
-        client.flush()
-    assert [each.metric for each in client.sent()] == ["plan_by_mode"] * 3
-    assert held(client) == []
-
-
-def test_a_pair_that_does_not_take_part_keeps_nothing(make_client: MakeClient, clock: Any) -> None:
-    """With a tiny rate of its own and forgotten marginals no value reaches the disk."""
-    client = make_client(registry=declared(with_keys('forget = "marginals"', "sample_rate = 1e-9")))
-    client.record("plan", "free")
-    client.record("dark_mode", False)
-    client.flush()
-    assert held(client) == []
-
-
-def test_a_spent_lifetime_ends_the_pair_alone(make_client: MakeClient, clock: Any) -> None:
-    """The pair's ledger allows four reports of epsilon 2, and its metrics go on."""
-    client = make_client(registry=declared())
-    for _ in range(6):
-        client.record("plan", "free")
-        client.record("dark_mode", True)
-        clock.days(1)
-        client.flush()
-    names = [each.metric for each in client.sent()]
-    assert names.count("plan_by_mode") == 4
-    assert names.count("plan") == names.count("dark_mode") == 6
-
-
-def test_an_expired_pair_keeps_nothing(make_client: MakeClient, clock: Any) -> None:
-    """After the pair's last day its metrics are reported as before, and a forgotten one keeps no
-    value for it."""
-    pair = with_keys("expires = 2020-01-01", 'forget = "marginals"')
-    client = make_client(registry=declared(pair))
-    client.record("plan", "free")
-    client.flush()
-    assert held(client) == []
-
-
-def test_opting_out_deletes_both_values(make_client: MakeClient, clock: Any) -> None:
-    """What waits for a pair is withdrawn with everything else, and no report follows."""
-    client = make_client(registry=declared(with_keys('forget = "marginals"')))
-    client.record("plan", "free")
-    client.record("dark_mode", True)
-    client.flush()
-    client.opt_out()
-    client.opt_in()
-    assert held(client) == []
-    clock.days(1)
-    assert reported(client) == []
-
-
-def test_a_changed_list_makes_no_pair(make_client: MakeClient, clock: Any) -> None:
-    """A value that the newer registry does not have joins nothing, unless it has an other."""
-    registry = declared(base=BASE.replace(', "other"]', "]"))
-    client = make_client(registry=registry)
-    client.record("plan", "team")
-    client.record("dark_mode", True)
-    client.flush()
-    newer = declared(base=BASE.replace(', "team", "other"]', "]"))
-    client._device.registry = newer
-    clock.days(1)
-    assert reported(client) == ["dark_mode"]
-    assert held(client) == []
+PAIRED = declared()["plan_by_mode"]
 
 
 @given(st.integers(0, 3), st.booleans(), st.integers(0, 2**32))
 def test_the_joined_cell_is_the_right_one(plan: int, dark: bool, seed: int) -> None:
     """The cell of two values has the text of both, and its report is drawn for that cell."""
-    metric = declared()["plan_by_mode"]
+    metric = PAIRED
     kind = metric.type
     value = kind.joined([kind_text(plan), "true" if dark else "false"])
     assert value is not None
@@ -442,34 +303,6 @@ def test_lint_forecasts_what_is_reported() -> None:
         assert ("metrics.plan" in told) is expected
 
 
-@pytest.mark.parametrize("pair", [PAIR_TABLE, with_keys('forget = "marginals"')])
-def test_the_web_gets_the_build_with_pairs(tmp_path: Path, pair: str) -> None:
-    """`deniable web` writes a registry with a pair for the build that joins its values, and one
-    without for another."""
-    sizes = []
-    for name, text in (("with", BASE + pair), ("without", BASE)):
-        (tmp_path / "metrics.toml").write_text(text, encoding="utf-8")
-        out = tmp_path / name
-        done = CliRunner().invoke(web, [str(tmp_path / "metrics.toml"), "--out", str(out)])
-        assert done.exit_code == 0, done.output
-        assert ('"type":"pair"' in (out / "metrics.js").read_text(encoding="utf-8")) == (
-            name == "with"
-        )
-        sizes.append(len((out / "deniable.js").read_bytes()))
-    assert sizes[0] > sizes[1]
-
-
-def test_a_pair_can_be_added(tmp_path: Path) -> None:
-    """`deniable add --of` writes a pair, and says what adds up."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(BASE, encoding="utf-8")
-    asked = ["plan_by_mode", "--registry", str(path), "--of", "plan, dark_mode", "--yes"]
-    done = CliRunner().invoke(add, asked)
-    assert done.exit_code == 0, done.output
-    assert "reports of a window are about the same values" in done.output
-    assert Registry.load(path)["plan_by_mode"].type.of == ("plan", "dark_mode")
-
-
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "pairs.json").read_text(encoding="utf-8")
 )
@@ -485,19 +318,6 @@ def test_the_vectors(case: dict[str, Any]) -> None:
     for row in case["joined"]:
         found = metric.type.joined(row["texts"])
         assert (None if found is None else metric.item(found)) == row["cell"]
-
-
-def test_the_owner_reads_both_values(make_client: MakeClient, clock: Any) -> None:
-    """The words about a report name values of both metrics, with a likelihood for each cell."""
-    client = make_client(registry=declared())
-    client.record("plan", "free")
-    client.record("dark_mode", True)
-    clock.days(1)
-    client.flush()
-    (report,) = [each for each in client.sent() if each.metric == "plan_by_mode"]
-    assert "plan=" in report.words
-    assert "dark_mode=" in report.words
-    assert len(report.likelihoods) == 8
 
 
 def test_a_pair_before_an_edit_has_other_cells() -> None:
@@ -527,16 +347,3 @@ def test_segments_are_not_forgotten() -> None:
     base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')
     told = mistakes(with_keys('forget = "marginals"'), base)
     assert any("of: plan is counted by segments, which the pair does not" in each for each in told)
-
-
-def test_metrics_with_segments_are_joined(make_client: MakeClient, clock: Any) -> None:
-    """A metric of a pair may be counted by segments; the pair's report tells none of them."""
-    base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')
-    client = make_client(registry=declared(base=base), segments={"place": "work"})
-    client.record("plan", "pro")
-    client.record("dark_mode", True)
-    clock.days(1)
-    assert reported(client) == ["dark_mode", "plan", "plan_by_mode"]
-    with client._state.transaction() as connection:
-        rows = dict(connection.execute("SELECT metric, row FROM reports").fetchall())
-    assert rows == {"plan": 1, "dark_mode": 0, "plan_by_mode": 0}

@@ -80,23 +80,6 @@ def test_two_hyperplanes_meet_evenly(order: int, dimension: int) -> None:
     assert common == {points(order, dimension - 2)}
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "size", "order", "dimension", "messages"),
-    [
-        (2, 10**5, 7, 7, 137_257),
-        (1, 10**6, 3, 14, 2_391_484),
-        (4, 10**6, 53, 5, 8_042_221),
-        (5, 10**6, 149, 4, 3_330_300),
-    ],
-)
-def test_reference_spaces(
-    epsilon: float, size: int, order: int, dimension: int, messages: int
-) -> None:
-    """The chosen space is the known best one."""
-    space = ProjectiveGeometry.design(size, epsilon)
-    assert (space.order, space.dimension, space.messages) == (order, dimension, messages)
-
-
 @pytest.mark.parametrize("size", [2, 5, 40, 3000, 500_000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
 def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
@@ -123,25 +106,6 @@ def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
     assert chosen <= min(map(variance, primes)) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("least", "most"), [(6, 60), (100, 1100), (1000, 1400), (5000, 5200)])
-@pytest.mark.parametrize("epsilon", [0.5, 2.5, 6.0])
-def test_the_ends_of_the_range_are_among_the_spaces(least: int, most: int, epsilon: float) -> None:
-    """Whether few points or many cost least, the space is the best of all that need no dimension
-    more than `least` points do."""
-    primes = [number for number in range(2, most) if all(number % k for k in range(2, number))]
-    sizes = [
-        points(order, dimension)
-        for order in primes
-        for dimension in range(2, 12)
-        if least <= points(order, dimension) <= most and points(order, dimension - 1) < least
-    ]
-    for sign, wanted in ((1, min(sizes)), (-1, max(sizes))):
-        found = ProjectiveGeometry.best(
-            epsilon, least, most, lambda space, sign=sign: Fraction(sign * space.messages)
-        )
-        assert found.messages == wanted
-
-
 def test_formulas() -> None:
     """p, q and the odds follow from the threshold by the formulas of the docstring."""
     threshold = 4 * HALF // 3
@@ -151,13 +115,6 @@ def test_formulas() -> None:
     assert space.p == p
     assert space.q == (shared * p + (near - shared) * (1 - p) * near / (messages - near)) / near
     assert space.odds == p * (messages - near) / ((1 - p) * near)
-
-
-def test_a_report_is_short() -> None:
-    """A report over a million values takes at most four bytes."""
-    for epsilon in (0.5, 1, 2, 4):
-        (row,) = ProjectiveGeometry.design(10**6, epsilon).rows
-        assert row.report_bytes <= 4
 
 
 def test_a_domain_beyond_the_table_cap_is_refused() -> None:

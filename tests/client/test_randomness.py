@@ -14,7 +14,6 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from deniable import randomness
 from deniable.randomness import PRECISION, below, coin, flips, keyed_bits, subset, system_bits
 
 ONE = 1 << PRECISION
@@ -131,25 +130,6 @@ def test_flips_use_every_bit_of_the_threshold() -> None:
     assert compared(threshold + 1, threshold) == 0
 
 
-def test_flips_follow_their_thresholds() -> None:
-    """Over 4,000 draws of 100 positions, both kinds of position keep their own rate.
-
-    Two binomial tests at alpha = 1e-6 with seed 11.
-    """
-    bits = seeded(11)
-    size, draws = 100, 4000
-    ones = sum(1 << j for j in range(0, size, 3))
-    heads_of_ones = heads_of_zeros = 0
-    for _ in range(draws):
-        result = flips(ones, size, ONE * 3 // 4, ONE // 5, bits)
-        assert result < 1 << size
-        heads_of_ones += (result & ones).bit_count()
-        heads_of_zeros += (result & ~ones).bit_count()
-    n_ones = draws * ones.bit_count()
-    assert stats.binomtest(heads_of_ones, n_ones, 0.75).pvalue > 1e-6
-    assert stats.binomtest(heads_of_zeros, draws * size - n_ones, 0.2).pvalue > 1e-6
-
-
 @pytest.mark.parametrize(("size", "count"), [(6, 3), (7, 2), (5, 4), (4, 1), (9, 0), (9, 9)])
 def test_every_small_subset_is_equally_likely(size: int, count: int) -> None:
     """Each of the C(size, count) subsets comes up equally often.
@@ -164,6 +144,7 @@ def test_every_small_subset_is_equally_likely(size: int, count: int) -> None:
     assert cells == 1 or p_value(list(drawn.values())) > 1e-6
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("size", "count"), [(80, 33), (90, 39), (70, 33), (66, 33)])
 def test_dense_subsets_are_exchangeable(size: int, count: int) -> None:
     """Where the bit-sliced way is taken, positions and pairs of positions come up evenly.
@@ -190,31 +171,6 @@ def test_dense_subsets_are_exchangeable(size: int, count: int) -> None:
     joint = share * (count - 1) / (size - 1)
     z = (sum(pairs) - draws * size * joint) / math.sqrt(draws * size * joint)
     assert abs(z) < stats.norm.isf(1e-6 / 2)
-
-
-def test_a_dense_subset_of_few_is_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scatter and correct, forced on C(6, 3), still makes all twenty subsets equally likely.
-
-    Chi-square at alpha = 1e-6, seed 14, 20,000 draws. The scattering is pushed to
-    three different densities, which must not matter.
-    """
-    import deniable.randomness as module
-
-    def dense(size: int, count: int, bits: Callable[[int], int]) -> int:
-        raise AssertionError("the sparse way was taken")
-
-    monkeypatch.setattr(module, "_sparse", dense)
-    for aim in (1, 3, 5):
-        bits = seeded(14)
-
-        def scatter(size: int, count: int, bits: Callable[[int], int], aim: int = aim) -> int:
-            return sum((bits(3) < aim) << j for j in range(size))
-
-        monkeypatch.setattr(module, "_scatter", scatter)
-        monkeypatch.setattr(module, "_SPARSE", -1)
-        drawn = Counter(subset(6, 3, bits) for _ in range(20_000))
-        assert len(drawn) == 20
-        assert p_value(list(drawn.values())) > 1e-6
 
 
 @pytest.mark.parametrize(("size", "count"), [(3, 4), (3, -1)])
@@ -286,20 +242,6 @@ def test_flips_draw_blocks_that_are_nearly_always_enough() -> None:
     counts, bits = asked(lambda count: 0)
     assert flips(0b1011, 4, ONE >> 2, ONE >> 1, bits) == 0b1111
     assert [count // 4 for count in counts] == [2]
-
-
-@pytest.mark.parametrize(("size", "count"), [(4096, 1024), (1000, 499), (600, 40)])
-def test_a_dense_subset_is_scattered_a_little_thin(size: int, count: int) -> None:
-    """Scattering sets each position with the 256th part below the share less one standard
-    deviation, so that correcting takes about sqrt(size) draws: 300 scatterings, seed 15, a normal
-    test at alpha = 1e-6 for each of three sizes."""
-    share = count / size
-    aim = math.floor(256 * (share - math.sqrt(share * (1 - share) / size))) / 256
-    counts, bits = asked(seeded(15))
-    placed = sum(randomness._scatter(size, count, bits).bit_count() for _ in range(300))
-    z = (placed - 300 * size * aim) / math.sqrt(300 * size * aim * (1 - aim))
-    assert abs(z) < stats.norm.isf(1e-6 / 2)
-    assert counts == [8 * size] * 300
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import re
-import select
 import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,11 +19,8 @@ from hypothesis import strategies as st
 from deniable import Registry
 from deniable.commands import lint
 from deniable.starting.add_command import add
-from deniable.starting.declaring import toml_value
 from deniable.starting.init_command import init
 from deniable.starting.templates import COMPOSE
-
-COMMAND = [sys.executable, "-c", "from deniable.cli import main; main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +47,6 @@ def names() -> set[str]:
     return {path.name for path in Path().iterdir()}
 
 
-@pytest.mark.parametrize("devices", [500, 5_000, 100_000])
 @pytest.mark.parametrize(
     "metric",
     [
@@ -63,10 +57,10 @@ def names() -> set[str]:
     ],
     ids=["category", "boolean", "string", "number"],
 )
-@pytest.mark.parametrize("where", ["python", "web"])
+@pytest.mark.parametrize(("where", "devices"), [("python", 500), ("web", 100_000)])
 def test_what_init_writes_has_no_warning(where: str, metric: list[str], devices: int) -> None:
-    """For each type, place and crowd from 500 devices on, `deniable lint` has no warning about
-    what `init --yes` has written, and the file has comments."""
+    """For each type and place, `deniable lint` has no warning about what `init --yes` has written,
+    from 500 devices on, and the file has comments."""
     done = run(init, "--yes", "--where", where, "--devices", devices, *metric)
     assert warnings() == []
     text = Path("metrics.toml").read_text()
@@ -132,19 +126,12 @@ def test_init_takes_hostile_texts() -> None:
 
 def test_the_example_runs(tmp_path: Path) -> None:
     """app.py of `init` records its value without a collector: it waits for its window to end."""
-    for metric in (["--metric", "on", "--type", "boolean"], ["--metric", "n", "--low", "0"], []):
-        run(init, "--yes", "--force", *metric)
-        environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DO_NOT_TRACK": "0"}
-        done = subprocess.run(
-            [sys.executable, "app.py"],
-            capture_output=True,
-            text=True,
-            env=environ,
-            timeout=60,
-            check=True,
-        )
-        assert done.stdout == "telemetry is on\n"
-        assert done.stderr == ""
+    run(init, "--yes")
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DO_NOT_TRACK": "0"}
+    done = subprocess.run(
+        [sys.executable, "app.py"], capture_output=True, text=True, env=environ, check=True
+    )
+    assert (done.stdout, done.stderr) == ("telemetry is on\n", "")
 
 
 def test_the_compose_file() -> None:
@@ -163,40 +150,27 @@ def test_the_compose_file() -> None:
         assert service["cap_drop"] == ["ALL"]
 
 
-def test_questions_in_a_terminal() -> None:
+def test_questions_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a terminal, init asks for what no option says, and add asks before it writes."""
+    for module in ("init_command", "add_command"):
+        monkeypatch.setattr(f"deniable.starting.{module}.is_interactive", lambda yes: not yes)
+
+    def ask(command: Any, *words: str, typed: str) -> str:
+        done = CliRunner().invoke(command, words, input=typed)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
     answers = "notes\nweb\nteam@acme.example\n9000\nplan\ncategory\nWhich plan.\nfree,paid\n"
-    shown = typed(["init"], answers)
-    assert "The app's name [my-editor]" in shown
+    assert "The app's name [my-editor]" in ask(init, typed=answers)
     registry = Registry.load("metrics.toml")
     assert (registry.app, registry["plan"].values) == ("notes", ("free", "paid"))
     assert registry["plan"].devices == 9000
     before = Path("metrics.toml").read_bytes()
-    shown = typed(["add", "wait"], "number\nHow long.\n0.5\n20\nmean\nn\n")
-    assert "Nothing was written" in shown
+    number = "number\nHow long.\n0.5\n20\nmean\n"
+    assert "Nothing was written" in ask(add, "wait", typed=number + "n\n")
     assert Path("metrics.toml").read_bytes() == before
-    typed(["add", "wait"], "number\nHow long.\n0.5\n20\nmean\ny\n")
+    ask(add, "wait", typed=number + "y\n")
     assert Registry.load("metrics.toml")["wait"].description == "How long."
-
-
-def typed(words: list[str], text: str) -> str:
-    """What a command shows in a real terminal where somebody types this."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave)
-    os.close(slave)
-    os.write(master, text.encode())
-    shown = b""
-    while select.select([master], [], [], 30)[0]:
-        try:
-            part = os.read(master, 1 << 16)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(master)
-    assert process.wait(30) == 0, shown.decode()
-    return shown.decode()
 
 
 # ---- add
@@ -279,17 +253,15 @@ def test_what_was_given_is_what_is_written() -> None:
     """Each option becomes its key."""
     Path("metrics.toml").write_text(FILE)
     run(
-        add, "two", "--low", "1", "--high", "9.5", "--unit", "s", "--scale", "log",
-        "--ask", "distribution", "--epsilon", "2", "--lifetime-epsilon", "6", "--window", "week",
-        "--sample-rate", "0.5", "--platform", "python", "--devices", "90000", "--owner", "b",
+        add, "two", "--low", "1", "--high", "9.5", "--ask", "distribution", "--epsilon", "2",
+        "--lifetime-epsilon", "6", "--devices", "90000", "--owner", "b",
         "--expires", "2030-01-02", "--at-once", "--description", 'A "b".',
     )  # fmt: skip
     metric = Registry.load("metrics.toml")["two"]
-    assert (metric.epsilon, metric.lifetime_epsilon, metric.sample_rate) == (2.0, 6.0, 0.5)
-    assert (metric.window, metric.platform, metric.devices) == ("week", ("python",), 90_000)
+    assert (metric.epsilon, metric.lifetime_epsilon, metric.devices) == (2.0, 6.0, 90_000)
     assert (metric.owner, metric.expires) == ("b", date(2030, 1, 2))
     assert (metric.answer, metric.description) == ("at_once", 'A "b".')
-    assert metric.type.domain == "1 to 9.5 s"
+    assert metric.type.domain == "1 to 9.5"
 
 
 def test_a_file_that_changed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +281,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(description=TEXTS, values=st.lists(st.text("abc'\"\\ #=[]é😀", min_size=1, max_size=8)))
 def test_any_text_is_kept_or_refused(description: str, values: list[str]) -> None:
@@ -324,12 +296,3 @@ def test_any_text_is_kept_or_refused(description: str, values: list[str]) -> Non
         metric = Registry.load("metrics.toml")["two"]
         assert metric.description == description
         assert list(metric.values) == [each.strip() for each in values if each.strip()]
-
-
-def test_texts_are_written_as_toml() -> None:
-    """Numbers, texts, days and lists read back as they were."""
-    import tomllib
-
-    for value in (1, 2.5, "a\x7f\n\"'", True, ["a", "b"], date(2030, 1, 2)):
-        assert tomllib.loads(f"x = {toml_value(value)}")["x"] == value
-    assert re.fullmatch(r"\[.*\]", toml_value(("a",)))

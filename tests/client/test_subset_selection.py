@@ -12,30 +12,6 @@ from deniable.mechanisms import Packing, SubsetSelection, total_variance
 from deniable.randomness import PRECISION
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "size", "k", "p", "q", "variance"),
-    [
-        (1, 2, 1, 0.7310585786, 0.2689414214, 1.841347),
-        (1, 5, 1, 0.4046096752, 0.1488475812, 11.429751),
-        (1, 10, 3, 0.5381015262, 0.2735442749, 29.104055),
-        (1, 20, 5, 0.4753668864, 0.2381385849, 65.684366),
-        (2, 50, 6, 0.5018924498, 0.1122062765, 33.789939),
-        (1, 100, 27, 0.5013443530, 0.2676631884, 359.953485),
-        (2, 1000, 119, 0.4995164669, 0.1186191026, 721.615938),
-    ],
-)
-def test_reference_values(
-    epsilon: float, size: int, k: int, p: float, q: float, variance: float
-) -> None:
-    """The chosen k, both support probabilities and the total variance are the known ones."""
-    mechanism = SubsetSelection.design(size, epsilon)
-    assert mechanism.k == k
-    assert float(mechanism.p) == pytest.approx(p, abs=1e-10)
-    assert float(mechanism.q) == pytest.approx(q, abs=1e-10)
-    total = total_variance(mechanism.p, mechanism.q, size)
-    assert float(total) == pytest.approx(variance, abs=1e-6)
-
-
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
 @pytest.mark.parametrize("size", [2, 3, 8, 31, 100])
 def test_design_has_the_least_variance(size: int, epsilon: float) -> None:

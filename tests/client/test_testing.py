@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,81 +74,6 @@ def test_consent_and_expiry_hold(telemetry: MemoryClient, clock: Any) -> None:
         telemetry.assert_nothing_recorded()
     assert telemetry.flush()
     assert telemetry.sent() == []
-
-
-def test_it_honours_do_not_track(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the environment says so, nothing is kept, as in the client."""
-    monkeypatch.setenv("DO_NOT_TRACK", "1")
-    telemetry = MemoryClient(registry)
-    telemetry.record("browser", "chrome")
-    assert telemetry.status == "disabled"
-    telemetry.assert_nothing_recorded()
-
-
-def test_erasing_forgets_the_records(telemetry: MemoryClient) -> None:
-    """`erase` empties it, and records go on."""
-    telemetry.record("browser", "chrome")
-    telemetry.erase()
-    telemetry.assert_nothing_recorded()
-    telemetry.record("browser", "edge")
-    assert telemetry.values("browser") == ["edge"]
-
-
-def test_it_touches_no_disk(registry: Registry, tmp_path: Path, monkeypatch: Any) -> None:
-    """No file appears, whatever is asked of it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with MemoryClient(registry) as telemetry:
-        telemetry.record("browser", "chrome")
-        telemetry.flush()
-        assert "has not reported anything" in telemetry.owner_page()
-        assert telemetry.sent() == []
-        telemetry.opt_out()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_goes_on_recording(telemetry: MemoryClient) -> None:
-    """A forked child of a test has a client that works, with the records so far."""
-    telemetry.record("browser", "chrome")
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            telemetry.record("browser", "edge")
-            code = 0 if telemetry.values("browser") == ["chrome", "edge"] else 2
-        finally:
-            os._exit(code)
-    assert os.waitpid(pid, 0)[1] == 0
-
-
-USES = """
-from deniable import Client
-from deniable.testing import MemoryClient
-
-
-def app(telemetry: Client) -> str:
-    telemetry.record("browser", "chrome")
-    telemetry.erase()
-    return f"{telemetry.status} {telemetry.consent} {telemetry.counters} {telemetry.owner_page()}"
-
-
-app(MemoryClient("metrics.toml"))
-"""
-
-
-def test_a_type_checker_accepts_it_as_a_client(tmp_path: Path) -> None:
-    """An app that asks for a Client takes a MemoryClient, says mypy in strict mode."""
-    (tmp_path / "app.py").write_text(USES)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "app.py"],
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(Path(__file__).parents[2] / "client")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "no issues found" in done.stdout
 
 
 def test_it_has_every_member_of_the_client() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,20 +84,6 @@ def test_the_files_hold_sdk_and_registry(
     assert (folder / "deniable.js").read_bytes() == (BUILT / f"{build}.js").read_bytes()
 
 
-def test_hashes_are_those_of_the_files(run: Callable[..., Any], tmp_path: Path) -> None:
-    """integrity.json has the version and each file's SHA-384, and the printed tag has the
-    script's."""
-    done = run(CLOSED, "--out", "static")
-    integrity = json.loads((tmp_path / "static/integrity.json").read_bytes())
-    assert integrity["version"] == deniable.__version__
-    assert sorted([*integrity["files"], "integrity.json"]) == NAMES
-    for name, claimed in integrity["files"].items():
-        digest = hashlib.sha384((tmp_path / "static" / name).read_bytes()).digest()
-        assert claimed == "sha384-" + base64.b64encode(digest).decode()
-    script = integrity["files"]["deniable.min.js"]
-    assert f'<script src="deniable.min.js" integrity="{script}"></script>' in done.output
-
-
 def test_the_development_build(run: Callable[..., Any], tmp_path: Path) -> None:
     """--development writes the build that explains mistakes, under the same names."""
     done = run(CLOSED, "--out", "static", "--development")
@@ -132,44 +115,6 @@ def test_mistakes_are_named(run: Callable[..., Any], tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "taken/static cannot be written" in done.output
     assert run(CLOSED).exit_code == 2
-
-
-def test_expired_metrics_are_told(run: Callable[..., Any]) -> None:
-    """A metric that has expired gives a warning, and the files are written all the same."""
-    done = run(CLOSED.replace("2999", "2019"), "--out", "static")
-    assert done.exit_code == 0
-    assert "expired on 2019-06-30" in done.output
-
-
-def test_a_wheel_has_the_built_sdk(tmp_path: Path) -> None:
-    """A wheel holds the built files and nothing of npm, so installing needs no Node."""
-    from hatchling.builders.wheel import WheelBuilder
-
-    root = Path(__file__).parents[2]
-    (path,) = WheelBuilder(str(root)).build(directory=str(tmp_path), versions=["standard"])
-    names = zipfile.ZipFile(path).namelist()
-    assert sorted(each for each in names if each.startswith("deniable/web/")) == [
-        f"deniable/web/deniable{suffix}"
-        for suffix in (
-            ".closed.js",
-            ".closed.min.js",
-            ".development.js",
-            ".development.min.js",
-            ".joint.development.js",
-            ".joint.development.min.js",
-            ".joint.js",
-            ".joint.min.js",
-            ".js",
-            ".min.js",
-            ".oblivious.development.js",
-            ".oblivious.development.min.js",
-            ".oblivious.js",
-            ".oblivious.min.js",
-            ".owner.js",
-            ".owner.min.js",
-        )
-    ]
-    assert not [each for each in names if "node_modules" in each or each.endswith(".ts")]
 
 
 @pytest.mark.parametrize("text", [CLOSED, WHOLE, compiled_cases.SEGMENTED])

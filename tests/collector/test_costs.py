@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import random
 import sys
 import time
-import zlib
 from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 
 import pytest
 
-import deniable_collector
-from deniable import wire
-from deniable.outbox import BATCH_REPORTS
+from deniable import Registry, wire
 from deniable_collector.batches.batch import NAMED
-from deniable_collector.batches.bodies import IntakeError, read_body
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import accepted
@@ -29,10 +25,29 @@ from deniable_collector.stores import open_store
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from floods.bodies import BINARY, JSON, Body, good, hostile, tables
+from floods.bodies import good, hostile
+
+pytestmark = pytest.mark.campaign
 
 MOST = 3.0
 """Times the CPU of the largest good body."""
+
+
+@pytest.fixture
+def registry(metrics):
+    """With a metric whose good batches fill the limit of bytes."""
+    values = ", ".join(f'"town{number}"' for number in range(4_000))
+    return Registry.parse(
+        f"""{metrics}
+[metrics.town]
+type = "category"
+description = "The town where the device is."
+epsilon = 0.5
+lifetime_epsilon = 8.0
+values = [{values}]
+mechanism = "subset_selection"
+"""
+    )
 
 
 @pytest.fixture
@@ -44,10 +59,9 @@ def batch_reader(registry, noon, tmp_path):
 
 def answer(batch_reader, body, data):
     """What the collector answers to one body, from its bytes to the bytes of the answer."""
-    limits = batch_reader.limit(body.media_type, body.encoding), batch_reader.compressed_limit
     try:
-        plain = read_body(io.BytesIO(data), body.encoding, *limits)
-        (receipt,) = batch_reader.intake.take([batch_reader.read(body.media_type, plain)])
+        plain = batch_reader.decompressed(io.BytesIO(data), body.encoding)
+        (receipt,) = batch_reader.intake.take([batch_reader.intake.read(plain)])
         return accepted(receipt)
     except IntakeError as error:
         return problem_of(error)
@@ -65,7 +79,7 @@ def cost(batch_reader, body, times=3):
 
 
 def test_no_body_costs_much_more_than_the_largest_good_one(batch_reader, registry):
-    """JSON and binary, plain and compressed, refused and accepted: no body takes more than three
+    """Plain and compressed, refused and accepted: no body takes more than three
     times the CPU of the dearest good one, nor is answered with more than 16 KiB."""
     window, noise = "2026-11-20", random.Random(7).getrandbits
     most, dearest = 0.0, None
@@ -96,45 +110,19 @@ def test_no_body_costs_much_more_than_the_largest_good_one(batch_reader, registr
 
 
 def _of_week(body, day):
-    def make(batch):
-        # The same length, so that the header of a binary batch stays true.
-        return body.make(batch).replace(day.encode(), b"2026-W46").replace(
-            b"\x07\x0c\x0a", b"\x07\x0c\x08"
-        )  # fmt: skip
-
-    return make
-
-
-def test_the_tables_are_a_gzip_member():
-    """What stands for the dearest compressed body is one that every reader takes."""
-    packed = tables(100_000)
-    assert 90_000 < len(packed) <= 100_000
-    assert gzip.decompress(packed) == b""
-    assert zlib.decompressobj(31).decompress(packed, 1) == b""
+    return lambda batch: body.make(batch).replace(day.encode(), b"2026-W46")
 
 
 def test_a_compressed_body_is_short(batch_reader, registry):
-    """Before it grows, a compressed body may have a sixteenth of DENIABLE_MAX_BODY, of either type;
-    the answer says that it can be sent plain."""
+    """Before it grows, a compressed body may have a sixteenth of DENIABLE_MAX_BODY; the answer says
+    that it can be sent plain."""
     noise = random.Random(3)
-    for kind in (JSON, BINARY):
-        body = next(iter(good(registry, "2026-11-20", noise.getrandbits).values()))
-        packed = gzip.compress(noise.randbytes(66_000))
-        found = answer(batch_reader, body._replace(media_type=kind, encoding="gzip"), packed)
-        assert found.status == 413
-        assert b"body-too-large" in found.body
-        assert b"65536 bytes: send it plain" in found.body
-
-
-def test_a_compressed_body_grows_to_a_bound(batch_reader):
-    """Decompressed, a body of either type may have DENIABLE_MAX_BODY: a few kilobytes cannot take
-    the memory and the time of the largest binary batch, which is sent plain."""
-    for kind in (JSON, BINARY):
-        for size, words in ((1 << 20, b"not-json malformed-batch"), ((1 << 20) + 1, b"too-large")):
-            body = Body(kind, "gzip", None)
-            found = answer(batch_reader, body, gzip.compress(bytes(size)))
-            code = json.loads(found.body)["type"].rpartition(":")[2].encode()
-            assert code in words or words in code
+    body = next(iter(good(registry, "2026-11-20", noise.getrandbits).values()))
+    packed = gzip.compress(noise.randbytes(66_000))
+    found = answer(batch_reader, body._replace(encoding="gzip"), packed)
+    assert found.status == 413
+    assert b"body-too-large" in found.body
+    assert b"65536 bytes: send it plain" in found.body
 
 
 def test_an_answer_names_a_hundred(batch_reader, registry):
@@ -142,15 +130,7 @@ def test_an_answer_names_a_hundred(batch_reader, registry):
     of them by reason."""
     for name in ("1,000 empty reports", "1,000 windows that are none"):
         body = hostile(registry, "2026-11-20")[name]
-        batch = batch_reader.read(JSON, body.make(wire.new_batch_id()))
+        batch = batch_reader.intake.read(body.make(wire.new_batch_id()))
         assert [each.index for each in batch.rejected] == list(range(NAMED))
         assert sum(batch.refused.values()) == 1000
         assert set(batch.refused) == {each.reason for each in batch.rejected}
-
-
-def test_a_device_s_answer_is_never_cut():
-    """Every rejection of a device's batch is named: it holds no more reports than are named."""
-    assert BATCH_REPORTS <= NAMED
-    path = Path(deniable_collector.__file__).with_name("openapi.json")
-    described = json.loads(path.read_text(encoding="utf-8"))["components"]["schemas"]["Receipt"]
-    assert described["properties"]["rejected"]["maxItems"] == NAMED

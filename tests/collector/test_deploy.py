@@ -20,13 +20,14 @@ from pathlib import Path
 import pytest
 import redis
 import yaml
+from tests.ports import free_port
 from tests.tools import need
 
 from deniable import windows
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
-from .conftest import free_port
+pytestmark = pytest.mark.campaign
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -289,38 +290,6 @@ def test_the_compose_file():
     assert "networks" in services["redis"]
 
 
-def test_what_is_published_without_tls():
-    """Plain HTTP is published on loopback alone, unless somebody says otherwise; and the variables
-    of a compose file never have a setting's name with another meaning."""
-    for name in ("docker-compose.yml", "deploy/compose.two-collectors.yml"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for service in yaml.safe_load(text)["services"].values():
-            for port in service.get("ports", ()):
-                assert port.startswith(("127.0.0.1:", "${COLLECTOR_ADDRESS:-127.0.0.1}:")) or (
-                    port in ("443:443", "80:80")
-                )
-        named = {each.removesuffix("_FILE") for each in re.findall(r"\$\{(DENIABLE_\w+)", text)}
-        assert named <= KNOWN - {"DENIABLE_REGISTRY"} | {
-            "DENIABLE_DASHBOARD_TOKEN",
-            "DENIABLE_PUBLIC_URL",
-        }
-
-
-def test_the_shipped_rates():
-    """Where a proxy passes no address on, the collectors do not limit the one that they see; where
-    one stands in front, it is trusted."""
-    file = DEPLOY / "compose.two-collectors.yml"
-    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
-    assert services["collector-1"]["environment"]["DENIABLE_RATE"] == "off"
-    nginx = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
-    assert "limit_req zone=requests" in nginx
-    unit = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
-    assert "Environment=DENIABLE_TRUSTED_PROXIES=1" in unit
-    plain = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-    environ = plain["services"]["collector"]["environment"]
-    assert environ["DENIABLE_RATE"] == f"${{DENIABLE_RATE:-{Settings().rate}}}"
-
-
 def shipped_redis(file):
     """The service of Redis in a compose file, and its settings as lines of redis.conf."""
     services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
@@ -356,35 +325,6 @@ def test_redis_holds_commits_in_one_file_alone(name, new_redis):
         assert found["aof-use-rdb-preamble"] == "yes"
 
 
-@pytest.fixture
-def unit():
-    """The systemd unit's lines, by section: (name, value) in their order."""
-    text = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
-    sections, current = {}, None
-    for line in text.splitlines():
-        if line.startswith("["):
-            current = sections.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            current.append((name, value))
-    return sections
-
-
-def test_the_unit_runs_the_command(unit):
-    """The unit's variables are settings, its secret is a credential, and it waits for the
-    workers' graceful end."""
-    service = unit["Service"]
-    environ = dict(value.partition("=")[::2] for name, value in service if name == "Environment")
-    assert {name.removesuffix("_FILE") for name in environ} <= KNOWN
-    environ.pop("DENIABLE_STORE_FILE")
-    assert Settings.from_env(environ).metrics_bind
-    options = dict(service)
-    assert options["LoadCredential"] == "store:/etc/deniable/store"
-    assert options["ExecStart"].endswith("deniable collect")
-    assert (options["DynamicUser"], options["ProtectSystem"]) == ("yes", "strict")
-    assert int(options["TimeoutStopSec"]) > 30
-
-
 def test_the_unit_is_one(tmp_path):
     """systemd itself finds nothing wrong with the unit."""
     need("systemd-analyze")
@@ -395,10 +335,3 @@ def test_the_unit_is_one(tmp_path):
         ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_page_names_every_file():
-    """docs/operating.md says what each of the files is for."""
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\| \[`deploy/([\w.-]+)`\]", page, re.M))
-    assert named == {file.name for file in DEPLOY.iterdir()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 from deniable.mechanisms import Packing, Report, Row
 from deniable.wire import pack_columns
 from deniable_collector.batches import folding
-from deniable_collector.batches.folding import Block, RowPlace, increments, merged
-from deniable_collector.stores.commits import Increment, TallyKey, TallyRowKey
+from deniable_collector.batches.folding import RowPlace, increments
+from deniable_collector.stores.commits import TallyKey, TallyRowKey
 
 
 def key(number):
@@ -102,40 +101,6 @@ def test_more_reports_of_a_narrow_row_than_a_byte_counts(number):
     added = increments(few + mine)
     assert counted(added[key(0)])[0] == added[key(0)].reports == number
     assert counted(added[key(1)]) == {3: 2}
-
-
-@pytest.mark.parametrize("width", [10, 100_000])
-def test_sums_of_sums(width):
-    """Increments of one row become one, of wide rows and narrow ones; others stay as they are."""
-    one = Increment(width, 3, (7, 2), (1, 3))
-    two = Increment(width, 2, (2, 9), (1, 1))
-    alone = Increment(width, 1, (0,), (1,))
-    both = merged([{key(0): one}, {key(0): two, key(1): alone}])
-    assert set(both) == {key(0), key(1)}
-    assert both[key(1)] is alone
-    assert (both[key(0)].width, both[key(0)].reports) == (width, 5)
-    assert counted(both[key(0)]) == {2: 4, 7: 1, 9: 1}
-
-
-def test_sums_of_blocks():
-    """Blocks of the same rows are added as they are, beside other sums, and stay what they were;
-    rows of which nobody sent a report are left out."""
-    rows = key(0), key(1), key(2)
-    blocks = [
-        Block(rows, np.array([2, 1, 0]), np.array([[1, 2], [0, 1], [0, 0]])),
-        Block(rows, np.array([1, 0, 0]), np.array([[1, 0], [0, 0], [0, 0]])),
-        Block((key(3),), np.array([4]), np.array([[0, 0, 0, 0, 0, 0, 0, 0, 4]])),
-    ]
-    kept = [[each.reports.copy(), each.counts.copy()] for each in blocks]
-    found = merged([{key(1): Increment(2, 1, (0,), (1,))}], blocks)
-    assert {name: (each.width, each.reports, counted(each)) for name, each in found.items()} == {
-        key(0): (2, 3, {0: 2, 1: 2}),
-        key(1): (2, 2, {0: 1, 1: 1}),
-        key(3): (9, 4, {8: 4}),
-    }
-    for block, (reports, counts) in zip(blocks, kept, strict=True):
-        assert np.array_equal(block.reports, reports)
-        assert np.array_equal(block.counts, counts)
 
 
 def test_one_report_that_many_send():

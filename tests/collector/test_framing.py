@@ -1,5 +1,4 @@
-"""What is no request is refused alike by both paths: on the connection, and by Flask behind
-threads."""
+"""What is a request and what is none, as it travels, to a collector that runs."""
 
 from __future__ import annotations
 
@@ -10,10 +9,6 @@ from contextlib import closing
 
 import pytest
 
-THREADS = (
-    *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-    *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
-)
 BATCH = b'{"batch": "%s", "reports": []}' % (b"a" * 32)
 PACKED = gzip.compress(BATCH)
 POST = b"POST /v1/reports HTTP/1.1"
@@ -108,36 +103,13 @@ NO_TYPE = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def start(collector_class, metrics, tmp_path_factory):
-    """Starts each kind of server once, for all of these tests."""
-    started = {}
-
-    def start(kind):
-        if kind not in started:
-            folder = tmp_path_factory.mktemp(kind)
-            (folder / "metrics.toml").write_text(metrics)
-            environ = {"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "1"}
-            collector = collector_class(environ, folder)
-            collector.command = THREADS if kind == "threads" else collector.command
-            collector.start()
-            started[kind] = collector
-        return started[kind]
-
-    yield start
-    for collector in started.values():
-        collector.kill()
-
-
-@pytest.fixture(params=["connection", "threads"])
-def tell(request, start):
-    """Sends bytes by one path, and returns all that comes back until the server hangs up."""
-    collector = start("threads" if request.param == "threads" else "loop")
-    host, _, port = collector.address.removeprefix("http://").rpartition(":")
+@pytest.fixture
+def tell(running):
+    """Sends bytes, and returns all that comes back until the server hangs up."""
 
     def tell(sent, half=False):
         got = b""
-        with closing(socket.create_connection((host, int(port)), timeout=10)) as connection:
+        with closing(socket.create_connection(running.place, timeout=60)) as connection:
             connection.sendall(sent)
             if half:
                 connection.shutdown(socket.SHUT_WR)
@@ -145,7 +117,6 @@ def tell(request, start):
                 got += piece
         return got
 
-    tell.collector = collector
     return tell
 
 
@@ -169,7 +140,7 @@ def test_what_is_a_request_is_served(tell, sent):
 
 @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP)
 def test_what_is_no_request_is_refused(tell, sent):
-    """Whoever parses it: 400, as a problem that repeats nothing of what was sent, and the end of
+    """It gets 400, as a problem that repeats nothing of what was sent, and the end of
     the connection."""
     status, header, document = read(tell(sent, half=b"chunk" in sent))
     assert (status, document["type"]) == (400, "urn:deniable:problem:not-http")
@@ -181,7 +152,7 @@ def test_what_is_no_request_is_refused(tell, sent):
 
 @pytest.mark.parametrize("sent", NO_TYPE.values(), ids=NO_TYPE)
 def test_a_media_type_is_ascii(tell, sent):
-    """A media type or a coding with a byte that is no ASCII is unknown to every path: 415."""
+    """A media type or a coding with a byte that is no ASCII is unknown: 415."""
     status, header, document = read(tell(sent, half=True))
     assert (status, header["content-type"]) == (415, "application/problem+json")
     assert document["type"].endswith((":http-415", ":unsupported-encoding"))
@@ -219,32 +190,18 @@ def test_a_cut_request_behind_one_that_is_answered(tell, number):
         assert got.count(b'"status": "ok"') == (1 - count) * number
 
 
-def test_nothing_of_it_is_logged(tell):
+def test_nothing_of_it_is_logged(tell, running):
     """Whatever came, no line was written and no bug was met."""
     tell(request(host=None))
     tell(chunked(b"zz\r\nabc\r\n0\r\n\r\n"), half=True)
-    log = tell.collector.log
-    assert "unexpected" not in log
-    assert "127.0.0.1" not in log
-    assert "Traceback" not in log
-    assert "Invalid" not in log
+    for word in ("unexpected", "127.0.0.1", "Traceback", "Invalid"):
+        assert word not in running.log
 
 
-def test_a_flood_of_chunks_is_refused(start):
+def test_a_flood_of_chunks_is_refused(tell):
     """A body in chunks of a few bytes each, every one of which takes a call, is refused long before
     it has come; one in chunks of some hundred bytes is a body."""
-    collector = start("loop")
-    host, _, port = collector.address.removeprefix("http://").rpartition(":")
-
-    def answered(size, number):
-        with closing(socket.create_connection((host, int(port)), timeout=10)) as connection:
-            spaces = [b" " * size] * number
-            connection.sendall(chunked(chunks(BATCH, *spaces), b"Connection: close"))
-            got = b""
-            while piece := connection.recv(1 << 16):
-                got += piece
-            return read(got)[0]
-
-    assert answered(300, 3_000) == 202
-    assert answered(1, 1_000) == 202
-    assert answered(1, 30_000) == 400
+    for size, number, status in ((300, 3_000, 202), (1, 1_000, 202), (1, 30_000, 400)):
+        spaces = [b" " * size] * number
+        sent = chunked(chunks(BATCH, *spaces), b"Connection: close")
+        assert read(tell(sent))[0] == status

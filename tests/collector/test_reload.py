@@ -17,10 +17,6 @@ from deniable_collector.settings import Settings
 
 from .devices import fetch
 
-THREADS = (
-    *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-    *("-k", "deniable_collector.worker.ThreadWorker", "deniable_collector.wsgi:app"),
-)
 NEW = """
 [metrics.new]
 type = "boolean"
@@ -70,13 +66,11 @@ def events(collector, name):
     return [each for each in read if each["event"] == name]
 
 
-@pytest.mark.parametrize("command", [(), THREADS], ids=["collect", "threads"])
-def test_a_mistake_and_a_hangup(
-    new_collector, new_body, replaced, until, tmp_path, metrics, command
-):
+@pytest.mark.campaign
+def test_a_mistake_and_a_hangup(new_collector, new_body, replaced, until, tmp_path, metrics):
     """After a mistake in metrics.toml and SIGHUP, and when its workers are killed then, a collector
     takes batches by the old registry; log and /readyz name each mistake. Mended, it is read."""
-    collector = new_collector(*command, DENIABLE_LOG_FORMAT="json")
+    collector = new_collector(DENIABLE_LOG_FORMAT="json")
     file = tmp_path / "metrics.toml"
 
     def registry():
@@ -109,27 +103,6 @@ def test_a_mistake_and_a_hangup(
     (told,) = events(collector, "reloaded")
     assert told["metrics"] == 4
     assert collector.stop() == 0
-
-
-@pytest.mark.parametrize("command", [(), THREADS], ids=["collect", "threads"])
-def test_workers_that_die_meanwhile(
-    new_collector, new_body, replaced, until, tmp_path, metrics, command
-):
-    """A worker that starts while the file on the disk is broken, or away, uses the registry that
-    the collector had; nobody has asked for another one."""
-    collector = new_collector(*command)
-    (tmp_path / "metrics.toml").write_text("schema = ")
-    replaced(collector, kill)
-    (tmp_path / "metrics.toml").unlink()
-    replaced(collector, kill)
-
-    def serves():
-        with suppress(OSError):
-            return fetch(f"{collector.address}/v1/reports", new_body())[0] == 202
-        return False
-
-    until(serves, "it takes no batch")
-    assert fetch(f"{collector.address}/readyz") == (200, {"status": "ready"})
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from deniable import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable.wire import pack_columns, unpack_columns
 from deniable_collector.batches import common
-from deniable_collector.batches.bodies import IntakeError, parse
+from deniable_collector.batches.bodies import parse
 from deniable_collector.batches.catalogue import OpenTally
 from deniable_collector.batches.common import CommonReports
 from deniable_collector.batches.typed import (
@@ -22,6 +22,7 @@ from deniable_collector.batches.typed import (
     read_bitmaps,
     reader,
 )
+from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.commits import TallyKey, TallyRowKey
 
 ROWS = [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.ports import free_port
 
 from deniable import Registry
 from deniable_collector.stores import open_store
@@ -19,7 +20,6 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_estimator.analyses import analysis_of
 
 from .browsing import complaints
-from .conftest import free_port
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

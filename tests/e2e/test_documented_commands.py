@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.collector.buckets import running
 from tests.tools import need
 
 from deniable import Metric, Registry, compiled
@@ -261,12 +260,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The README's own registry, and a few metrics more that the other pages name."""
-    with running() as s3:
-        s3.client.create_bucket(Bucket="tallies")
-        world = World(tmp_path_factory.mktemp("world"))
-        # The bucket of the pages, in which all processes of this world keep sealed windows.
-        world.environ |= {**s3.environ, "DENIABLE_ARCHIVE": "s3://tallies/prod"}
-        yield from furnished(world)
+    yield from furnished(World(tmp_path_factory.mktemp("world")))
 
 
 def furnished(world: World) -> Iterator[World]:
@@ -465,7 +459,7 @@ INLINE = sorted(
 def test_each_command_that_is_named_exists(page: str, command: str) -> None:
     """Commands and options that a sentence names are those of the program."""
     words = command.replace("\n", " ").split()
-    group = ["store", "bench", "rappor", "token", "people", "links", "gateway-key"]
+    group = ["store", "rappor", "token", "people", "links", "gateway-key"]
     depth = 3 if words[1] in group and len(words) > 2 and not words[2].startswith("-") else 2
     text = help_of(*[word.strip(",") for word in words[1:depth]])
     for option in re.findall(r"--[a-z][a-z-]+", command):

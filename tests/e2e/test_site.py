@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import subprocess
 import sys
@@ -20,6 +19,9 @@ from tests.tools import need
 
 import deniable
 from deniable import Client
+from deniable_collector.openapi import description
+from deniable_estimator.dashboard.api import ENDPOINTS
+from deniable_estimator.dashboard.api.description import describe
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -153,8 +155,8 @@ def test_every_typescript_name_is_there(site: Path) -> None:
 
 
 OPENAPI = {
-    "http-collector": "collector/deniable_collector/openapi.json",
-    "http-read": "estimator/deniable_estimator/dashboard/api/openapi.json",
+    "http-collector": description(),
+    "http-read": describe(ENDPOINTS),
 }
 
 
@@ -162,7 +164,7 @@ OPENAPI = {
 def test_every_request_is_there(site: Path, name: str) -> None:
     """The reference of HTTP has each operation, parameter and schema of the server's document."""
     page = (site / f"docs/reference/{name}.html").read_text(encoding="utf-8")
-    document = json.loads((ROOT / OPENAPI[name]).read_text(encoding="utf-8"))
+    document = OPENAPI[name]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             if method in METHODS:

@@ -1,154 +1,168 @@
-"""The mutants of a file: each is its text with one fault in it, found by the lines that differ."""
+"""The mutants of a file: its syntax tree with one fault in it, as a slip of the hand makes them.
+
+A comparison turned or moved by one, a number one larger or smaller, the inverse operation, `and`
+for `or`, a condition negated, a loop that never runs, an exception that is not caught, an argument
+or a statement left out, the least for the most.
+"""
 
 from __future__ import annotations
 
 import ast
-import hashlib
-import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cosmic_ray.ast import Visitor, ast_nodes, get_ast
+_OPERATORS: dict[type, type] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
+    ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr,
+}  # fmt: skip
+_TWINS = {"min": "max", "any": "all", "floor": "ceil", "minimum": "maximum"}
+_TWINS |= {other: name for name, other in _TWINS.items()}
+_SPARED = ("strict", "stacklevel", "maxsize")
+"""Arguments whose faults change nothing that a test should look at."""
 
-from .operators import OPERATORS
-
-__all__ = ["Mutant", "mutants_of", "shuffled", "statement_lines", "written"]
-
-_SPARED = re.compile(
-    r"TYPE_CHECKING|lru_cache|strict=True|^\s*@|^\s*raise \w|^__all__|stacklevel|def .*\*,|^\s*\*,$"
-)
-"""Lines where a fault changes nothing that a test should look at: imports for the type checker,
-sizes of caches, assertions on lengths, decorators, and the words of errors."""
+_LUA = [(r" < ", " <= "), (r" > ", " >= "), (r" <= ", " < "), (r" >= ", " > "), (r" \+ ", " - ")]
+_LUA += [(r" - ", " + "), (r" == ", " ~= "), (r" ~= ", " == "), (r" and ", " or "), (r"\bnot ", "")]
 
 
 class Mutant(NamedTuple):
     """One fault in one file."""
 
-    operator: str
+    path: Path
     line: int
     was: str
     becomes: str
-    code: str
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What it is known by, wherever the line moves."""
-        return self.was, self.becomes
+    make: Callable[[], Any]
+    """Makes the faulty file: a syntax tree, or the text of a script that is no Python."""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.was}  ->  {self.becomes}"
+        return f"{self.path}:{self.line}: {self.was}  ->  {self.becomes}"
+
+
+class _Edit(NamedTuple):
+    node: ast.AST
+    becomes: str
+    put_in: Callable[[], None]
 
 
 def mutants_of(path: Path) -> list[Mutant]:
-    """All of them, in the order of the operators and of the text."""
+    """All of them, in the order of the text."""
     text = path.read_text(encoding="utf-8")
-    original = _meaning(text)
-    tree = pickle.dumps(get_ast(text))  # read anew for each mutant, which is quicker than parsing
-    found: dict[str, Mutant] = {}
-    for name, operator in OPERATORS.items():
-        for occurrence in range(_count(text, operator)):
-            visitor = _Once(operator, occurrence)
-            code = visitor.walk(pickle.loads(tree)).get_code()
-            mutant = _compared(name, text, code)
-            if mutant is None or _SPARED.search(text.splitlines()[mutant.line - 1]):
-                continue
-            meaning = _meaning(code)
-            if meaning is not None and meaning != original:
-                found.setdefault(code, mutant)
-    return list(found.values())
+    if path.suffix == ".lua":
+        return list(_of_lua(path, text))
 
-
-def written(path: Path, faults: list[list[str]]) -> list[Mutant]:
-    """The mutants that are written down as pairs of texts, of a file that is no Python.
-
-    Raises:
-        ValueError: a text is not in the file, or more than once.
-    """
-    text = path.read_text(encoding="utf-8")
-    found = []
-    for was, becomes in faults:
-        if text.count(was) != 1:
-            raise ValueError(f"{path.name} holds {was!r} {text.count(was)} times, not once")
-        line = text[: text.index(was)].count("\n") + 1
-        found.append(Mutant("written", line, was, becomes, text.replace(was, becomes)))
-    return found
-
-
-def shuffled(path: str, mutants: list[Mutant], seed: int) -> list[Mutant]:
-    """The mutants in an order that depends on the seed and on themselves alone: a larger sample
-    holds a smaller one."""
-    order = {}
-    for each in mutants:
-        name = repr((seed, path, each.operator, each.key, each.line)).encode()
-        order[hashlib.blake2b(name).digest()] = each
-    return [order[digest] for digest in sorted(order)]
-
-
-class _Once(Visitor):
-    """Applies one occurrence of an operator."""
-
-    def __init__(self, operator: Any, occurrence: int) -> None:
-        self._operator, self._left = operator, occurrence
-
-    def visit(self, node: Any) -> Any:
-        for index, _ in enumerate(list(self._operator.mutation_positions(node))):
-            if self._left == 0:
-                node = self._operator.mutate(node, index)
-            self._left -= 1
-        return node
-
-
-def _count(text: str, operator: Any) -> int:
-    nodes = ast_nodes(get_ast(text))
-    return sum(len(list(operator.mutation_positions(node))) for node in nodes)
-
-
-def _compared(operator: str, text: str, code: str) -> Mutant | None:
-    """The mutant by the lines between the first and the last that differ."""
-    old, new = text.splitlines(), code.splitlines()
-    if old == new:
-        return None
-    pairs = list(zip(old, new, strict=False))
-    first = next((place for place, (x, y) in enumerate(pairs) if x != y), len(pairs))
-    most = min(len(old), len(new)) - first
-    backwards = zip(reversed(old), reversed(new), strict=False)
-    same = next((place for place, (x, y) in enumerate(backwards) if x != y), most)
-    was, becomes = (
-        " ".join(" ".join(lines[first : len(lines) - min(same, most)]).split())
-        for lines in (old, new)
-    )
-    return Mutant(operator, first + 1, was, becomes, code)
-
-
-def _meaning(text: str) -> str | None:
-    """The program without annotations, which are never evaluated; None if it is none."""
-    try:
+    def make(place: int) -> ast.Module:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
-    return ast.dump(_WithoutAnnotations().visit(tree))
+        list(_edits(tree))[place].put_in()
+        return ast.fix_missing_locations(tree)
+
+    return [
+        Mutant(path, edit.node.lineno, _short(edit.node), edit.becomes, lambda at=place: make(at))
+        for place, edit in enumerate(_edits(ast.parse(text)))
+    ]
 
 
-class _WithoutAnnotations(ast.NodeTransformer):
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.annotation = None
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.annotation = ast.Constant(None)
-        return self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self.generic_visit(node)
+def statement_lines(text: str, line: int) -> range:
+    """The lines of the statement that holds this line; of one that holds others, its head's."""
+    found = [
+        range(node.lineno, body[0].lineno if (body := getattr(node, "body", None)) else end + 1)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.stmt) and (end := node.end_lineno or node.lineno)
+    ]
+    return min((each for each in found if line in each), key=len, default=range(line, line + 1))
 
 
-def statement_lines(text: str) -> Iterator[range]:
-    """The lines of each statement; of one that holds others, those of its head."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.stmt):
-            body = getattr(node, "body", None)
-            end = node.end_lineno or node.lineno
-            yield range(node.lineno, body[0].lineno if body else end + 1)
+def _of_lua(path: Path, text: str) -> Iterator[Mutant]:
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        for pattern, other in _LUA:
+            for match in re.finditer(pattern, line.partition("--")[0]):
+                faulty = line[: match.start()] + other + line[match.end() :]
+                lines = text.splitlines(keepends=True)
+                lines[number] = faulty
+                whole = "".join(lines)
+                yield Mutant(
+                    path, number + 1, line.strip(), faulty.strip(), lambda made=whole: made
+                )
+
+
+def _edits(node: ast.AST) -> Iterator[_Edit]:
+    """Every fault of the tree below a node, in the order of the text."""
+    yield from _here(node)
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list") or isinstance(node, ast.Raise):
+            continue
+        for place, child in enumerate(value if isinstance(value, list) else [value]):
+            if not isinstance(child, ast.AST) or _is_spared(child):
+                continue
+            if isinstance(value, list) and _can_leave(child):
+                yield _Edit(child, "pass", lambda at=place, of=value: _pass(of, at))
+            yield from _edits(child)
+
+
+def _here(node: Any) -> Iterator[_Edit]:
+    def setting(field: str, becomes: Any, at: ast.AST = node) -> _Edit:
+        old = getattr(node, field)
+        setattr(node, field, becomes)
+        shown = _short(at)
+        setattr(node, field, old)
+        return _Edit(at, shown, lambda: setattr(node, field, becomes))
+
+    if isinstance(node, ast.Compare):
+        for place, each in enumerate(node.ops):
+            other = _OPERATORS[type(each)]()
+            yield setting("ops", [*node.ops[:place], other, *node.ops[place + 1 :]])
+    elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign):
+        if type(node.op) in _OPERATORS:
+            yield setting("op", _OPERATORS[type(node.op)]())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        if isinstance(node.op, ast.USub):
+            yield setting("op", ast.UAdd())
+    elif isinstance(node, ast.Constant):
+        if isinstance(node.value, bool):
+            yield setting("value", not node.value)
+        elif isinstance(node.value, int | float):
+            yield setting("value", node.value + 1)
+            yield setting("value", node.value - 1)
+    elif isinstance(node, ast.Call):
+        if len(node.args) + len(node.keywords) > 1:
+            for place in range(len(node.args)):
+                yield setting("args", [*node.args[:place], *node.args[place + 1 :]])
+            for place, keyword in enumerate(node.keywords):
+                if keyword.arg not in _SPARED:
+                    yield setting("keywords", [*node.keywords[:place], *node.keywords[place + 1 :]])
+    elif isinstance(node, ast.Name) and node.id in _TWINS and isinstance(node.ctx, ast.Load):
+        yield setting("id", _TWINS[node.id])
+    elif isinstance(node, ast.Attribute) and node.attr in _TWINS:
+        yield setting("attr", _TWINS[node.attr])
+    elif isinstance(node, ast.If | ast.While | ast.IfExp):
+        test = node.test
+        yield setting("test", ast.UnaryOp(ast.Not(), test), node)
+    elif isinstance(node, ast.For):
+        yield setting("iter", ast.List([], ast.Load()))
+    elif isinstance(node, ast.ExceptHandler) and node.type is not None:
+        yield setting("type", ast.Tuple([], ast.Load()))
+
+
+def _can_leave(node: ast.AST) -> bool:
+    """A statement that is a call, that changes a variable in place, or that leaves a loop."""
+    called = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await)
+    return called or isinstance(node, ast.AugAssign | ast.Break | ast.Continue)
+
+
+def _pass(body: list[ast.stmt], place: int) -> None:
+    body[place] = ast.copy_location(ast.Pass(), body[place])
+
+
+def _is_spared(node: ast.AST) -> bool:
+    guard = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    return guard or (isinstance(node, ast.keyword) and node.arg in _SPARED)
+
+
+def _short(node: ast.AST) -> str:
+    return " ".join(ast.unparse(ast.fix_missing_locations(node)).split("\n", 1)[0].split())[:90]

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from deniable.coded_message import counted
 from deniable.doctor.device import (
     check_crowd,
     check_development,
@@ -22,7 +23,6 @@ from deniable.doctor.device import (
 )
 from deniable.doctor.endpoint import check_endpoint
 from deniable.doctor.result import CheckResult, Level
-from deniable.told import counted
 
 __all__ = ["doctor"]
 
@@ -37,7 +37,7 @@ _MARKS: dict[Level, tuple[str, str]] = {
 }
 
 
-@click.command(short_help="Find out why no report arrives, and what to do.")
+@click.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--endpoint",

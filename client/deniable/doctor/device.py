@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deniable import outbox, owner
+from deniable.coded_message import counted
 from deniable.doctor.result import CheckResult, listed
 from deniable.errors import RegistryError, StateError
-from deniable.forecast import forecast, is_blind
+from deniable.forecasts import MISSING, forecasts
 from deniable.lifecycle import SWITCHES, is_set
 from deniable.registry import Registry
 from deniable.state import FILE_NAME, State, default_directory
-from deniable.told import counted
 
 __all__ = ["check_crowd", "check_environment", "check_state", "read_registry"]
 
@@ -62,11 +62,14 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
 
 def check_crowd(registry: Registry) -> Iterator[CheckResult]:
     """Metrics whose expected crowd is too small to detect anything."""
+    crowd = forecasts()
+    if crowd is None:
+        yield CheckResult("crowd", "not_checked", "note", MISSING, "")
+        return
     for metric in registry:
         if metric.name in registry.unasked:
             continue  # a pair gives its shares
-        lacks = forecast(metric)
-        if lacks is not None and is_blind(metric):
+        if lacks := crowd.too_few_devices(metric):
             yield CheckResult(
                 "crowd", "too_small", "warning", f"{metric.name}: {lacks}",
                 "`deniable plan` shows which epsilon, list and number of devices go together",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
+from deniable.coded_message import counted
 from deniable.commands import print_problems
 from deniable.errors import RegistryError
+from deniable.forecasts import MISSING, forecasts
+from deniable.mechanisms import Memoizing
+from deniable.metric import Metric
 from deniable.registry import Registry
-from deniable.starting.asking import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.declaring import Draft, draft
-from deniable.starting.sight import sight
+from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
 
 __all__ = ["add", "show"]
 
 
-@click.command(short_help="Add a metric to a metrics.toml.")
+@click.command()
 @click.argument("metric")
 @click.option(
     "--registry",
@@ -76,11 +82,32 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
 def show(made: Draft, metric: str) -> None:
     """The new metric as it will stand in the file, what the crowd sees, and lint's remarks."""
     click.echo(made.block)
-    for sentence in sight(made.registry[metric]):
+    crowd, declared = forecasts(), made.registry[metric]
+    seen = [f"{MISSING}."] if crowd is None else crowd.seen(declared)
+    for sentence in (*seen, *_reveals(declared)):
         click.echo(f"- {sentence}")
     for problem in made.problems:
         click.echo(f"- {problem.severity}: {problem.message}")
     click.echo()
+
+
+def _reveals(metric: Metric) -> Iterator[str]:
+    """What one report of the metric reveals, and what all of them do."""
+    mechanism = metric.scheme.mechanism
+    epsilon = mechanism.epsilon
+    belief = math.ceil(1000 / (1 + math.exp(-epsilon))) / 10
+    yield (
+        f"One report reveals at most epsilon {epsilon:.4g}: it makes a 50/50 guess between two "
+        f"values right at most {belief}% of the time."
+    )
+    if isinstance(mechanism, Memoizing):
+        yield (
+            f"All reports of one value together reveal at most epsilon {metric.memo_limit:g}, "
+            "however many they are. When the value changes is not hidden (docs/memory.md)."
+        )
+        return
+    count = Fraction(metric.lifetime_epsilon) // Fraction(epsilon)
+    yield f"A device reports {counted(count, 'time')}, and then never again."
 
 
 def _complete(

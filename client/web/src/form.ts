@@ -15,8 +15,8 @@ export const TOP: Table<string> = {
   metrics: OBJECT,
 };
 
-/** What format 2 has in addition: at the top, in a metric, and in a segment. */
-export const JOINT_TOP: Table<string> = { ...TOP, format: "2", segments: OBJECT };
+/** What there is in addition where there are segments: at the top, in a metric, and in a segment. */
+export const JOINT_TOP: Table<string> = { ...TOP, segments: OBJECT };
 export const JOINT_METRIC: Table<string> = { segments: "\\[.*]", rows: "[1-9]\\d*" };
 export const SEGMENT: Table<string> = { values: "\\[.+]", other: TEXT + OR_NULL };
 

@@ -11,7 +11,7 @@ declare const DEVELOPMENT: boolean;
 declare const FULL: boolean;
 
 /**
- * Whether this bundle can tell segments. The others refuse a registry that has any, by its format,
+ * Whether this bundle can tell segments. The others refuse a registry that has any,
  * and their code is left out of them.
  */
 declare const JOINT: boolean;

@@ -40,7 +40,7 @@ export interface Declared {
   readonly reveals: Readonly<{ report: number; memo: number | null; fresh: number | null }>;
   readonly platform: readonly string[];
   readonly unit: string | null;
-  /** The names of its segments, and the rows of its mechanism; only format 2 has them. */
+  /** The names of its segments, and the rows of its mechanism; only where the registry has segments. */
   readonly segments?: readonly string[];
   readonly rows?: number;
   /** Of a pair: the names of its two metrics, where their numbers are cut, and whether these are

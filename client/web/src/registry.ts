@@ -62,7 +62,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
     if (
       !claim(type, `${path}type`) ||
       (DEVELOPMENT &&
-        (!claims(path, form(fields, { ...METRIC(fields.type), ...(top.format === 2 && JOINT_METRIC) })) ||
+        (!claims(path, form(fields, { ...METRIC(fields.type), ...("segments" in top && JOINT_METRIC) })) ||
           !claims(`${path}reveals.`, form(fields.reveals as Table, REVEALS))))
     )
       return;
@@ -160,8 +160,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const cap = top.lifetime_epsilon as number | null;
   // Another format has other keys, so to list these would mislead.
   if (
-    claim(JOINT ? top.format === 1 || top.format === 2 : top.format === 1, "format") &&
-    (!DEVELOPMENT || claims("", form(top, top.format === 1 ? TOP : JOINT_TOP)))
+    claim(top.format === 1, "format") &&
+    claim(JOINT || !("segments" in top), "segments") &&
+    (!DEVELOPMENT || claims("", form(top, "segments" in top ? JOINT_TOP : TOP)))
   ) {
     if (JOINT)
       for (const [name, segment] of Object.entries((top.segments ?? {}) as Table<Segment>)) {

@@ -24,7 +24,7 @@ test("a released build refuses whatever would reveal more than it declares", asy
     /^format$|^lifetime_epsilon$|\.(epsilon|lifetime_epsilon|memo_epsilon|longitudinal|reveals\.\w+)$/;
   let refused = 0;
   for (const { name, document, error } of cases) {
-    if (document.format === 2) assert.throws(() => read(document), Error, name);
+    if (document.segments) assert.throws(() => read(document), Error, name);
     else if (!error) assert.ok(read(present(document)).metrics.size, name);
     // A missing or a needless key misleads nobody; what is there must hold.
     else if (/a value twice/.test(name) || (grave.test(error) && !/: no |^no cap$|unknown|is a text|that is true/.test(name))) {
@@ -57,7 +57,7 @@ test("the small bundle takes lists of values without memos, and refuses every ot
   const taken = new Set<string>();
   for (const { name, document, error } of vectors("compiled").cases)
     for (const [metric, fields] of Object.entries<any>(
-      error || document.format === 2 ? {} : document.metrics,
+      error || document.segments ? {} : document.metrics,
     )) {
       const alone = { ...document, metrics: { [metric]: fields } };
       const small = /^(boolean|category)$/.test(fields.type) && fields.mechanism === "subset_selection";

@@ -12,8 +12,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from deniable_collector.batches.folding import Accepted, Block
-from deniable_collector.stores.commits import Increment, TallyRowKey
+from deniable_collector.batches.folding import Accepted
 
 __all__ = ["NAMED", "REASONS", "Batch", "Receipt", "Rejection"]
 
@@ -21,18 +20,19 @@ NAMED = 100
 """Rejections of a batch that are named; all of them are counted. A device's batch has no more
 reports than that (`deniable.outbox.BATCH_REPORTS`)."""
 
-REASONS = (
-    "malformed",
-    "unknown_metric",
-    "bad_window",
-    "expired_metric",
-    "window_not_closed",
-    "window_too_old",
-    "unknown_scheme",
-    "bad_row",
-    "bad_columns",
-)
-"""Why a report can be rejected, in the order of the checks."""
+REASONS = {
+    "malformed": "is no object of exactly the members of a report",
+    "unknown_metric": "names a metric that the registry does not declare",
+    "bad_window": "names no window of the metric's kind",
+    "expired_metric": "names a window that begins after the metric's expiry",
+    "window_not_closed": "names a window that ends more than a day from now; or that begins more "
+    "than a day from now, if the metric is answered at once",
+    "window_too_old": "names a window that ended more than six days ago",
+    "unknown_scheme": "names a scheme that the metric never had",
+    "bad_row": "names a row that the scheme does not have",
+    "bad_columns": "has columns that no device could have sent for this row",
+}
+"""Why a report can be rejected, in the order of the checks: it ..."""
 
 
 @dataclass(frozen=True)
@@ -47,33 +47,18 @@ class Rejection:
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """A batch that has been read: what may be counted, and what may not.
 
-    The good reports of a binary batch are summed already, in `summed` and `blocks`. Of the bad
-    ones the first `NAMED` are in `rejected`, and `refused` counts all of them by reason.
+    Of the bad reports the first `NAMED` are in `rejected`, and `refused` counts all by reason.
     """
 
     id: str
     accepted: tuple[Accepted, ...]
     rejected: tuple[Rejection, ...]
-    summed: Mapping[TallyRowKey, Increment] = MappingProxyType({})
-    blocks: tuple[Block[TallyRowKey], ...] = ()
     refused: Mapping[str, int] = MappingProxyType({})
-
-    @property
-    def reports(self) -> int:
-        """How many reports may be counted."""
-        number = len(self.accepted)
-        if self.summed or self.blocks:
-            number += sum(each.reports for each in self.summed.values())
-            number += sum(int(block.reports.sum()) for block in self.blocks)
-        return number
 
     @property
     def metrics(self) -> set[str]:
         """The metrics of the reports that may be counted."""
-        keys = {place.key.tally for place, _ in self.accepted}
-        keys.update(key.tally for key in self.summed)
-        keys.update(block.rows[0].tally for block in self.blocks)
-        return {key.metric for key in keys}
+        return {place.key.tally.metric for place, _ in self.accepted}
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):

@@ -11,21 +11,9 @@ import json
 import zlib
 from typing import Any, NoReturn, Protocol
 
-from deniable import DeniableError
-from deniable.told import counted
+from deniable_collector.refusals import IntakeError, malformed, too_large, too_many_reports
 
-__all__ = [
-    "IntakeError",
-    "Readable",
-    "check_commas",
-    "check_counts",
-    "is_compressed",
-    "malformed",
-    "parse",
-    "read_body",
-    "too_large",
-    "too_many_reports",
-]
+__all__ = ["Readable", "check_commas", "check_counts", "is_compressed", "parse", "read_body"]
 
 _PIECE = 1 << 16
 _GZIP = zlib.MAX_WBITS | 16
@@ -41,25 +29,6 @@ _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG = b"0" * 40
 """Digits in a row: to read a number takes time that grows with their square. A body of up to
 `_LARGE` bytes cannot hold enough of them to matter."""
-
-
-class IntakeError(DeniableError):
-    """A request of which nothing can be counted, with the fields of RFC 9457.
-
-    `code` names the problem for programs, `status` is the HTTP status, `title` names the kind
-    of problem in words, `detail` says what to do about this one. `retry_after` is the shortest
-    wait in seconds, if the same request may succeed later.
-    """
-
-    def __init__(
-        self, code: str, status: int, title: str, detail: str, retry_after: float | None = None
-    ) -> None:
-        self.code = code
-        self.status = status
-        self.title = title
-        self.detail = detail
-        self.retry_after = retry_after
-        super().__init__(detail)
 
 
 class Readable(Protocol):
@@ -84,12 +53,7 @@ def read_body(source: Readable, encoding: str, limit: int, packed_limit: int) ->
     if not is_compressed(encoding):
         return b"".join(_pieces(source, limit))
     if encoding not in ("gzip", "x-gzip"):
-        raise IntakeError(
-            "unsupported-encoding",
-            415,
-            "Unsupported content encoding",
-            "send the body plain or as gzip",
-        )
+        raise IntakeError("unsupported-encoding", "send the body plain or as gzip")
     inflater = zlib.decompressobj(_GZIP)
     body = bytearray()
     try:
@@ -151,11 +115,9 @@ def parse(body: bytes) -> dict[str, Any]:
         )
     except (ValueError, RecursionError):
         # The parser's message quotes the body, so it is not passed on.
-        raise IntakeError(
-            "not-json", 400, "Not JSON", "the body must be one JSON object in UTF-8"
-        ) from None
+        document = None
     if not isinstance(document, dict):
-        raise IntakeError("not-json", 400, "Not JSON", "the body must be one JSON object in UTF-8")
+        raise IntakeError("not-json", "the body must be one JSON object in UTF-8")
     return document
 
 
@@ -182,32 +144,5 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def malformed(detail: str) -> IntakeError:
-    """The body is no batch."""
-    return IntakeError("malformed-batch", 400, "Malformed batch", detail)
-
-
-def too_many_reports(limit: int) -> IntakeError:
-    """The batch holds more reports than that."""
-    return IntakeError(
-        "too-many-reports",
-        413,
-        "Too many reports",
-        f"a batch may hold up to {counted(limit, 'report')}: send several batches",
-    )
-
-
-def too_large(limit: int, *, compressed: bool = False) -> IntakeError:
-    """The body is longer than that, decompressed or as it came."""
-    return IntakeError(
-        "body-too-large",
-        413,
-        "Body too large",
-        f"a compressed body may hold up to {limit} bytes: send it plain, or several batches"
-        if compressed
-        else f"a body may hold up to {limit} bytes, decompressed: send several batches",
-    )
-
-
 def _not_gzip() -> IntakeError:
-    return IntakeError("not-gzip", 400, "Not gzip", "the body must be one complete gzip member")
+    return IntakeError("not-gzip", "the body must be one complete gzip member")

@@ -16,7 +16,6 @@ from functools import cached_property, lru_cache
 from deniable import Metric, Registry, Scheme, WindowError, windows
 from deniable.mechanisms import Row
 from deniable.wire import LATEST
-from deniable_collector.batches.binary import Layout
 from deniable_collector.batches.folding import RowPlace
 from deniable_collector.batches.typed import reader
 from deniable_collector.stores.base import Store
@@ -59,11 +58,6 @@ class OpenTally:
     closes: float
 
     @cached_property
-    def layout(self) -> Layout:
-        """The layout of these rows in binary batches."""
-        return Layout(self.rows)
-
-    @cached_property
     def places(self) -> tuple[RowPlace, ...]:
         """Where reports of each row are added up."""
         return tuple(map(RowPlace, self.keys, self.rows))
@@ -72,13 +66,6 @@ class OpenTally:
     def readers(self) -> tuple[Callable[[bytes], int | bytes | None], ...]:
         """What reads the columns of each row (`typed.reader`)."""
         return tuple(map(reader, self.rows))
-
-    @cached_property
-    def blocks(self) -> dict[tuple[int, ...], tuple[TallyRowKey, ...]]:
-        """The names of the rows in each block of a binary batch."""
-        return {
-            numbers: tuple(self.keys[row] for row in numbers) for _, numbers in self.layout.kinds
-        }
 
 
 class Catalogue:

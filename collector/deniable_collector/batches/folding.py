@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,35 +15,17 @@ from deniable_collector.batches.sums import count_bitmaps
 from deniable_collector.batches.typed import read_bitmaps
 from deniable_collector.stores.commits import Increment, TallyRowKey
 
-__all__ = ["Accepted", "Block", "RowPlace", "increments", "merged", "spread"]
+__all__ = ["Accepted", "RowPlace", "increments"]
 
 _BLOCK_BITS = 1 << 22
 """How many bits of bitmaps are laid side by side at once, so that hostile batches of wide rows
 do not exhaust the memory."""
-
-_DENSE = 16
-"""A row is added densely if it has at most so many columns for each index that is added."""
 
 _FULL = 4
 """If more than 1 in so many columns of a row change, the whole row is written."""
 
 _SMALL_BITS = 1 << 13
 """A row whose bitmaps have at most so many bits is summed together with other rows."""
-
-
-RowName = TypeVar("RowName")
-
-
-class Block(NamedTuple, Generic[RowName]):
-    """What is added to rows of one width: `reports`, of shape (rows,), and `counts` of each of
-    their columns, of shape (rows, width).
-
-    Batches of one tally have the same blocks, which are added as they are.
-    """
-
-    rows: tuple[RowName, ...]
-    reports: NDArray[np.int64]
-    counts: NDArray[np.int64]
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -95,40 +77,6 @@ def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
     return sums
 
 
-def merged(
-    parts: Iterable[Mapping[TallyRowKey, Increment]], blocks: Iterable[Block[TallyRowKey]] = ()
-) -> dict[TallyRowKey, Increment]:
-    """The sum of several sums. A row is in one block of each batch, always of the same rows."""
-    found: defaultdict[TallyRowKey, list[Increment]] = defaultdict(list)
-    for part in (*parts, *map(spread, _together(blocks))):
-        for key, increment in part.items():
-            found[key].append(increment)
-    return {key: each[0] if len(each) == 1 else _add(each) for key, each in found.items()}
-
-
-def _together(blocks: Iterable[Block[TallyRowKey]]) -> Iterator[Block[TallyRowKey]]:
-    """The blocks of each tally, added up."""
-    alike: defaultdict[TallyRowKey, list[Block[TallyRowKey]]] = defaultdict(list)
-    for block in blocks:
-        alike[block.rows[0]].append(block)
-    for first, *others in alike.values():
-        if others:
-            # Not in place: a commit that fails is tried again, batch by batch.
-            first = first._replace(reports=first.reports.copy(), counts=first.counts.copy())
-        for other in others:
-            np.add(first.reports, other.reports, out=first.reports)
-            np.add(first.counts, other.counts, out=first.counts)
-        yield first
-
-
-def spread(block: Block[RowName]) -> dict[RowName, Increment]:
-    """An increment for each row of a block that any report names."""
-    named = np.flatnonzero(block.reports)
-    rows = [block.rows[each] for each in named.tolist()]
-    found = _stretches(block.counts.shape[1], block.reports[named].tolist(), block.counts[named])
-    return dict(zip(rows, found, strict=True))
-
-
 def _stretches(
     width: int, reports: Iterable[int], counts: NDArray[np.int64]
 ) -> Iterator[Increment]:
@@ -145,27 +93,6 @@ def _stretches(
 
 def _stretch(width: int, reports: int, counts: NDArray[np.int64]) -> Increment:
     return next(_stretches(width, [reports], counts[None]))
-
-
-def _add(parts: list[Increment]) -> Increment:
-    width, reports = parts[0].width, sum(part.reports for part in parts)
-    if width <= _DENSE * sum(len(part.columns) for part in parts):
-        dense = np.zeros(width, np.int64)
-        for part in parts:
-            dense[_places(part)] += np.asarray(part.counts, np.int64)
-        return _stretch(width, reports, dense)
-    columns = np.concatenate([np.asarray(part.columns, np.int64) for part in parts])
-    counts = np.concatenate([np.asarray(part.counts, np.int64) for part in parts])
-    touched, places = np.unique(columns, return_inverse=True)
-    sums = np.zeros(len(touched), np.int64)
-    np.add.at(sums, places, counts)
-    return Increment(width, reports, touched, sums)
-
-
-def _places(part: Increment) -> slice | NDArray[np.int64]:
-    if isinstance(part.columns, range):
-        return slice(part.columns.start, part.columns.stop)
-    return np.asarray(part.columns, np.int64)
 
 
 def _sum_together(

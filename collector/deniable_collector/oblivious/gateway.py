@@ -18,9 +18,9 @@ from deniable.oblivious.binary_http import Fields, InnerRequest, InnerResponse, 
 from deniable.oblivious.capsules import NoKey, Opened, open_request
 from deniable.oblivious.sizes import SMALLEST_RESPONSE, padded_size
 from deniable.oblivious.transport import KEY_PROBLEM, REQUEST_TYPE, RESPONSE_TYPE
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import framing
 from deniable_collector.serving.responses import HttpResponse, head
 from deniable_collector.settings import Settings
@@ -61,15 +61,13 @@ class Gateway:
             NoKey: there is no key for it, or it is damaged.
         """
         if framing.media_type(content_type) != REQUEST_TYPE:
-            raise IntakeError(
-                "http-415", 415, "Unsupported Media Type", f"send Content-Type: {REQUEST_TYPE}"
-            )
+            raise IntakeError("http-415", f"send Content-Type: {REQUEST_TYPE}")
         try:
             return open_request(self._keys, capsule)
         except NoKey:
             raise
         except WireError as error:
-            raise IntakeError("bad-capsule", 400, "Bad capsule", str(error)) from None
+            raise IntakeError("bad-capsule", str(error)) from None
 
     def read(self, opened: Opened) -> InnerRequest:
         """The request in a capsule, which is one for the collector's reports.
@@ -80,15 +78,13 @@ class Gateway:
         try:
             request = InnerRequest.decode(opened.message)
         except WireError as error:
-            raise IntakeError("bad-capsule", 400, "Bad capsule", str(error)) from None
+            raise IntakeError("bad-capsule", str(error)) from None
         if request.header(b"expect"):
-            raise IntakeError("http-417", 417, "Expectation Failed", "a capsule expects nothing")
+            raise IntakeError("http-417", "a capsule expects nothing")
         if not request.path.endswith(_TARGET) or b"?" in request.path:
-            raise IntakeError("http-404", 404, "Not Found", "there is nothing at this path")
+            raise IntakeError("http-404", "there is nothing at this path")
         if request.method != b"POST":
-            raise IntakeError(
-                "http-405", 405, "Method Not Allowed", "only POST goes through the gateway"
-            )
+            raise IntakeError("http-405", "only POST goes through the gateway")
         return request
 
     def seal(self, opened: Opened, response: HttpResponse) -> HttpResponse:

@@ -24,7 +24,7 @@ _kem = click.option(
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(short_help="Make, rotate and show the keys of a gateway (two hops).")
+@click.group()
 def gateway_key() -> None:
     """The private keys of a gateway, in a file that DENIABLE_GATEWAY_KEYS names.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -18,7 +17,6 @@ import aiohttp
 from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE, RESPONSE_TYPE
 from deniable_collector.asgi import Send
-from deniable_collector.batches.bodies import IntakeError, too_large
 from deniable_collector.oblivious.gateway import OVERHEAD
 from deniable_collector.oblivious.relay_metrics import (
     CONTENT_TYPE_LATEST,
@@ -28,6 +26,7 @@ from deniable_collector.oblivious.relay_metrics import (
 )
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import count_answer
+from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.cors import Cors, origin_refused
@@ -65,8 +64,7 @@ class CapsuleRelay:
         self._settings = settings
         self._admission = Admission(settings)
         self._cors = Cors.of(settings)
-        # It takes no binary batches, which are the largest bodies of a collector.
-        self.guard = Guard(replace(settings, max_binary_body=settings.max_body))
+        self.guard = Guard(settings)
         self._most = 2 * settings.max_body + OVERHEAD
         self._url = settings.relay_gateway + PATH
         self._headers = {"Content-Type": REQUEST_TYPE}
@@ -124,13 +122,13 @@ class CapsuleRelay:
             held += size
             self._held += size
             if self._held > self._settings.queue:
-                raise _away("queue-full", "Queue full", "the relay is busy", 1.0)
+                raise _away("queue-full", "the relay is busy", 1.0)
 
         try:
             if scope["path"] in _PROBES and scope["method"] == "GET":
                 response = await self._probe(scope)
             elif scope["path"] != PATH:
-                raise IntakeError("http-404", 404, "Not Found", "there is nothing at this path")
+                raise IntakeError("http-404", "there is nothing at this path")
             elif scope["method"] == "OPTIONS" and self._cors is not None:
                 more += self._cors.preflight(given[b"origin"]).items()
                 response = HttpResponse(204, b"", "text/plain")
@@ -150,7 +148,7 @@ class CapsuleRelay:
                 response = await self._forward(await incoming.collect(self._most, reserve))
             else:
                 told = "this path takes GET and POST"
-                raise IntakeError("http-405", 405, "Method Not Allowed", told)
+                raise IntakeError("http-405", told)
         except Gone:
             return
         except Exception as error:
@@ -177,7 +175,7 @@ class CapsuleRelay:
         """
         if scope["path"] == "/metrics":
             if (scope.get("server") or ("", 0))[1] != self._private_port:
-                raise IntakeError("http-404", 404, "Not Found", "there is nothing at this path")
+                raise IntakeError("http-404", "there is nothing at this path")
             return HttpResponse(200, await asyncio.to_thread(exposition), CONTENT_TYPE_LATEST)
         if scope["path"] == "/readyz":
             await self._read_keys()
@@ -195,7 +193,7 @@ class CapsuleRelay:
             return
         if not framing.is_text(content_type) or not origin:
             told = f"send Content-Type: {REQUEST_TYPE}"
-            raise IntakeError("http-415", 415, "Unsupported Media Type", told)
+            raise IntakeError("http-415", told)
         if self._cors is None or not self._cors.allows(origin):
             raise origin_refused()
 
@@ -209,7 +207,7 @@ class CapsuleRelay:
         response, _ = await self._ask("POST", capsule, self._headers)
         GATEWAY_SECONDS.observe(time.monotonic() - begun)
         if response.content_type not in _TYPES:
-            raise _away("gateway-odd", "No gateway", "something else than a gateway responded")
+            raise _away("gateway-odd", "something else than a gateway responded")
         if 400 <= response.status < 500:
             self._until = float("-inf")
         return response
@@ -226,7 +224,7 @@ class CapsuleRelay:
             if self._keys is None or not fresh:
                 response, signature = await self._ask("GET", None, {"Accept": KEYS_TYPE})
                 if response.status != 200 or response.content_type != KEYS_TYPE:
-                    raise _away("gateway-odd", "No gateway", "the gateway tells no keys")
+                    raise _away("gateway-odd", "the gateway tells no keys")
                 self._keys, self._asked = (response, signature), now
                 self._until = now + _KEYS_SECONDS
             return self._keys
@@ -244,7 +242,7 @@ class CapsuleRelay:
         except (TimeoutError, aiohttp.ClientError, OSError):
             # Its text names the gateway's address, which is nobody's business here.
             told = "the gateway cannot be reached"
-            raise _away("gateway-unavailable", "Gateway unavailable", told) from None
+            raise _away("gateway-unavailable", told) from None
         kind = framing.media_type(given.get("Content-Type", ""))
         again = given.get("Retry-After", "")
         seconds = float(again) if again.isascii() and again.isdecimal() else None
@@ -263,13 +261,13 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
         left -= len(piece)
         if left < 0:
             told = "the gateway's response is too long"
-            raise _away("gateway-odd", "No gateway", told)
+            raise _away("gateway-odd", told)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _away(code: str, title: str, told: str, seconds: float = 5.0) -> IntakeError:
+def _away(code: str, told: str, seconds: float = 5.0) -> IntakeError:
     told = f"{told}: nothing is lost while you keep the batch, so send it again later"
-    return IntakeError(code, 503, title, told, retry_after=seconds)
+    return IntakeError(code, told, retry_after=seconds)
 
 
 async def _send(

@@ -15,7 +15,7 @@ from deniable_collector.settings import SettingsError
 __all__ = ["relay"]
 
 
-@click.command(short_help="Run a relay: it passes sealed batches to one gateway.")
+@click.command()
 @click.option("--gateway", metavar="URL", help="The gateway (DENIABLE_RELAY_GATEWAY).")
 @click.option("--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_BIND).")
 @click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")

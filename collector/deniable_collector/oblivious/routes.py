@@ -1,24 +1,24 @@
-"""The gateway's resource: keys by GET, capsules by POST; for the event loop and for Flask."""
+"""The gateway's resource: keys by GET, from Flask, and capsules by POST, on the event loop."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from io import BytesIO
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 
 from deniable.oblivious.binary_http import InnerRequest
 from deniable.oblivious.capsules import NoKey
 from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.batches.batch import Batch, Receipt
-from deniable_collector.batches.bodies import IntakeError, is_compressed, read_body, too_large
+from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.oblivious.gateway import Gateway, key_refused
+from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.responses import HttpResponse, accepted, head
+from deniable_collector.serving.rates import Peer
+from deniable_collector.serving.responses import HttpResponse, accepted
 
 __all__ = ["add_gateway", "answer", "pace", "read_at_once"]
 
@@ -56,7 +56,9 @@ def read_at_once(
     try:
         opened = gateway.open(REQUEST_TYPE, capsule)
         request = gateway.read(opened)
-        batch = batch_reader.read_fast(*_described(batch_reader, request), request.content)
+        if _encoding(batch_reader, request):
+            return None
+        batch = batch_reader.intake.read_fast(request.content)
     except (IntakeError, NoKey):
         return None
     if batch is None:
@@ -73,11 +75,11 @@ def read_at_once(
 async def answer(
     gateway: Gateway,
     batch_reader: BatchReader,
-    take: Callable[[str, str, bytes], Awaitable[Receipt]],
+    take: Callable[[str, bytes], Awaitable[Receipt]],
     content_type: str,
     capsule: bytes,
 ) -> HttpResponse:
-    """The response to a capsule; `take` commits a batch of this media type and encoding.
+    """The response to a capsule; `take` commits a batch of this encoding.
 
     Raises:
         IntakeError: it is no capsule.
@@ -88,16 +90,14 @@ async def answer(
         return key_refused(error)
     try:
         batch = gateway.read(opened)
-        response = accepted(await take(*_described(batch_reader, batch), batch.content))
+        response = accepted(await take(_encoding(batch_reader, batch), batch.content))
     except Exception as error:
         response = problem_of(error)
     return gateway.seal(opened, response)
 
 
-def add_gateway(
-    app: Flask, gateway: Gateway, batch_reader: BatchReader, read: Callable[[int], bytes]
-) -> None:
-    """Add the resource to the Flask app; `read` reads a request's body up to so many bytes."""
+def add_gateway(app: Flask, gateway: Gateway) -> None:
+    """Add the list of keys to the Flask app."""
 
     @app.get(PATH)
     def keys() -> Response:
@@ -106,56 +106,23 @@ def add_gateway(
         response.headers["Cache-Control"] = _KEPT
         return response
 
-    @app.post(PATH)
-    def capsules() -> Response:
-        authorization = request.headers.get("Authorization", "")
-        if batch_reader.admission is not None and not gateway.admits(authorization):
-            forwarded = request.headers.get("X-Forwarded-For", "")
-            batch_reader.admission.pace(request.remote_addr or "", forwarded)
-        capsule = read(gateway.max_capsule)
-        try:
-            opened = gateway.open(request.headers.get("Content-Type", ""), capsule)
-        except NoKey as error:
-            return _flask(key_refused(error))
-        try:
-            response = accepted(_take(batch_reader, gateway.read(opened)))
-        except Exception as error:
-            response = problem_of(error)
-        return _flask(gateway.seal(opened, response))
 
-
-def _take(batch_reader: BatchReader, batch: InnerRequest) -> Receipt:
-    media_type, encoding = _described(batch_reader, batch)
-    limits = batch_reader.limit(media_type, encoding), batch_reader.compressed_limit
-    body = read_body(BytesIO(batch.content), encoding, *limits)
-    (receipt,) = batch_reader.intake.take([batch_reader.read(media_type, body)])
-    return receipt
-
-
-def _described(batch_reader: BatchReader, batch: InnerRequest) -> tuple[str, str]:
-    """The media type and encoding of a batch that was in a capsule.
+def _encoding(batch_reader: BatchReader, batch: InnerRequest) -> str:
+    """The encoding of a batch that was in a capsule; "" if it is not compressed.
 
     Raises:
         IntakeError: it may not be sent: another type, too large, or without a key. It has no rate,
             which is the relay's.
     """
-    authorization, packing, media_type, key = (
+    authorization, packing, content_type, key = (
         batch.header(name).decode("latin-1") for name in _READ
     )
     if batch_reader.admission is not None:
         batch_reader.admission.admit("", authorization, key)
-    media_type = batch_reader.media_type(media_type, "", "")
+    batch_reader.check_type(content_type)
     encoding = framing.token(packing)
     packed = is_compressed(encoding)
-    limit = batch_reader.limit(media_type)
-    if packed:
-        limit = batch_reader.compressed_limit
+    limit = batch_reader.limit(encoding)
     if len(batch.content) > limit:
         raise too_large(limit, compressed=packed)
-    return media_type, encoding
-
-
-def _flask(response: HttpResponse) -> Response:
-    named = head(response.content_type, response.retry_after, response.status)
-    fields = [(name.decode(), text.decode()) for name, text in named]
-    return Response(response.body, response.status, fields)
+    return encoding if packed else ""

@@ -18,17 +18,16 @@ from urllib.parse import unquote
 import redis
 
 from deniable import Registry, TransportError
+from deniable.coded_message import counted
 from deniable.doctor.device import read_registry
 from deniable.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.doctor.result import CheckResult, listed
 from deniable.replies import problem_code
-from deniable.told import counted
 from deniable.transport import HttpTransport
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, store_of
 from deniable_collector.stores.redis.driver import Access, Driver
 from deniable_collector.stores.redis.errors import translated
-from deniable_collector.stores.sealed.archive import Archive
 
 __all__ = ["FEW_BYTES", "MOST_WORKERS", "SKEW", "check_operator"]
 
@@ -88,26 +87,16 @@ def _exposure(settings: Settings) -> Iterator[CheckResult]:
 
 def _store(settings: Settings) -> Iterator[CheckResult]:
     """Whether the store takes a commit, and what survives a crash of it."""
-    try:
-        archive = Archive(settings.archive)
-    except StoreError as error:
-        yield CheckResult(
-            "archive", "archive_setting", "error", str(error),
-            "without that the collector does not start",
-        )  # fmt: skip
-        return
     if settings.store.startswith("sqlite:///"):
         path = Path(unquote(settings.store.removeprefix("sqlite:///")))
         yield from _disk(path.absolute().parent)
         if not path.exists():
             yield from _no_file(path)
-            yield from _archive(settings, archive.trouble())
             return
     try:
         store = store_of(settings)
         try:
             store.ping()
-            trouble = store.archive_trouble()
         finally:
             store.close()
     except StoreError as error:
@@ -117,7 +106,6 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
         )  # fmt: skip
         return
     yield CheckResult("store", "store", "ok", "the store takes commits")
-    yield from _archive(settings, trouble)
     if settings.store.startswith("sqlite:"):
         yield CheckResult(
             "store", "durable", "ok", "SQLite: an acknowledged batch survives a power cut"
@@ -147,18 +135,6 @@ def _no_file(path: Path) -> Iterator[CheckResult]:
         "if there should be one, start this command in the collector's folder, or write an "
         "absolute path: sqlite:////var/lib/deniable/tallies.db",
     )  # fmt: skip
-
-
-def _archive(settings: Settings, trouble: str | None) -> Iterator[CheckResult]:
-    """Whether sealed windows can be put where the settings say."""
-    if trouble is not None:
-        yield CheckResult(
-            "archive", "archive_away", "error", trouble,
-            "until then windows stay open and none is dropped; reports are counted all the same "
-            "(docs/operating-stores.md, Where blocks are)",
-        )  # fmt: skip
-    elif settings.archive:
-        yield CheckResult("archive", "archive", "ok", "blocks can be put into DENIABLE_ARCHIVE")
 
 
 def _disk(folder: Path) -> Iterator[CheckResult]:

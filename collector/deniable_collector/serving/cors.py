@@ -9,7 +9,7 @@ No credentials are ever allowed, so a browser sends no cookies.
 
 from __future__ import annotations
 
-from deniable_collector.batches.bodies import IntakeError
+from deniable_collector.refusals import IntakeError
 from deniable_collector.settings import Settings
 
 __all__ = ["Cors", "origin_refused"]
@@ -59,8 +59,6 @@ def origin_refused() -> IntakeError:
     """The error for a body of a page whose origin may not send."""
     return IntakeError(
         "origin-not-allowed",
-        403,
-        "Origin not allowed",
         "pages of this origin may not send here: the operator names those that may in "
         "DENIABLE_CORS_ORIGINS",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from deniable_collector.serving.refusals import not_http
+from deniable_collector.refusals import not_http
 
 __all__ = ["VERSIONS", "check_framing", "is_host", "is_text", "media_type", "token"]
 

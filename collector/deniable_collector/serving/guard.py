@@ -13,17 +13,10 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import tell
+from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.problems import problem_of, tell_unexpected
-from deniable_collector.serving.refusals import (
-    full,
-    header_too_large,
-    not_http,
-    request_too_large,
-    too_slow,
-)
 from deniable_collector.serving.responses import wire
 from deniable_collector.settings import Settings
 
@@ -97,9 +90,8 @@ class Guard:
     def __init__(self, settings: Settings) -> None:
         self.max_header = settings.max_header
         self.max_headers = settings.max_headers
-        body = max(settings.max_body, settings.max_binary_body)
         # Chunked coding may take as much again; trailers and extensions end here too.
-        self.max_request = settings.max_header + 2 * body + _SLACK
+        self.max_request = settings.max_header + 2 * settings.max_body + _SLACK
         self.timeout = float(settings.request_timeout)
         self.keep_alive = float(settings.keep_alive)
         self.max_connections = settings.max_connections
@@ -199,7 +191,7 @@ class GuardedConnection(HttpToolsProtocol):
         if over > ROOM:
             transport.abort()
         elif over > 0:
-            self.refuse(full())
+            self.refuse(_full())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._guard.leave(self)
@@ -218,9 +210,9 @@ class GuardedConnection(HttpToolsProtocol):
         super().data_received(data)
         if self._own > self._guard.max_header and not self._refused:
             if self._in_header():
-                self.refuse(header_too_large(self._guard.max_headers, self._guard.max_header))
+                self.refuse(_header_too_large(self._guard))
             elif self._own > self._guard.max_request:
-                self.refuse(request_too_large())
+                self.refuse(_request_too_large())
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's always ends it
         """The client sends no more. It may still read: requests that came whole are answered, and
@@ -267,7 +259,7 @@ class GuardedConnection(HttpToolsProtocol):
         # come too late to be checked (RFC 9110, 6.5.1).
         self._trailers += 1
         if self._trailers > self._guard.max_headers:
-            self._refusal = header_too_large(self._guard.max_headers, self._guard.max_header)
+            self._refusal = _header_too_large(self._guard)
             raise self._refusal
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
@@ -345,7 +337,7 @@ class GuardedConnection(HttpToolsProtocol):
             raise self._refusal
         if len(self.pipeline) >= PIPELINED:
             # The connection ends: whoever sends so many ahead can send the rest again.
-            raise full()
+            raise _full()
         return found
 
     def check_header(self) -> None:
@@ -356,7 +348,7 @@ class GuardedConnection(HttpToolsProtocol):
             and len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
             > guard.max_header
         ):
-            self._refusal = header_too_large(guard.max_headers, guard.max_header)
+            self._refusal = _header_too_large(guard)
             raise self._refusal
 
     def send_400_response(self, msg: str) -> None:
@@ -396,7 +388,7 @@ class GuardedConnection(HttpToolsProtocol):
         if now - (self._begun if state == "reading" else self._changed) < limit:
             return
         if state == "reading" and self._received:
-            self.refuse(too_slow(self._guard.timeout))
+            self.refuse(_too_slow(self._guard.timeout))
         elif state in ("reading", "idle"):
             self.transport.close()
         else:
@@ -430,3 +422,34 @@ class GuardedConnection(HttpToolsProtocol):
     def _in_header(self) -> bool:
         """Whether a header has begun and not ended, or nothing has arrived at all."""
         return self.cycle is self._before
+
+
+def _full() -> IntakeError:
+    return IntakeError(
+        "too-many-connections",
+        "the collector has as many connections as it can serve: send the batch again later, "
+        "unchanged",
+        retry_after=5.0,
+    )
+
+
+def _header_too_large(guard: Guard) -> IntakeError:
+    return IntakeError(
+        "header-too-large",
+        f"a header may have up to {guard.max_headers} lines and {guard.max_header} bytes, the "
+        "request line included",
+    )
+
+
+def _request_too_large() -> IntakeError:
+    return IntakeError(
+        "body-too-large",
+        "a request may not be longer than its body's limit allows: send several batches",
+    )
+
+
+def _too_slow(seconds: float) -> IntakeError:
+    return IntakeError(
+        "too-slow",
+        f"a request must arrive whole within {seconds:g} seconds: send it again, unchanged",
+    )

@@ -31,12 +31,11 @@ one of them, as X-Forwarded-For does."""
 
 class Expected(NamedTuple):
     """What the header of a request says about its body: the most bytes that it may have as it is
-    sent, and what is in it. `encoding` is "" for one that is not compressed."""
+    sent, its encoding ("": it is not compressed), and the Content-Type if it is a capsule."""
 
     limit: int
-    encoding: str
-    media_type: str
-    is_capsule: bool = False
+    encoding: str = ""
+    capsule_type: str | None = None
 
 
 class RequestHead(NamedTuple):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-from deniable_collector.batches.bodies import too_large
+from deniable_collector.refusals import too_large
 
 __all__ = ["Gone", "Incoming", "Message", "Receive", "Scope"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from deniable_collector.batches.bodies import IntakeError
 from deniable_collector.operation.events import places, tell
 from deniable_collector.operation.metrics import count_answer
+from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
@@ -34,24 +34,14 @@ def problem_of(error: Exception) -> HttpResponse:
         return problem(error.code, error.status, error.title, str(error), error.retry_after)
     if isinstance(error, StoreError):
         if isinstance(error, StoreUnavailable):
-            return problem(
-                "store-unavailable",
-                503,
-                "Store unavailable",
-                "nothing of this batch is lost while you keep it: send it again later, unchanged",
-                error.retry_after,
-            )
+            told = "nothing of this batch is lost while you keep it: send it again later, unchanged"
+            return problem_of(IntakeError("store-unavailable", told, error.retry_after))
         tell("error", "store-refused", str(error))
-        return problem(
-            "store-refused",
-            500,
-            "Store refused",
-            "the operator finds the reason in the collector's log",
-        )
+        told = "the operator finds the reason in the collector's log"
+        return problem_of(IntakeError("store-refused", told))
     tell_unexpected(error)
-    return problem(
-        "internal", 500, "Internal error", "the collector has a bug; the batch may be sent again"
-    )
+    told = "the collector has a bug; the batch may be sent again"
+    return problem_of(IntakeError("internal", told))
 
 
 def tell_unexpected(error: Exception) -> None:

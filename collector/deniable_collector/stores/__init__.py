@@ -7,7 +7,6 @@ from urllib.parse import unquote, urlsplit
 from deniable_collector.settings import Settings
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
-from deniable_collector.stores.sealed.archive import Archive
 from deniable_collector.stores.sqlite.store import SqliteStore
 
 __all__ = ["Store", "StoreError", "StoreUnavailable", "open_store", "store_of"]
@@ -26,19 +25,17 @@ def open_store(
     cert: str = "",
     key: str = "",
     replicas: int = 0,
-    archive: str = "",
 ) -> Store:
     """The store at an address; nothing is connected before it is used.
 
     sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/0, rediss://... (TLS),
     unix:///path/to/socket, or redis+cluster://host:port,host:port and rediss+cluster://...
-    for a cluster, with one or more of its nodes. `archive` is the folder for sealed blocks, or
-    s3://bucket/prefix; without it they stay in the store. The rest is for Redis: `prefix` begins
-    every key, `shards` is the number of shards of a new store, and the others are the fields of
+    for a cluster, with one or more of its nodes. The rest is for Redis: `prefix` begins every key,
+    `shards` is the number of shards of a new store, and the others are the fields of
     `driver.Access`.
 
     Raises:
-        StoreError: the address names no store, `archive` no place, or a file for TLS is missing.
+        StoreError: the address names no store, or a file for TLS is missing.
     """
     scheme = url.partition("://")[0]
     if scheme in _REDIS:
@@ -46,15 +43,13 @@ def open_store(
         from deniable_collector.stores.redis.store import RedisStore
 
         access = Access(user, password, ca, cert, key, replicas)
-        return RedisStore(
-            Driver(url, access), prefix=prefix, shards=shards, archive=Archive(archive)
-        )
+        return RedisStore(Driver(url, access), prefix=prefix, shards=shards)
     try:
         scheme, host, path, query, fragment = urlsplit(url)
     except ValueError:
         scheme = host = path = query = fragment = ""
     if scheme == "sqlite" and len(path) > 1 and not (host or query or fragment):
-        return SqliteStore(unquote(path[1:]), Archive(archive))
+        return SqliteStore(unquote(path[1:]))
     # The address may contain a password, which must not reach a log.
     raise StoreError(
         "the store's address must be sqlite:///relative.db, sqlite:////absolute.db, "
@@ -79,5 +74,4 @@ def store_of(settings: Settings) -> Store:
         cert=settings.redis_cert,
         key=settings.redis_key,
         replicas=settings.redis_replicas,
-        archive=settings.archive,
     )

@@ -17,7 +17,7 @@ from deniable_collector.tally import Tally
 if TYPE_CHECKING:
     from deniable_collector.stores.summed.summing import Sums
 
-__all__ = ["KeptBlock", "Sealing", "Store"]
+__all__ = ["Sealing", "Store"]
 
 
 class Sealing(NamedTuple):
@@ -25,14 +25,6 @@ class Sealing(NamedTuple):
 
     before: int
     after: int
-
-
-class KeptBlock(NamedTuple):
-    """What a store keeps for one sealed part of a tally: its block, or the name of its file."""
-
-    tally: TallyKey
-    shard: int
-    kept: bytes
 
 
 class Store(ABC):
@@ -237,42 +229,10 @@ class Store(ABC):
         """
         return None
 
-    def block_files(self) -> frozenset[str]:
-        """The names of the files that have the blocks of this store's sealed tallies."""
-        return frozenset()
-
-    def kept_blocks(self, tally: TallyKey) -> list[KeptBlock]:
-        """What is kept for the blocks of a tally: one for each shard in which it is sealed."""
-        return []
-
-    def keep_otherwise(self, block: KeptBlock, kept: bytes) -> bool:
-        """Keep a block in another way, in one atomic step, with the same version of its tally.
-
-        Returns False, and changes nothing, if somebody has opened or moved it meanwhile.
-        """
-        return False
-
     def identity(self) -> str:
-        """A name for this store that no other has, and that stays; empty before its first commit.
-        Files that it exports call it their origin."""
+        """A name for this store that no other has, and that stays; empty before its first
+        publish. Files that it exports call it their origin."""
         return ""
-
-    def archive_id(self) -> str | None:
-        """The mark of the folder or bucket that has this store's blocks; None before the first."""
-        return None
-
-    def keep_archive_id(self, identity: str) -> str:
-        """Remember a mark unless one is known. Returns the one that is known now."""
-        return identity
-
-    def archive_trouble(self) -> str | None:
-        """Why no block could be written now to the folder or bucket of this store, and what to do;
-        None if one could be, or if there is no such place.
-
-        Raises:
-            StoreError: the store itself cannot be read.
-        """
-        return None
 
     @abstractmethod
     def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
@@ -280,9 +240,6 @@ class Store(ABC):
         seconds). Copies of it go too, and kept sums whose whole period had ended.
 
         Returns how many tallies and kept sums were deleted.
-
-        Raises:
-            StoreError: the file of a sealed one could not be deleted; nothing was deleted.
         """
 
     @abstractmethod

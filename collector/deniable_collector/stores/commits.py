@@ -98,5 +98,6 @@ def new_stamp() -> int:
 
 def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -> bytes:
     """The version of the tallies with these windows and stamps, in any order."""
-    content = repr((metric, scheme, sorted(stamps)))
+    # By their texts: stamps of a store may be numbers, and those of its sums are texts.
+    content = repr((metric, scheme, sorted(map(repr, stamps))))
     return hashlib.blake2b(content.encode(), digest_size=20).digest()

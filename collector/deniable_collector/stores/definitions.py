@@ -27,8 +27,8 @@ def read_scheme(canonical: bytes) -> Scheme:
         return Scheme.from_definition(json.loads(canonical))
     except (SchemeError, ValueError) as error:
         raise StoreError(
-            f"the store has a scheme that cannot be read: {error}. If a newer version of deniable "
-            "has published it, upgrade this one"
+            f"the store has a scheme that cannot be read: {error}. Another version of deniable has "
+            "published it"
         ) from error
 
 

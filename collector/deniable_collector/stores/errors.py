@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deniable import DeniableError
 
-__all__ = ["NewerStore", "NotKept", "StoreError", "StoreUnavailable"]
+__all__ = ["NotKept", "StoreError", "StoreUnavailable"]
 
 
 class StoreError(DeniableError):
@@ -31,13 +31,3 @@ class NotKept(StoreError):
         self.periods = periods
         kept = f"; kept are {', '.join(periods)}" if periods else ""
         super().__init__(f"{windows[0]} to {windows[-1]} were dropped{kept}: ask for whole periods")
-
-
-class NewerStore(StoreUnavailable):
-    """A newer version of deniable has written the store, perhaps while this process ran.
-
-    It is no mistake of a sender: a collector of the newer version will take the batch.
-    """
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"a newer version of deniable has written {what}: upgrade this one")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import sha256, shake_128
+from hashlib import shake_128
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +40,6 @@ __all__ = [
     "Names",
     "generation_at",
     "generations_at",
-    "identity_of",
     "level_of",
     "lifetime_at",
     "name",
@@ -79,11 +78,6 @@ DEEPEST = 5
 
 FIRST_LEVEL = 64 * 16**3
 """Ids in the first level after which new ids go to the next one: 64 in a slot."""
-
-
-def identity_of(seed: bytes | None) -> str:
-    """The name of the store that has this seed, which does not reveal the seed."""
-    return "" if seed is None else sha256(b"deniable store" + seed).hexdigest()[:16]
 
 
 class Names(NamedTuple):

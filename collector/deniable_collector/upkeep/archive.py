@@ -20,7 +20,6 @@ from deniable_collector.stores.summed.sums import SumName
 __all__ = [
     "EVERYTHING",
     "FORMAT",
-    "SUMS_VERSION",
     "VERSION",
     "Advance",
     "ArchiveError",
@@ -37,8 +36,7 @@ __all__ = [
 ]
 
 FORMAT = "deniable-tallies"
-VERSION, SUMS_VERSION = 1, 2
-"""A file with sums of dropped windows has the higher one, which earlier versions refuse."""
+VERSION = 1
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_CELL)]
 Advance: TypeAlias = Callable[[float], None]

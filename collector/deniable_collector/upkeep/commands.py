@@ -1,35 +1,28 @@
-"""`deniable store`: look into a store, drop old windows, and move tallies between stores.
-
-`seal`, `verify` and `move` are in sealing_commands.py.
-"""
+"""`deniable store`: look into a store, drop old windows, and move tallies between stores."""
 
 from __future__ import annotations
 
-import tempfile
+import functools
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
 from deniable import windows
-from deniable.told import counted
-from deniable_collector.upkeep.choosing import address_option, as_json_option, chosen, day
-from deniable_collector.upkeep.sealing_commands import move, seal, verify
+from deniable.coded_message import counted
 from deniable_collector.upkeep.tools import (
     check_metrics,
-    count_reports,
     facts,
     midnight,
     opened_store,
-    origin_of,
     print_json,
     print_outcome,
     print_table,
     progress,
-    same_store,
-    settings_of,
+    readable,
     summary,
     told,
 )
@@ -41,23 +34,63 @@ if TYPE_CHECKING:
 
 __all__ = ["store"]
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_day = click.DateTime(["%Y-%m-%d"])
 _file = click.Path(path_type=Path, dir_okay=False)
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
-_origin = click.option(
-    "--origin", metavar="NAME", help="Another name for the store that the tallies come from."
+_address = click.option(
+    "--store", "address", metavar="URL", help="Where the tallies are (DENIABLE_STORE)."
 )
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(short_help="Look into a store; seal, drop, export, import and merge its tallies.")
+def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
+    """The options that select tallies, passed on as `selection`."""
+
+    @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric.")
+    @click.option("--since", type=_day, help="Only windows that begin on this day or later.")
+    @click.option("--before", type=_day, help="Only windows that had ended when this day began.")
+    @functools.wraps(command)
+    def with_selection(
+        *args: Any,
+        metrics: tuple[str, ...],
+        since: datetime | None,
+        before: datetime | None,
+        **options: Any,
+    ) -> _R:
+        from deniable_collector.upkeep.archive import TallySelection
+
+        if since is not None and before is not None and since >= before:
+            raise click.UsageError(
+                f"no window begins on {since:%Y-%m-%d} or later and had ended when "
+                f"{before:%Y-%m-%d} began: --since must be the earlier day"
+            )
+        options["selection"] = TallySelection(
+            frozenset(metrics),
+            None if since is None else midnight(since),
+            None if before is None else midnight(before),
+        )
+        return command(*args, **options)
+
+    return with_selection
+
+
+@click.group()
 def store() -> None:
-    """Look into a store; seal, drop, export, import and merge its tallies."""
+    """Look into a store; drop, export and import its tallies."""
 
 
 @store.command()
-@address_option
-@as_json_option
+@_address
+@_as_json
 def info(address: str | None, as_json: bool) -> None:
-    """Show what a store holds: its metrics with their schemes, windows, reports and counters."""
+    """Show what a store holds: its metrics with their schemes, windows, reports and counters.
+
+    Checks the digest of each sealed window and kept sum. Exits with 1 if one is damaged, and names
+    it.
+    """
     with opened_store(address) as (opened, kind), progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         damaged: list[str] = []
@@ -66,7 +99,7 @@ def info(address: str | None, as_json: bool) -> None:
             for fingerprint, scheme in sorted(schemes.items()):
                 labels = opened.windows(metric, fingerprint)
                 width = sum(row.width for row in scheme.rows)
-                reports, unreadable = count_reports(opened, metric, fingerprint, labels)
+                reports, unreadable = readable(opened, metric, fingerprint, labels)
                 sums = opened.sums.names(metric, fingerprint)
                 dropped = opened.dropped(metric, fingerprint)
                 damaged += unreadable
@@ -92,10 +125,18 @@ def info(address: str | None, as_json: bool) -> None:
         click.echo(f"warning: {why}", err=True)
     if as_json:
         print_json(document)
-        return
+    else:
+        _print(document)
+    if damaged:
+        raise SystemExit(1)
+
+
+def _print(document: dict[str, Any]) -> None:
+    """What `info` shows in a terminal."""
+    metrics = document["schemes"]
     sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
     click.echo(
-        f"{kind}, {counted(opened.shards, 'shard')}; {sealed:,} of "
+        f"{document['kind']}, {counted(document['shards'], 'shard')}; {sealed:,} of "
         f"{counted(tallies, 'tally', 'tallies')} sealed"
     )
     print_table(
@@ -121,11 +162,11 @@ def info(address: str | None, as_json: bool) -> None:
 
 
 @store.command()
-@click.option("--before", type=day, required=True, help="The day before which they had ended.")
+@click.option("--before", type=_day, required=True, help="The day before which they had ended.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
-@address_option
+@_address
 @_yes
-@as_json_option
+@_as_json
 def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
     """Delete every window that had ended when a day (UTC) began. It cannot be undone.
 
@@ -184,15 +225,13 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
 
 @store.command("export")
 @click.argument("file", type=_file)
-@chosen
-@_origin
+@_chosen
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@address_option
-@as_json_option
+@_address
+@_as_json
 def export_tallies(
     file: Path,
     selection: TallySelection,
-    origin: str | None,
     force: bool,
     address: str | None,
     as_json: bool,
@@ -200,7 +239,7 @@ def export_tallies(
     """Write tallies to FILE: their exact sums, with the schemes that read them.
 
     The file names its store as the origin, so that files of several stores can be added up, and
-    nothing of one store is added twice. With --origin it has another name.
+    nothing of one store is added twice.
 
     Reports may arrive during an export. Select windows that accept no more reports (--before a
     week ago), or later reports will be missing in the file.
@@ -211,8 +250,7 @@ def export_tallies(
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with opened_store(address) as (opened, _), progress("exporting", as_json) as advance:
         check_metrics(selection, opened.schemes())
-        origin = origin or opened.identity()
-        contents = export(opened, file, selection, origin=origin, advance=advance)
+        contents = export(opened, file, selection, advance=advance)
     if as_json:
         print_json({"file": str(file), "bytes": file.stat().st_size, **facts(contents)})
     else:
@@ -221,10 +259,10 @@ def export_tallies(
 
 @store.command("import")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@chosen
+@_chosen
 @click.option("--dry-run", is_flag=True, help="Check the whole file, and change nothing.")
-@address_option
-@as_json_option
+@_address
+@_as_json
 def import_tallies(
     file: Path, selection: TallySelection, dry_run: bool, address: str | None, as_json: bool
 ) -> None:
@@ -251,54 +289,3 @@ def import_tallies(
         print_json({"file": str(file), **facts(contents)})
     else:
         click.echo(f"{file} is sound: {summary(contents)}")
-
-
-@store.command()
-@click.argument("source", metavar="URL")
-@chosen
-@_origin
-@click.option("--prefix", metavar="TEXT", help="What every key of the other store begins with.")
-@address_option
-@as_json_option
-def merge(
-    source: str,
-    selection: TallySelection,
-    origin: str | None,
-    prefix: str | None,
-    address: str | None,
-    as_json: bool,
-) -> None:
-    """Add the tallies of the store at URL to this one, as an export and an import do.
-
-    The other store is only read. DENIABLE_REDIS_USER and the related settings apply to both
-    stores; if they need different ones, export and import a file.
-    """
-    from deniable_collector.upkeep.exporting import export
-    from deniable_collector.upkeep.importing import load
-
-    with told():
-        to, of = settings_of(address, None), settings_of(source, prefix)
-        if same_store(to, of):
-            raise click.ClickException("this is the same store: all of it would be counted twice")
-    with (
-        opened_store(address) as (opened, _),
-        opened_store(source, prefix) as (other, _),
-        tempfile.TemporaryDirectory(prefix="deniable-merge-") as folder,
-        progress("merging", as_json) as advance,
-    ):
-        there = other.schemes()
-        if not there:
-            raise click.ClickException(
-                "the other store is empty: correct its address, or --prefix for one in Redis"
-            )
-        check_metrics(selection, there)
-        file = Path(folder) / "tallies.gz"
-        origin = origin or other.identity() or origin_of(source, prefix)
-        export(other, file, selection, origin=origin, advance=lambda share: advance(share / 2))
-        outcome = load(file, opened, time.time(), advance=lambda share: advance(0.5 + share / 2))
-    print_outcome(outcome, "the other store", as_json)
-
-
-store.add_command(seal)
-store.add_command(verify)
-store.add_command(move)

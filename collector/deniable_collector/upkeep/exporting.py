@@ -21,7 +21,6 @@ from deniable_collector.stores.vectors import rows_of, shape_of
 from deniable_collector.upkeep.archive import (
     EVERYTHING,
     FORMAT,
-    SUMS_VERSION,
     VERSION,
     Advance,
     ArchiveLine,
@@ -45,20 +44,19 @@ def export(
     path: Path,
     selection: TallySelection = EVERYTHING,
     *,
-    origin: str = "",
     advance: Advance = lambda share: None,
 ) -> Contents:
     """Write the selected tallies to a file, which exists only when it is complete.
 
-    `advance` is called with the fraction that is done. The same tallies and `origin` give the
-    same digest.
+    `advance` is called with the fraction that is done. The same tallies of a store give the same
+    digest.
 
     Raises:
         StoreError: the store cannot be read.
         OSError: the file cannot be written.
     """
     with _written(path) as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
-        return _Writer(file, origin).write(store, selection, advance)
+        return _Writer(file, store.identity()).write(store, selection, advance)
 
 
 class _Writer:
@@ -85,8 +83,7 @@ class _Writer:
                 ]
                 if chosen or kept:
                     plan.append((metric, scheme, chosen, kept))
-        version = SUMS_VERSION if any(kept for *_, kept in plan) else VERSION
-        self._put(HeadLine(FORMAT, version, self._origin))
+        self._put(HeadLine(FORMAT, VERSION, self._origin))
         total, done = sum(len(chosen) + len(kept) for *_, chosen, kept in plan), 0
         for metric, scheme, chosen, kept in plan:
             self._put(SchemeLine(metric, scheme.fingerprint, scheme.definition()))

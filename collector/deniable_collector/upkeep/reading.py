@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from deniable import Scheme, SchemeError, WindowError, windows
-from deniable.keeping import CALENDARS
+from deniable.retention import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.upkeep.archive import (
     FORMAT,
-    SUMS_VERSION,
+    VERSION,
     Advance,
     ArchiveError,
     Contents,
@@ -74,10 +74,8 @@ class _Reader:
         head = next(lines, None)
         if not isinstance(head, HeadLine) or head.format != FORMAT:
             raise ArchiveError(f"{self._path} holds no tallies of deniable")
-        if head.version > SUMS_VERSION:
-            raise ArchiveError(
-                f"{self._path} was written by a newer version of deniable: upgrade this one"
-            )
+        if head.version != VERSION:
+            raise ArchiveError(f"{self._path} was written by another version of deniable")
         schemes: list[tuple[str, Scheme]] = []
         rows = reports = 0
         tallies: list[TallyKey] = []
@@ -186,8 +184,8 @@ class _Reader:
             scheme = Scheme.from_definition(line.definition)
         except (SchemeError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ArchiveError(
-                f"scheme {line.scheme} of metric {line.metric} cannot be read ({error!r}): it may "
-                "need a newer version of deniable"
+                f"scheme {line.scheme} of metric {line.metric} cannot be read ({error!r}): another "
+                "version of deniable may have written it"
             ) from None
         if scheme.fingerprint != line.scheme:
             raise ArchiveError(

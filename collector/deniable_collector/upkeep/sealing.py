@@ -16,18 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deniable import DeniableError, windows
-from deniable.keeping import CALENDARS
-from deniable.told import counted
+from deniable.coded_message import counted
+from deniable.retention import CALENDARS
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.sealed.blocks import UNREADABLE
 from deniable_collector.stores.summed.calendars import bounds, period_of
-from deniable_collector.upkeep.archive import EVERYTHING, Advance, TallySelection
 from deniable_collector.upkeep.retention import SETTLED
 
-__all__ = ["Outcome", "Sealer", "add_up_all", "open_tallies", "seal_all", "settled_periods"]
+__all__ = ["Outcome", "Sealer", "seal_all"]
 
 _FIRST_SECONDS = 300.0
 _AGAIN_SECONDS = 3_600.0
@@ -41,88 +39,86 @@ _LEAST_REST = 0.02
 
 @dataclass
 class Outcome:
-    """What one run has sealed: tallies, and their bytes before and after.
+    """What one run has made: sealed tallies with their bytes before and after, and sums.
 
-    `failed` says for each tally that could not be sealed why; those are whole, and stay open.
+    `failed` says of each tally and sum that could not be made why; the tallies stay open.
     """
 
     tallies: int = 0
     before: int = 0
     after: int = 0
+    sums: int = 0
+    sum_bytes: int = 0
     failed: tuple[tuple[TallyKey, str], ...] = ()
 
 
-def open_tallies(
-    store: Store, now: float, selection: TallySelection = EVERYTHING
-) -> list[TallyKey]:
-    """The selected tallies that accept no more reports at `now` (POSIX seconds) and are not sealed.
+def seal_all(
+    store: Store, now: float, rest: Callable[[float], bool] = lambda seconds: False
+) -> Outcome:
+    """Seal all tallies that accept no more reports at `now` (POSIX seconds), one after the other,
+    and bring the copies of their weeks, months and quarters up to date.
+
+    `rest` is called with the seconds that each has taken, and ends the run by returning True. What
+    fails does not keep the others from it.
 
     Raises:
-        StoreError: the store cannot be read.
+        StoreUnavailable: the store cannot be reached; what was done before stays.
     """
-    found = []
+    outcome = Outcome()
+
+    def each(items: list[tuple[str, ...]], work: Callable[[tuple[str, ...]], None]) -> None:
+        # Processes that begin at the same moment would otherwise all take the same one.
+        random.shuffle(items)
+        for item in items:
+            began = time.perf_counter()
+            try:
+                work(item)
+            except StoreUnavailable:
+                raise
+            except DeniableError as error:
+                outcome.failed += ((TallyKey(item[0], item[1], item[-1]), str(error)),)
+            if rest(time.perf_counter() - began):
+                return
+
+    def seal(tally: tuple[str, ...]) -> None:
+        sealing = store.seal(TallyKey(*tally))
+        if sealing is not None:
+            outcome.tallies += 1
+            outcome.before += sealing.before
+            outcome.after += sealing.after
+
+    def add_up(period: tuple[str, ...]) -> None:
+        written = store.sums.add_up(*period)
+        outcome.sums += written > 0
+        outcome.sum_bytes += written
+
+    each(_open_tallies(store, now), seal)
+    each(_settled_periods(store, now), add_up)
+    return outcome
+
+
+def _open_tallies(store: Store, now: float) -> list[tuple[str, ...]]:
+    """The tallies that accept no more reports at `now` and are not sealed."""
+    found = list[tuple[str, ...]]()
     for metric, schemes in sorted(store.schemes().items()):
         for scheme in sorted(schemes):
             settled = [
                 label
                 for label in store.windows(metric, scheme)
-                if windows.end(label) + SETTLED <= now and selection.takes(metric, label)
+                if windows.end(label) + SETTLED <= now
             ]
             sealed = store.sealed(metric, scheme, settled) if settled else frozenset()
             found += [TallyKey(metric, scheme, label) for label in settled if label not in sealed]
     return found
 
 
-def seal_all(
-    store: Store,
-    tallies: list[TallyKey],
-    *,
-    advance: Advance = lambda share: None,
-    rest: Callable[[float], bool] = lambda seconds: False,
-) -> Outcome:
-    """Seal these tallies, one after the other.
-
-    `rest` is called with the seconds that each has taken, and ends the run by returning True. A
-    tally that cannot be sealed does not keep the others from it.
-
-    Raises:
-        StoreUnavailable: the store cannot be reached; what was sealed before stays so.
-    """
-    outcome = Outcome()
-    for number, tally in enumerate(tallies, 1):
-        began = time.perf_counter()
-        try:
-            sealing = store.seal(tally)
-        except StoreUnavailable:
-            raise
-        except DeniableError as error:
-            outcome.failed += ((tally, str(error)),)
-        else:
-            if sealing is not None:
-                outcome.tallies += 1
-                outcome.before += sealing.before
-                outcome.after += sealing.after
-        advance(number / len(tallies))
-        if rest(time.perf_counter() - began):
-            break
-    return outcome
-
-
-def settled_periods(
-    store: Store, now: float, selection: TallySelection = EVERYTHING
-) -> list[tuple[str, str, str, str]]:
+def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
     """Metric, scheme, kind of window and period of each week, month and quarter that accepts no
-    more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use.
-
-    Raises:
-        StoreError: the store cannot be read.
-    """
-    found = []
+    more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use."""
+    found = list[tuple[str, ...]]()
     for metric, schemes in sorted(store.schemes().items()):
         for scheme in sorted(schemes):
-            labels = [
-                label for label in store.windows(metric, scheme) if selection.takes(metric, label)
-            ]
+            labels = store.windows(metric, scheme)
             sealed = store.sealed(metric, scheme, labels) if labels else frozenset()
             periods: dict[tuple[str, str], list[str]] = {
                 (name.kind, name.period): []
@@ -143,49 +139,14 @@ def settled_periods(
     return found
 
 
-def add_up_all(
-    store: Store,
-    periods: list[tuple[str, str, str, str]],
-    *,
-    advance: Advance = lambda share: None,
-    rest: Callable[[float], bool] = lambda seconds: False,
-) -> Outcome:
-    """Make the copies of these periods, or bring them up to date; see `seal_all`. Of the outcome,
-    `tallies` and `after` are the copies that were made and their bytes.
-
-    Raises:
-        StoreUnavailable: the store cannot be reached; what was made before stays.
-    """
-    outcome = Outcome()
-    for number, period in enumerate(periods, 1):
-        began = time.perf_counter()
-        try:
-            written = store.sums.add_up(*period)
-        except DeniableError as error:
-            # A file that cannot be read keeps back the sums of its window alone.
-            if isinstance(error, StoreUnavailable) and not isinstance(error, UNREADABLE):
-                raise
-            outcome.failed += ((TallyKey(*period[:2], period[3]), str(error)),)
-        else:
-            outcome.tallies += written > 0
-            outcome.after += written
-        advance(number / len(periods))
-        if rest(time.perf_counter() - began):
-            break
-    return outcome
-
-
 class Sealer:
-    """Seals the tallies of `store` in the background, about once an hour, if it is `on`.
+    """Seals the tallies of `store` in the background, about once an hour.
 
     `clock` returns POSIX time in seconds.
     """
 
-    def __init__(
-        self, store: Store, *, on: bool = True, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store = store
-        self._on = on
         self._clock = clock
         self._ended = threading.Event()
         self._told: set[TallyKey] = set()
@@ -194,17 +155,11 @@ class Sealer:
     def apply(self) -> float:
         """Seal what can be sealed. Returns after how many seconds to do so again."""
         try:
-            tallies = open_tallies(self._store, self._clock())
-            # Processes that begin at the same moment would otherwise all take the same one.
-            random.shuffle(tallies)
-            outcome = seal_all(self._store, tallies, rest=self._rest)
-            periods = settled_periods(self._store, self._clock())
-            random.shuffle(periods)
-            sums = add_up_all(self._store, periods, rest=self._rest)
+            outcome = seal_all(self._store, self._clock(), self._rest)
         except DeniableError as error:
             tell("error", "sealing-failed", f"windows stay open, with all of their counts: {error}")
             return _RETRY_SECONDS
-        for tally, why in outcome.failed + sums.failed:
+        for tally, why in outcome.failed:
             # Each once: it is tried again every hour.
             if tally not in self._told:
                 self._told.add(tally)
@@ -214,17 +169,17 @@ class Sealer:
                  f"sealed {counted(outcome.tallies, 'tally', 'tallies')}: {outcome.before:,} bytes "
                  f"are now {outcome.after:,}", tallies=outcome.tallies, before=outcome.before,
                  after=outcome.after)  # fmt: skip
-        if sums.tallies:
+        if outcome.sums:
             tell("info", "sums",
-                 f"made {counted(sums.tallies, 'sum')} of weeks, months or quarters: "
-                 f"{sums.after:,} bytes", tallies=sums.tallies, after=sums.after)  # fmt: skip
+                 f"made {counted(outcome.sums, 'sum')} of weeks, months or quarters: "
+                 f"{outcome.sum_bytes:,} bytes", tallies=outcome.sums,
+                 after=outcome.sum_bytes)  # fmt: skip
         return _AGAIN_SECONDS
 
     def start(self) -> None:
         """Run from now on until `stop`, the first time within five minutes."""
-        if self._on:
-            self._thread = threading.Thread(target=self._run, name="sealing", daemon=True)
-            self._thread.start()
+        self._thread = threading.Thread(target=self._run, name="sealing", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Stop, after waiting for the tally that is being sealed, which needs the store."""

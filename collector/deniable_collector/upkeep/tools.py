@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import click
 
 from deniable import DeniableError
-from deniable.told import counted
+from deniable.coded_message import counted
 
 if TYPE_CHECKING:
-    from deniable_collector.settings import Settings
     from deniable_collector.stores import Store
     from deniable_collector.upkeep.archive import Contents, TallySelection
     from deniable_collector.upkeep.importing import ImportResult
@@ -27,46 +23,33 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_metrics",
-    "count_reports",
     "facts",
     "midnight",
     "opened_store",
-    "origin_of",
     "print_json",
     "print_outcome",
     "print_table",
     "progress",
-    "same_store",
-    "settings_of",
+    "readable",
     "summary",
     "told",
 ]
 
-_SQLITE = "sqlite:///"
-
 
 @contextmanager
-def opened_store(address: str | None, prefix: str | None = None) -> Iterator[tuple[Store, str]]:
+def opened_store(address: str | None) -> Iterator[tuple[Store, str]]:
     """The store at that address, or of the environment, with its kind."""
+    from deniable_collector.settings import Settings
     from deniable_collector.stores import store_of
 
     with told():
-        settings = settings_of(address, prefix)
+        settings = Settings.from_env()
+        settings = dataclasses.replace(settings, store=address or settings.store)
         opened = store_of(settings)
         try:
             yield opened, settings.store.partition(":")[0]
         finally:
             opened.close()
-
-
-def settings_of(address: str | None, prefix: str | None) -> Settings:
-    """The environment's settings, with another address and prefix if they are given."""
-    from deniable_collector.settings import Settings
-
-    settings = Settings.from_env()
-    return dataclasses.replace(
-        settings, store=address or settings.store, redis_prefix=prefix or settings.redis_prefix
-    )
 
 
 @contextmanager
@@ -86,7 +69,7 @@ def _hint(error: DeniableError) -> str:
     if not isinstance(error, StoreUnavailable):
         return ""
     context = click.get_current_context(silent=True)
-    adds = context is not None and context.info_name in ("import", "merge")
+    adds = context is not None and context.info_name == "import"
     return ": try again later" + "; what this command has added is not added twice" * adds
 
 
@@ -105,28 +88,6 @@ def progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
         yield lambda share: bar.update(task, completed=share)
 
 
-def same_store(here: Settings, there: Settings) -> bool:
-    """Whether two settings name one store, as far as their addresses show.
-
-    A file is recognized under any path, but not a Redis with two addresses.
-    """
-    if (here.store, here.redis_prefix) == (there.store, there.redis_prefix):
-        return True
-    paths = [
-        Path(unquote(each.store.removeprefix(_SQLITE)))
-        for each in (here, there)
-        if each.store.startswith(_SQLITE)
-    ]
-    return len(paths) == 2 and all(path.exists() for path in paths) and paths[0].samefile(paths[1])
-
-
-def origin_of(address: str, prefix: str | None) -> str:
-    """A name for a store, made from its address without the password."""
-    kind, _, rest = address.partition("://")
-    text = f"{kind}://{rest.rpartition('@')[2]} {prefix or ''}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
     """Refuse metrics that do not exist."""
     if unknown := sorted(selection.metrics - known.keys()):
@@ -134,22 +95,30 @@ def check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
         raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
 
 
-def count_reports(
-    store: Store, metric: str, scheme: str, labels: list[str]
-) -> tuple[int, list[str]]:
-    """The reports of these windows, and what is wrong with those whose blocks are damaged."""
-    from deniable_collector.stores.sealed.blocks import DamagedBlock, UnreadableFile
+def readable(store: Store, metric: str, scheme: str, labels: list[str]) -> tuple[int, list[str]]:
+    """The reports of these windows that can be read, and what is wrong with the others and with
+    kept sums."""
+    from deniable_collector.stores.sealed.blocks import DamagedBlock
 
+    damaged = []
     try:
-        return sum(store.reports(metric, scheme, labels).values()), []
-    except (DamagedBlock, UnreadableFile):
-        reports, damaged = 0, []
+        # Without the cells, which the digest covers as well.
+        store.row_reports(metric, scheme, labels)
+    except DamagedBlock:
+        whole = []
         for label in labels:
             try:
-                reports += store.reports(metric, scheme, [label])[label]
-            except (DamagedBlock, UnreadableFile) as error:
+                store.row_reports(metric, scheme, [label])
+                whole.append(label)
+            except DamagedBlock as error:
                 damaged.append(str(error))
-        return reports, damaged
+        labels = whole
+    for name in store.sums.names(metric, scheme):
+        try:
+            store.sums.kept_sum(metric, scheme, name)
+        except DamagedBlock as error:
+            damaged.append(str(error))
+    return sum(store.reports(metric, scheme, labels).values()), damaged
 
 
 def facts(contents: Contents) -> dict[str, Any]:

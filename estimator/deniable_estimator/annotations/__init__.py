@@ -1,7 +1,7 @@
 """Dates that people want to see beside a metric: a release, an outage, a campaign.
 
 They stand in one TOML file. `annotation.py` is one of them, `file.py` reads the file, `editing.py`
-adds and removes entries. An annotation is a neighbour in time and nothing more: nothing here says
+adds an entry. An annotation is a neighbour in time and nothing more: nothing here says
 that it caused a change.
 """
 

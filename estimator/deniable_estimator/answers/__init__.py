@@ -13,14 +13,14 @@ from deniable_estimator.analyses.base import Analysis, OracleAnalysis
 from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.answers import shares
-from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.combination import combine as combine_shares
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.distribution_making import combine_histograms, estimate_distribution
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
-from deniable_estimator.answers.shares_of_many import changes_of_shares, estimate_each
+from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
@@ -33,7 +33,6 @@ __all__ = [
     "Answer",
     "answer_of",
     "answers_of_each",
-    "changes_of_each",
     "combine",
 ]
 
@@ -56,7 +55,7 @@ COMBINERS: dict[type[Answer], Callable[[Sequence[Any]], Answer]] = {
     Distribution: combine_histograms,
     PairAnswer: combine_pairs,
 }
-"""kind of answer -> what makes one of several, each of another scheme."""
+"""kind of answer -> what makes one of several with reports, each of another scheme."""
 
 
 def answer_of(
@@ -114,19 +113,6 @@ def answers_of_each(
     ]
 
 
-def changes_of_each(pairs: Sequence[tuple[Answer, Answer]]) -> list[Comparison]:
-    """What `Answer.change_from` says, not `together`, of each of these pairs of before and after,
-    which are of one kind and level."""
-    found = [
-        (before, after)
-        for before, after in pairs
-        if isinstance(before, shares.Shares) and isinstance(after, shares.Shares)
-    ]
-    if found and len(found) == len(pairs):
-        return changes_of_shares(found)
-    return [after.change_from(before, together=False) for before, after in pairs]
-
-
 def _maker(metric: str, scheme: Scheme) -> Maker:
     """What makes an answer of the tallies of a scheme.
 
@@ -158,4 +144,7 @@ def combine(answers: Sequence[Answer]) -> Answer:
     kinds = {(type(each), each.metric, each.level) for each in answers}
     if len(kinds) != 1:
         raise EstimateError(message("only answers of one metric, kind and level can be combined"))
-    return COMBINERS[type(answers[0])](answers)
+    informed = [each for each in answers if each.n]
+    if len(informed) < 2:
+        return informed[0] if informed else answers[0]
+    return COMBINERS[type(answers[0])](informed)

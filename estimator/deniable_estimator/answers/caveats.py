@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deniable.forecast import USABLE_SHARE, critical_value
+from deniable_estimator.forecasting.detection import USABLE_SHARE, critical_value
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise
 

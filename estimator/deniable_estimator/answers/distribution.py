@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deniable.mechanisms.number_range import NumberRange
-from deniable.number_forecast import QUANTILES
 from deniable.types.number import Number
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
@@ -25,7 +24,7 @@ from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import Answer, Comparison, Series
 from deniable_estimator.answers.basis import BASIS_COLUMNS
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.mean_in_units import MeanInUnits
+from deniable_estimator.answers.mean import MeanInUnits
 from deniable_estimator.answers.numbers import (
     NUMBER_COLUMNS,
     number_change,
@@ -35,6 +34,7 @@ from deniable_estimator.answers.numbers import (
 )
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.number_forecast import QUANTILES
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import Adjustment

@@ -23,11 +23,11 @@ from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
-from deniable.discovery_forecast import Reach
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.answers.basis import BASIS_COLUMNS, Result
 from deniable_estimator.answers.files import csv_text, harmless
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.tails import binomial_tail
 
 __all__ = ["COLUMNS", "Explained", "Find", "Finds", "explained_by"]

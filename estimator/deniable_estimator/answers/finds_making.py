@@ -12,15 +12,14 @@ from statistics import NormalDist
 import numpy as np
 
 from deniable import Scheme
-from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
+from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, PrefixTreeAnalysis
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
-from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import footnotes
@@ -28,6 +27,7 @@ from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
 from deniable_estimator.answers.numbers import vars_of
 from deniable_estimator.answers.shares import Shares, infer
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.participation import Participation
@@ -196,15 +196,7 @@ def _figures(part: Reported) -> tuple[Figure, ...]:
 
 
 def _basis_of(part: Reported) -> Basis:
-    tally, mechanism = part.tally, part.scheme.mechanism
-    return Basis(
-        tally.metric,
-        (part.scheme.fingerprint,),
-        tally.windows,
-        tally.reports,
-        part.participation,
-        mechanism.epsilon,
-    )
+    return Basis.of(part.tally, part.scheme, part.participation)
 
 
 def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:

@@ -1,8 +1,8 @@
 """The shares of many tallies of one scheme, calculated together.
 
 A trend has hundreds of them. A call of numpy on twelve shares takes about as long as one on
-thousands, so the shares of all tallies are one long array here; the formulas, and every bit of
-what they say, are those of `shares.estimate`.
+thousands, so the shares of all tallies are one long array here; the formulas are those of
+`shares.estimate`.
 """
 
 from __future__ import annotations
@@ -13,28 +13,21 @@ from dataclasses import replace
 import numpy as np
 
 from deniable import Scheme
-from deniable.forecast import FEW_SUPPORTERS, critical_value
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import figures_of_each
-from deniable_estimator.analyses.base import OneRowAnalysis
+from deniable_estimator.analyses.base import Finding, OneRowAnalysis
 from deniable_estimator.analyses.candidates import asked_values, check_tally
-from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import caveats_of
-from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.answers.shares import Numbers, Shares, assembled, errors_of, estimate
-from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.forecasting.detection import critical_value
+from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment, adjust_rows
 
-__all__ = ["changes_of_shares", "estimate_each"]
-
-
-_FEW_VALUES = 256
-"""Of more values, the changes of many pairs take as long together as one after the other."""
+__all__ = ["estimate_each"]
 
 
 def estimate_each(
@@ -54,9 +47,9 @@ def estimate_each(
     found: list[Shares | None] = [None] * len(tallies)
     # What is alike can be calculated together: whether devices may have reported twice.
     alike: dict[bool, list[int]] = {True: [], False: []}
-    many = _many(tallies, scheme, adjust)
+    one_row = isinstance(oracle_analysis(scheme.mechanism), OneRowAnalysis)
     for place, (tally, participation) in enumerate(zip(tallies, participations, strict=True)):
-        if many[place]:
+        if one_row and tally.reports and adjust == "storey":
             alike[participation.repeats == 1].append(place)
         else:
             found[place] = estimate(
@@ -73,50 +66,6 @@ def estimate_each(
         for place, answer in zip(places, answers, strict=True):
             found[place] = answer
     return [each for each in found if each is not None]
-
-
-def changes_of_shares(pairs: Sequence[tuple[Shares, Shares]]) -> list[Comparison]:
-    """What `change_from` says, not `together`, of each of these pairs of before and after, which
-    are of one level."""
-    values = pairs[0][0].values if pairs else ()
-    many = len(values) > _FEW_VALUES
-    if many or any(each.values != values for pair in pairs for each in pair):
-        return [after.change_from(before, together=False) for before, after in pairs]
-    old, new = (_columns([pair[side] for pair in pairs]) for side in (0, 1))
-    low, high = interval_of_difference(old[:3], new[:3])
-    std_error = np.sqrt(old[3] ** 2 + new[3] ** 2)
-    columns = np.stack([old[0], new[0], new[0] - old[0], std_error, low, high], axis=1)
-    changed = (low > 0) | (high < 0)
-    changes = []
-    for place, (before, after) in enumerate(pairs):
-        # A copy, because a view would keep all others in memory.
-        was, now, difference, error, least, most = columns[place].copy()
-        changes.append(
-            Comparison(
-                *(before, after, after.level, False, values),
-                *(was, now, difference, error, least, most, changed[place].copy()),
-            )
-        )
-    return changes
-
-
-def _columns(answers: Sequence[Shares]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Share, low, high and standard error of each answer; shape (answers, values) each."""
-    rows = [(each.share, each.low, each.high, each.std_error) for each in answers]
-    share, low, high, std_error = np.array(rows).swapaxes(0, 1)
-    return share, low, high, std_error
-
-
-def _many(tallies: Sequence[Tally], scheme: Scheme, adjust: Adjustment) -> list[bool]:
-    """Which tallies have one row, and so many reports that their p-values need no sums of
-    probabilities: such sums end where all of them have settled."""
-    analysis = oracle_analysis(scheme.mechanism)
-    if not isinstance(analysis, OneRowAnalysis) or adjust != "storey":
-        return [False] * len(tallies)
-    reports = np.array([max(1, tally.reports) for tally in tallies])
-    noise = Noise.of(scheme.oracle.p, scheme.oracle.q, reports, len(tallies))
-    enough: list[bool] = (noise.a / noise.step**2 >= FEW_SUPPORTERS).tolist()
-    return [each and tally.reports > 0 for each, tally in zip(enough, tallies, strict=True)]
 
 
 def _together(
@@ -154,7 +103,7 @@ def _together(
     figures = figures_of_each(tallies, analysis, share, own.shaped((-1, 1)), kept)
     smallest = (critical_value(1 - level, size) * own.null_error).tolist()
     skewness = np.abs(own.skewness).tolist()
-    epsilon, ghosts = mechanism.epsilon, np.zeros(size, np.bool_)
+    ghosts = np.zeros(size, np.bool_)
     noise_columns = (each.reshape(count, size) for each in (wide.a, wide.b, wide.c, wide.step))
     columns = np.stack(
         [share, std_error, low, high, p_value, p_adjusted, *exposure, *noise_columns], axis=1
@@ -164,10 +113,7 @@ def _together(
         # A copy, because a view would keep all others in memory.
         row = columns[place].copy()
         shares, errors, lows, highs, p, adjusted, gain, loss, a, b, c, step = row
-        basis = Basis(
-            *(tally.metric, (scheme.fingerprint,), tally.windows),
-            *(tally.reports, participation, epsilon),
-        )
+        basis = Basis.of(tally, scheme, participation)
         kept_noise = None if own.kept is None else _of_one(own.kept, place)
         found = Finding(shares, Noise(a, b, c, step, kept_noise), p, ghosts)
         numbers = Numbers(errors, lows, highs, p, adjusted)

@@ -10,7 +10,6 @@ from typing import Any
 from flask import url_for
 
 from deniable import Metric, windows
-from deniable.forecast import detectable_share
 from deniable.mechanisms import FrequencyOracle, Memoizing
 from deniable.types import Pair
 from deniable.types.number import Number
@@ -21,6 +20,7 @@ from deniable_estimator.dashboard.charts.reach import share_text
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.words import window
+from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 __all__ = ["About", "about", "planner_address", "visible"]
@@ -102,7 +102,7 @@ def visible(metric: Metric, answer: Answer) -> str | None:
     does; None where an answer is no share, or nothing was reported.
 
     It is the share that is detected with probability .8 by as many reports
-    (`deniable.forecast`). Where devices remember their noise, only as many count as devices.
+    (`forecasting.forecast`). Where devices remember their noise, only as many count as devices.
     """
     mechanism = metric.scheme.mechanism
     if not (isinstance(answer, Shares) and isinstance(mechanism, FrequencyOracle) and answer.n):

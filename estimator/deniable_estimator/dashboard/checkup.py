@@ -28,8 +28,8 @@ def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     if not settings.dashboard_token:
         yield CheckResult(
             "dashboard", "no_token", "warning",
-            "DENIABLE_DASHBOARD_TOKEN is not set, so each start makes another token, signs "
-            "everybody out and ends every embedded chart",
+            "DENIABLE_DASHBOARD_TOKEN is not set, so each start makes another token and signs "
+            "everybody out",
             "set a random one in DENIABLE_DASHBOARD_TOKEN_FILE: "
             "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
         )  # fmt: skip

@@ -21,8 +21,9 @@ from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
 
-from deniable.told import Told
+from deniable.coded_message import CodedMessage
 from deniable_estimator.dashboard.access import over_tls
+from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.messages import Dated, Language, Message, translated
 
 __all__ = ["ENGLISH", "LANGUAGES", "TRANSLATIONS", "current_language", "offer_languages", "told"]
@@ -39,7 +40,7 @@ _ASKED = {"en": "en", "zh": "zh-Hans"}
 PARAMETER = "lang"
 COOKIE = "deniable_language"
 _COOKIE_SECONDS = 365 * 86_400
-_WORDS = (Message, Dated, Told)
+_WORDS = (Message, Dated, CodedMessage)
 _TRANSLATED = frozenset({"text/html", "image/svg+xml", "image/png"})
 
 
@@ -83,7 +84,7 @@ def current_language() -> Language:
     except (AttributeError, RuntimeError):
         if not has_request_context():
             return ENGLISH
-        chosen = g.language = _asked()
+        chosen = g.language = _requested()
     return chosen
 
 
@@ -93,7 +94,7 @@ def told(text: Any) -> Any:
     return translated(text, current_language()) if isinstance(text, _WORDS) else text
 
 
-def _asked() -> Language:
+def _requested() -> Language:
     for tag in (request.args.get(PARAMETER, ""), request.cookies.get(COOKIE, "")):
         if tag in LANGUAGES:
             return LANGUAGES[tag]
@@ -126,6 +127,8 @@ def _say_which(response: Response) -> Response:
 
 def _in_language(tag: str) -> str:
     """The address of this page in another language."""
+    if (opened := opened_link()) is not None:
+        return f"{opened.address}?{urlencode([(PARAMETER, tag)])}"
     kept = [pair for pair in request.args.items(multi=True) if pair[0] != PARAMETER]
     return f"{request.path}?{urlencode([*kept, (PARAMETER, tag)])}"
 

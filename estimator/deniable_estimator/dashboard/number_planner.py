@@ -27,7 +27,7 @@ from deniable_estimator.dashboard.planner_form import (
     segment_toml,
     segment_words,
 )
-from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
+from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.words import number
 from deniable_estimator.messages import counted, message
@@ -37,7 +37,7 @@ from deniable_estimator.planning.numbers import (
     QuantilePlan,
     plan_number,
 )
-from deniable_estimator.planning.segment import PlannedSegment
+from deniable_estimator.planning.plan import PlannedSegment
 
 __all__ = ["number_planner"]
 

@@ -11,7 +11,6 @@ from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable import Metric
-from deniable.forecast import LEVEL, POWER
 from deniable.mechanisms import SubsetSelection
 from deniable.types import MAX_PAIR_CELLS, Category, Pair
 from deniable.types.pair_parts import PairPart
@@ -26,11 +25,12 @@ from deniable_estimator.dashboard.planner_form import (
     marked,
     read_fields,
 )
-from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
+from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import mechanism_words, number
+from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.pairs import (
     EFFECT,

@@ -24,8 +24,8 @@ __all__ = ["DashboardSettings"]
 
 _HARD = 25
 """A token must be as hard to guess as so many random decimal digits, by the estimate of zxcvbn.
-Who has a cookie, or the link of a chart, can test guesses without asking the dashboard, as both
-are signed with a key that is derived from the token."""
+Who has a cookie can test guesses without asking the dashboard, as cookies are signed with a key
+that is derived from the token."""
 
 _JUDGED = 64
 """So many characters of it are looked at."""
@@ -292,9 +292,8 @@ class DashboardSettings(deniable_collector.settings.Settings):
         secret=True,
     )
     dashboard_frame_ancestors: str = setting(
-        "", _origins, "origins of the sites that may show charts in frames; none: no chart leaves"
+        "", _origins, "origins of the sites that may show charts in frames; none: none may"
     )
-    dashboard_embed_days: int = setting(90, _days, "days until the link of a chart in a frame ends")
     fakes: float = setting(
         FAKES, _part, "the part of all reports that the poisoning budget takes to be fake"
     )

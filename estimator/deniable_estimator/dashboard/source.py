@@ -11,7 +11,7 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric
 from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard.access import for_people, reader_of, reads_settled
-from deniable_estimator.dashboard.access.shared import opened_link
+from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
@@ -27,9 +27,9 @@ def current_source() -> DataSource:
     """The source of the current application, for this request."""
     if "source" not in g:
         source: DataSource = current_app.extensions["deniable_source"]
-        # A chart in a frame is made once: it cannot look again.
-        whole = request.method not in ("GET", "HEAD") or request.blueprint == "embedding"
-        at_once = for_people(request) and not whole
+        # A chart in a frame is made once: nobody would look again.
+        framed = request.blueprint == "embedding"
+        at_once = for_people(request) and request.method in ("GET", "HEAD") and not framed
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
         behind = float(SETTLED) if _is_public() or reads_settled() else 0.0
         found = replace(source, patience=patience, reader=reader_of(request), behind=behind)
@@ -43,9 +43,7 @@ def _is_public() -> bool:
     """Whether the request is for a view that everybody may see: nobody should be able to subtract
     two readings of it, so it has no window that still takes reports."""
     opened = opened_link()
-    if opened is not None:
-        return not opened.link.unfinished
-    return request.blueprint == "embedding"
+    return opened is not None and not opened.link.unfinished
 
 
 def declared_metric(name: str) -> Metric:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from deniable import DeniableError
+from deniable.coded_message import counted
 from deniable.starting.example import example_record, in_python, in_script
-from deniable.told import counted
 from deniable.value_list import read_values
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _LOOK_SECONDS = 0.3
 """How often the registry is looked at."""
 
 
-@click.command(short_help="See the reports of an app while you write it.")
+@click.command()
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
 @click.option(
     "--port",

@@ -1,6 +1,6 @@
 """What a discovery finds, before it is declared: from which share on strings surface.
 
-The shares are those of `deniable.discovery_forecast`, with the parameters that a metric would get.
+The shares are those of `forecasting.discovery_forecast`, with the parameters of a metric.
 Fakes that pick their tables and messages show (1-q) / (p-q) times their own share of a string, as
 of any value (`deniable_estimator.analyses.poisoning`).
 """
@@ -11,11 +11,11 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from deniable.discovery_forecast import Reach, reports_to_find
 from deniable.mechanisms import PrefixTree
 from deniable.mechanisms.base import check_epsilon
 from deniable.mechanisms.prefix_code import TOKEN_BYTES
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.forecasting.discovery_forecast import Reach, reports_to_find
 from deniable_estimator.planning.plan import Lifetime
 
 __all__ = ["DiscoveryPlan", "plan_discovery"]

@@ -30,7 +30,7 @@ class LifetimeChoice:
     advised: bool
     """Whether one report stays within the largest epsilon that is advised."""
     noise: float
-    """The variance that one report's noise leaves (`deniable.lifetime_split`)."""
+    """The variance that one report's noise leaves (`forecasting.lifetime_split`)."""
     spread: float
     """The same of the choice of devices."""
     window_reports: float

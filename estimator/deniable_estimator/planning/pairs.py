@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from deniable.errors import SchemeError
-from deniable.forecast import LEVEL, POWER
 from deniable.mechanisms import SubsetSelection
 from deniable.mechanisms.base import check_epsilon
 from deniable.types import MAX_PAIR_CELLS
@@ -34,6 +33,7 @@ from deniable_estimator.analyses.pairs.poisoning import (
     moved,
 )
 from deniable_estimator.analyses.poisoning import FAKES, gain
+from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.planning.plan import Lifetime
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail

@@ -8,13 +8,6 @@ from fractions import Fraction
 from typing import Any, Self
 
 from deniable import SchemeError
-from deniable.forecast import (
-    detectable_share,
-    reports_for_half_width,
-    reports_to_detect,
-    std_error,
-    usable,
-)
 from deniable.mechanisms import (
     AUTO,
     MEMOIZED_STRING_DESIGNS,
@@ -30,8 +23,47 @@ from deniable.mechanisms import (
 from deniable.mechanisms.choice import loss
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.poisoning import FAKES, gain
+from deniable_estimator.forecasting.detection import (
+    detectable_share,
+    reports_for_half_width,
+    reports_to_detect,
+    std_error,
+    usable,
+)
+from deniable_estimator.messages import message
 
-__all__ = ["Lifetime", "MemoryPlan", "Plan", "lasting_error", "plan"]
+__all__ = ["Lifetime", "MemoryPlan", "Plan", "PlannedSegment", "lasting_error", "plan"]
+
+
+@dataclass(frozen=True)
+class PlannedSegment:
+    """The segment that is planned, in place of all devices."""
+
+    share: float
+    """The part of all devices that it has."""
+    all_devices: int
+
+    @property
+    def devices(self) -> int:
+        """Its devices."""
+        return max(1, round(self.share * self.all_devices))
+
+    @property
+    def words(self) -> str:
+        """What the figures of the plan are of."""
+        return message(
+            "For a segment with {share:.4g} of {devices:,} devices. Every figure is of the segment "
+            "alone: where it says how many devices are needed, all segments together need "
+            "{times:,.4g} times as many.",
+            share=self.share,
+            devices=self.all_devices,
+            times=1 / self.share,
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """For JSON: with `devices` of the plan those of the segment."""
+        return {"segment_share": self.share, "all_devices": self.all_devices}
+
 
 _SALT = "plan"
 """For mechanisms over strings, which hash with the name of their metric."""
@@ -97,7 +129,8 @@ class Plan:
     std_error: float
     detectable_share: float | None
     """The smallest one, at family-wise level 0.05 with power 0.8; None if even 1 is not detectable.
-    For strings that are decoded by cohorts it is somewhat too small (see `deniable.forecast`)."""
+    For strings that are decoded by cohorts it is somewhat too small (see
+    `forecasting.detection`)."""
     usable: bool
     half_width: float
     devices_for_half_width: int

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from deniable import Metric
-from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree
 from deniable.metric import Answer, Platform
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_covered
 
@@ -61,7 +61,8 @@ class MemoGuarantee:
 
 class CrowdNeeded(NamedTuple):
     """How many devices of the expected ones must have a string until it is found in a window; None
-    where the registry does not say how many there are. See `deniable.discovery_forecast.Reach`."""
+    where the registry does not say how many there are. See
+    `forecasting.discovery_forecast.Reach`."""
 
     devices: int | None
     hidden: int | None

@@ -5,12 +5,16 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from deniable import Metric, MetricError, Registry, windows
+import numpy as np
+
+from deniable import Metric, MetricError, Registry, Scheme, windows
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
 
@@ -20,9 +24,36 @@ __all__ = [
     "check_where",
     "find_metric",
     "only_longer",
+    "places_of",
+    "sliced",
     "windows_within",
-    "windows_within_each",
 ]
+
+
+def places_of(scheme: Scheme, where: Mapping[str, str]) -> tuple[int, ...]:
+    """The numbers of the combinations with these values; none if the scheme has no such segment
+    or value. Without values, all."""
+    return tuple(
+        place
+        for place, labels in enumerate(scheme.combinations)
+        if all(labels.get(name) == value for name, value in where.items())
+    )
+
+
+def sliced(tally: Tally, scheme: Scheme, places: Sequence[int]) -> Tally:
+    """The sum of the rows of these combinations: one row for each row of the mechanism."""
+    count = len(scheme.mechanism.rows)
+    if len(tally.rows) == count and tuple(places) == (0,):
+        return tally
+    rows = []
+    for number, row in enumerate(scheme.mechanism.rows):
+        found = [tally.rows[place * count + number] for place in places]
+        cells = np.zeros(row.width, np.int64)
+        for each in found:
+            cells += each.cells
+        rows.append(TallyRow(sum(each.reports for each in found), cells))
+    return replace(tally, rows=tuple(rows))
+
 
 LENGTHS: dict[windows.Kind, timedelta] = {
     "day": timedelta(1),
@@ -96,38 +127,16 @@ def check_where(metric: Metric, where: Mapping[str, str]) -> None:
 
 
 def windows_within(
-    labels: Sequence[str], metric: Metric, first: date | None, last: date | None
-) -> tuple[str, ...]:
-    """Those of the labels, which are in the order of their starts, that are of the metric's kind
-    and touch the range."""
-    # Only where they must be: a trend asks for many short ranges of a long list.
-    begin, end = 0, len(labels)
-    if first is not None:
-        earliest = _midnight(first) - LENGTHS[metric.window].total_seconds()
-        begin = bisect_left(labels, earliest, key=windows.start)
-    if last is not None:
-        end = bisect_left(labels, _midnight(last) + _DAY, key=windows.start)
-    return tuple(label for label in labels[begin:end] if _within(label, metric, first, last))
-
-
-def windows_within_each(
     labels: Sequence[str], metric: Metric, ranges: Sequence[tuple[date, date]]
 ) -> list[tuple[str, ...]]:
-    """What `windows_within` says of each of these ranges."""
+    """For each of these ranges of days, those of the labels, which are in the order of their
+    starts, that are of the metric's kind and touch it."""
     own = tuple(label for label in labels if windows.kind_of(label) == metric.window)
     starts, ends = list(map(windows.start, own)), list(map(windows.end, own))
     return [
         own[bisect_right(ends, _midnight(first)) : bisect_left(starts, _midnight(last) + _DAY)]
         for first, last in ranges
     ]
-
-
-def _within(label: str, metric: Metric, first: date | None, last: date | None) -> bool:
-    """Whether a window is of the metric's kind and touches the range."""
-    if windows.kind_of(label) != metric.window:
-        return False
-    begins = first is None or windows.end(label) > _midnight(first)
-    return begins and (last is None or windows.start(label) < _midnight(last) + _DAY)
 
 
 @lru_cache(maxsize=1024)

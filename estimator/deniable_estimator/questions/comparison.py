@@ -17,18 +17,15 @@ devices would report false changes as soon as other devices report.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from deniable import Metric
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
-from deniable_estimator.answers import changes_of_each
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["Comparison", "compare", "compare_each", "has_memory"]
+__all__ = ["Comparison", "compare", "has_memory"]
 
 
 def compare(
@@ -49,22 +46,6 @@ def compare(
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.
     """
-    _check(before, after)
-    return after.change_from(before, together=together, adjust=adjust)
-
-
-def compare_each(pairs: Sequence[tuple[Answer, Answer]]) -> list[Comparison]:
-    """What `compare` says, not `together`, of each of these pairs of before and after.
-
-    Raises:
-        EstimateError: as `compare` does.
-    """
-    for before, after in pairs:
-        _check(before, after)
-    return changes_of_each(pairs)
-
-
-def _check(before: Answer, after: Answer) -> None:
     alike = (before.metric, before.level, before.kind) == (after.metric, after.level, after.kind)
     if not alike:
         raise EstimateError(message("only estimates of one metric and level can be compared"))
@@ -76,6 +57,7 @@ def _check(before: Answer, after: Answer) -> None:
                 window=min(shared),
             )
         )
+    return after.change_from(before, together=together, adjust=adjust)
 
 
 def has_memory(store: Store, metric: Metric) -> bool:

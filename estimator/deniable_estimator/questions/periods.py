@@ -13,7 +13,7 @@ from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_estimator.answers import Answer, answers_of_each
 from deniable_estimator.errors import OnlyLongerError
-from deniable_estimator.questions.asking import windows_within_each
+from deniable_estimator.questions.asking import sliced, windows_within
 from deniable_estimator.questions.reading import (
     Chosen,
     Part,
@@ -22,7 +22,6 @@ from deniable_estimator.questions.reading import (
     select,
     unfinished,
 )
-from deniable_estimator.questions.slices import sliced
 
 __all__ = ["read_ranges"]
 
@@ -48,7 +47,7 @@ def read_ranges(
         return
     first, last = min(each[0] for each in ranges), max(each[1] for each in ranges)
     whole = select(store, registry, metric, first, last, candidates, without, where=where)
-    of_each = [windows_within_each(each.windows, whole.metric, ranges) for each in whole.chosen]
+    of_each = [windows_within(each.windows, whole.metric, ranges) for each in whole.chosen]
     values = len(candidates if candidates is not None else whole.metric.values)
     at_once = max(1, min(whole.at_once, _VALUES // max(1, values)))
     reports = [_reports(whole, *each) for each in zip(whole.chosen, of_each, strict=True)]

@@ -24,9 +24,10 @@ from deniable_estimator.questions.asking import (
     check_where,
     find_metric,
     only_longer,
+    places_of,
+    sliced,
     windows_within,
 )
-from deniable_estimator.questions.slices import places_of, sliced
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -391,7 +392,7 @@ def select(
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
             kept = [label for label in labels if label not in without] if without else labels
-            within = windows_within(kept, declared, first, last)
+            (within,) = windows_within(kept, declared, [(first or date.min, last or date.max)])
             places = places_of(scheme, where)
             if not places and fingerprint != current:
                 continue  # its reports do not tell this segment

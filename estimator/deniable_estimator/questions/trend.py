@@ -27,7 +27,7 @@ from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.asking import check_days, find_metric
-from deniable_estimator.questions.comparison import Comparison, compare_each, has_memory
+from deniable_estimator.questions.comparison import Comparison, compare, has_memory
 from deniable_estimator.questions.periods import read_ranges
 from deniable_estimator.questions.reading import unfinished
 
@@ -346,7 +346,7 @@ def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
         pairs = [(earlier, each) for each, earlier in week_before.items() if earlier]
     else:
         pairs = list(pairwise(whole))
-    changes = compare_each([(whole[earlier], whole[each]) for earlier, each in pairs])
+    changes = [compare(whole[earlier], whole[each], together=False) for earlier, each in pairs]
     found = {
         each: replace(each, since=earlier.label, change=change)
         for (earlier, each), change in zip(pairs, changes, strict=True)

@@ -3,7 +3,7 @@
 If no device has a value, its support is binomial with probability q, and skewed if q is small.
 Far in the tail, which matters for long lists, the normal distribution gives p-values that are a
 hundred times too small. If few reports support a value by chance
-(`deniable.forecast.FEW_SUPPORTERS`), the p-value is the binomial tail itself. Otherwise it is
+(FEW_SUPPORTERS), the p-value is the binomial tail itself. Otherwise it is
 the tail of the gamma distribution with the same mean, variance and skewness, by the cube root of
 Wilson and Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity: within 2%
 of the binomial tail at .05, and at most 1.6 times too large at one in a million.
@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.forecast import FEW_SUPPORTERS
+from deniable_estimator.forecasting.detection import FEW_SUPPORTERS
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 __all__ = [

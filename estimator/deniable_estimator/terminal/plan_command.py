@@ -10,9 +10,9 @@ from typing import Literal
 import click
 
 from deniable import windows
-from deniable.lifetime_split import SMALL_SHARE
 from deniable.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
 from deniable_collector.numeric import AnyReal, Real
+from deniable_estimator.forecasting.lifetime_split import SMALL_SHARE
 from deniable_estimator.terminal import planned
 from deniable_estimator.terminal.options import as_json, fakes_option, reported
 
@@ -206,7 +206,7 @@ def plan(
         )
     segment = None
     if segment_share is not None:
-        from deniable_estimator.planning.segment import PlannedSegment
+        from deniable_estimator.planning.plan import PlannedSegment
 
         segment = PlannedSegment(segment_share, devices)
         devices = segment.devices
@@ -244,6 +244,6 @@ def plan(
         memoize=memoize,
         fakes=fakes,
     )
-    from deniable_estimator.terminal.tables import plan_view
+    from deniable_estimator.terminal.plan_views import plan_view
 
     planned.show(made, plan_view, form, segment)

@@ -1,11 +1,10 @@
-"""`deniable annotate` adds, lists and removes entries, and loses none."""
+"""`deniable annotate` adds an entry, and loses none."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,13 +13,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable_estimator.annotations import load_annotations, parse_annotations
-from deniable_estimator.annotations.editing import (
-    AnnotationEditError,
-    add_annotation,
-    remove_annotation,
-)
+from deniable_estimator.annotations import load_annotations
+from deniable_estimator.annotations.editing import add_annotation
 from deniable_estimator.checked_files import CheckedFileError
+from deniable_estimator.edited_files import FileEditError
 from deniable_estimator.terminal.annotate import annotate
 
 COMMENTED = """# Releases of the editor.
@@ -57,22 +53,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "annotations.toml"
 
 
-def test_an_entry_is_added_listed_and_removed(path: Path) -> None:
-    """The file is made if there is none, and each command says what it did."""
+def test_an_entry_is_added(path: Path) -> None:
+    """The file is made if there is none, and the command says what it did."""
     done = run("Release 4.2", "--date", "2026-11-20", "--link", "https://a.example/", path=path)
     assert (done.exit_code, done.output) == (0, f"{path}: added 1: 2026-11-20: Release 4.2\n")
     done = run("Outage", "--date", "2026-11-19T10:00+02:00", "--json", path=path)
     assert json.loads(done.output)["date"] == "2026-11-19T08:00:00Z"
-    listed = json.loads(run("--list", "--json", path=path).output)["annotations"]
-    assert [(each["number"], each["text"]) for each in listed] == [
-        (2, "Outage"),
-        (1, "Release 4.2"),
-    ]
-    lines = run("--list", path=path).output.splitlines()
-    assert lines[1].split("\t") == ["1", "2026-11-20", "Release 4.2", "all", "https://a.example/"]
-    assert run("--remove", "1", path=path).output.endswith("removed 1: 2026-11-20: Release 4.2\n")
-    assert [each.text for each in load_annotations(path)] == ["Outage"]
-    assert run("--check", path=path).exit_code == 0
+    found = [(each.number, each.text, each.link) for each in load_annotations(path)]
+    assert found == [(2, "Outage", None), (1, "Release 4.2", "https://a.example/")]
 
 
 def test_without_a_date_it_is_today(path: Path) -> None:
@@ -85,15 +73,11 @@ def test_without_a_date_it_is_today(path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "give either"),
-        (("x", "--list"), "give either"),
-        (("--list", "--date", "2026-11-20"), "belong to a TEXT"),
+        ((), "Missing argument"),
         (("x", "--date", "yesterday"), "must be a day"),
         (("x", "--link", "javascript:alert(1)"), "link: must begin with https://"),
         (("x\x1b[2J",), "text: must be a line"),
         (("x", "--metric", "a b"), "metrics: must be a list"),
-        (("--remove", "1"), "has no entry 1"),
-        (("--remove", "0"), "x>=1"),
     ],
 )
 def test_a_mistake_changes_nothing(path: Path, arguments: tuple[str, ...], told: str) -> None:
@@ -119,40 +103,24 @@ def test_an_unknown_metric_is_refused_with_the_nearest(path: Path, tmp_path: Pat
     assert CliRunner().invoke(annotate, ["x", "--metric", "bro*", *common]).exit_code == 0
 
 
-def test_comments_and_order_stay(path: Path) -> None:
-    """What is added is an end, and what is removed is the entry alone."""
-    path.write_text(COMMENTED, encoding="utf-8")
-    made = add_annotation(path, "Three", datetime(2026, 11, 3, 5, tzinfo=UTC))
-    assert made.number == 3
-    assert path.read_text().startswith(COMMENTED)
-    remove_annotation(path, 3)
-    assert path.read_text() == COMMENTED
-    remove_annotation(path, 1)
-    assert "# the first one\n# the second one\n[[annotations]]" in path.read_text()
-    remove_annotation(path, 1)
-    text = path.read_text()
-    assert all(each in text for each in ("# Releases", "# the format", "# the first", "# the end"))
-    assert load_annotations(path) == ()
-
-
-def test_windows_line_ends_stay(path: Path) -> None:
-    """A file of an editor that ends lines by two characters keeps them."""
-    path.write_bytes(COMMENTED.replace("\n", "\r\n").encode())
-    add_annotation(path, "Three", datetime(2026, 11, 3, tzinfo=UTC))
-    remove_annotation(path, 2)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_comments_order_and_line_ends_stay(path: Path, end: str) -> None:
+    """What is added is an end of the file."""
+    before = COMMENTED.replace("\n", end).encode()
+    path.write_bytes(before)
+    assert add_annotation(path, "Three", datetime(2026, 11, 3, 5, tzinfo=UTC)).number == 3
     content = path.read_bytes()
-    assert content.count(b"\n") == content.count(b"\r\n")
-    assert {each.text for each in load_annotations(path)} == {"One", "Three"}
+    assert content.startswith(before)
+    assert content.count(b"\n") == content.count(end.encode())
+    assert {each.text for each in load_annotations(path)} == {"One", "Two", "Three"}
 
 
 def test_a_file_that_cannot_be_edited_is_left_alone(path: Path) -> None:
     """Entries in one list have no tables to edit, and a mistaken file is not made worse."""
     inline = 'schema = 1\nannotations = [{date = 2026-11-01, text = "One"}]\n'
     path.write_text(inline)
-    with pytest.raises((AnnotationEditError, CheckedFileError)):
+    with pytest.raises((FileEditError, CheckedFileError)):
         add_annotation(path, "Two", datetime(2026, 11, 3, tzinfo=UTC))
-    with pytest.raises(AnnotationEditError, match="by hand"):
-        remove_annotation(path, 1)
     assert path.read_text() == inline
     path.write_text("schema = 9\n")
     with pytest.raises(CheckedFileError):
@@ -192,19 +160,11 @@ def test_several_at_once_lose_none(path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(texts=st.lists(TEXTS, min_size=1, max_size=3), data=st.data())
-def test_any_text_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
-) -> None:
-    """Whatever is noted, quotes and brackets and other scripts, is read as it was given, and
-    removing any entry leaves the others."""
+@given(texts=st.lists(TEXTS, min_size=1, max_size=3))
+def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    """Whatever is noted, quotes and brackets and other scripts, is read as it was given."""
     path = tmp_path_factory.mktemp("any") / "a.toml"
     for text in texts:
         add_annotation(path, text, datetime(2026, 11, 3, tzinfo=UTC).date())
-    tomllib.loads(path.read_text(encoding="utf-8"))
     found = sorted(load_annotations(path), key=lambda each: each.number)
     assert [each.text for each in found] == texts
-    number = data.draw(st.integers(1, len(texts)))
-    remove_annotation(path, number)
-    left = sorted(parse_annotations(path.read_text(encoding="utf-8")), key=lambda e: e.number)
-    assert [each.text for each in left] == texts[: number - 1] + texts[number:]

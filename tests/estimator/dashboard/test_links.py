@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
-from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from deniable_estimator.dashboard.sharing import links as module
 from deniable_estimator.dashboard.sharing.links import (
     KEPT_DAYS,
     MOST_LINKS,
     MOST_OF_ONE,
-    NOTE_LENGTH,
     LinksError,
     SharedLink,
     SharedLinks,
 )
-from deniable_estimator.dashboard.sharing.links_command import links as command
 
 TODAY = date(2026, 11, 21)
 
@@ -37,11 +31,13 @@ def links(path: Path) -> SharedLinks:
     return SharedLinks(str(path))
 
 
-def made(links: SharedLinks, maker: str = "Ana", days: int = 30) -> tuple[SharedLink, str]:
+def made(
+    links: SharedLinks, maker: str = "Ana", days: int = 30, entry: str | None = None
+) -> tuple[SharedLink, str]:
     """A link to a page, made today."""
     return links.make(
-        "/metric/browser", "by=week", maker=maker, note="for Bob", today=TODAY, days=days,
-        unfinished=False,
+        "/metric/browser", "by=week", maker=maker, entry=entry, note="for Bob", today=TODAY,
+        days=days, unfinished=False,
     )  # fmt: skip
 
 
@@ -127,64 +123,10 @@ def test_a_forked_process_has_a_connection_of_its_own(links: SharedLinks) -> Non
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_without_a_file_links_pass() -> None:
-    """Links in memory, and those in a folder of this run of the dashboard, do not last."""
-    assert not SharedLinks("").lasting
-    link, secret = made(SharedLinks(""))
-    assert SharedLinks("").find(secret, TODAY) is None
-    assert link.note == "for Bob"
-
-
-def run(*arguments: str, fine: bool = True) -> str:
-    """What `deniable links` prints."""
-    result = CliRunner().invoke(command, arguments)
-    assert (result.exit_code == 0) is fine, result.output
-    return result.output
-
-
-def test_the_command_lists_and_revokes(links: SharedLinks, path: Path) -> None:
-    """For people and as JSON, without any secret; of one person, by id, or all; an unknown id
-    revokes nothing at all."""
-    at = ("--file", str(path))
-    today = datetime.now(UTC).date()
-    kept = [
-        links.make("/metric/m", "", maker=maker, note="n", today=day, days=1, unfinished=False)[0]
-        for maker, day in (("Ana", today - timedelta(days=9)), ("Ana", today), ("", today))
-    ]
-    told = json.loads(run("list", "--json", *at))["links"]
-    assert [(each["id"], each["open"]) for each in told] == [
-        (kept[2].id, True), (kept[1].id, True), (kept[0].id, False),
-    ]  # fmt: skip
-    assert set(told[0]) == {*SharedLink.__slots__, "open"}
-    assert f"{kept[0].id}  {kept[0].until}  (ended)  Ana  /metric/m  n" in run("list", *at)
-    assert "(dashboard's token)" in run("list", *at)
-    assert kept[2].id not in run("list", "--by", "Ana", *at)
-    assert "no link 123" in run("revoke", kept[0].id, "123", *at, fine=False)
-    assert len(links.listed()) == 3
-    assert json.loads(run("revoke", kept[0].id, "--json", *at)) == {"revoked": [kept[0].id]}
-    assert f"{kept[1].id} is revoked" in run("revoke", "--by", "Ana", *at)
-    assert run("revoke", "--all", *at)
-    assert links.listed() == []
-    assert "There was no link" in run("revoke", "--all", *at)
-
-
-@pytest.mark.parametrize("arguments", [(), ("a", "--all"), ("--by", "Ana", "--all")])
-def test_what_to_revoke_must_be_clear(path: Path, arguments: tuple[str, ...]) -> None:
-    """Neither nothing nor two things at a time."""
-    told = run("revoke", *arguments, "--file", str(path), fine=False)
-    assert "give the IDs of links, or --by NAME, or --all" in told
-
-
-def test_a_file_that_is_none(path: Path) -> None:
-    """A missing file is not made, and one that holds something else is named."""
-    assert "there is no file" in run("list", "--file", str(path), fine=False)
-    assert not path.exists()
-    path.write_text("no database, but long enough to be read as one " * 20)
-    assert "cannot be used" in run("list", "--file", str(path), fine=False)
-    with closing(sqlite3.connect(":memory:")), pytest.raises(sqlite3.Error):
-        SharedLinks(str(path)).listed()
-
-
-def test_notes_are_short() -> None:
-    """The limit that the form and the page state."""
-    assert NOTE_LENGTH == 200
+def test_links_end_with_the_entry_of_their_maker(links: SharedLinks) -> None:
+    """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
+    kept = [made(links, "Ana", entry="1")[0], made(links, "Bob")[0], made(links, "")[0]]
+    for maker, entry in (("Ana", "0"), ("Eve", "1"), ("Eve", "")):
+        made(links, maker, entry=entry)
+    assert links.end_of_gone({"Ana": "1", "Zoe": "1"}) == 3
+    assert links.listed() == kept[::-1]

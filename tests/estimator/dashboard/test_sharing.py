@@ -21,8 +21,7 @@ from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
-from deniable_estimator.dashboard.sharing.share_pages import DAYS
-from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS, VIEWS
+from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS
 
 from .conftest import NOW, TOKEN, Clock, fill, text_of
 
@@ -95,22 +94,6 @@ def addresses(page: str) -> set[str]:
     return {unescape(each) for each in re.findall(r'(?:href|src|action)="([^"]*)"', page)}
 
 
-def test_two_clicks_make_a_link(ana: FlaskClient, stranger: FlaskClient) -> None:
-    """The page of a metric offers "Share"; its form is filled in already; the link is shown once
-    and opens that view for somebody who has not signed in."""
-    page = ana.get("/metric/browser?from=2026-11-01&to=2026-11-20&by=week").text
-    (offered,) = (each for each in addresses(page) if each.startswith("/share?"))
-    form = ana.get(offered)
-    assert form.status_code == 200
-    assert f'value="{DAYS}"' in form.text
-    view = unescape(re.search(r'name="view" value="([^"]+)"', form.text)[1])  # type: ignore[index]
-    assert view == "/metric/browser?from=2026-11-01&to=2026-11-20&by=week"
-    opened = stranger.get(shared(ana, view))
-    assert opened.status_code == 200
-    assert "chrome leads with 74.0%" in opened.text
-    assert "Read-only link, valid until 28 Dec 2026" in opened.text
-
-
 VIEW_PAGES = {
     "/metric/browser": {
         "/metric/browser.csv", "/metric/browser.json", "/metric/browser.svg",
@@ -161,14 +144,6 @@ def test_a_link_opens_its_view_and_nothing_else(
     for path in shut:
         assert stranger.get(link + path).status_code == 404, path
         assert "chrome" not in stranger.get(link + path).text
-
-
-def test_several_values_and_a_search_are_shared(ana: FlaskClient, stranger: FlaskClient) -> None:
-    """Whatever a page takes in its address, a link to it takes too."""
-    view = "/metric/browser?value=chrome&value=firefox&sort=-share&find=o&by=day&order=declared"
-    assert ana.get(view).status_code == 200
-    assert ana.get("/share", query_string={"view": view}).status_code == 200
-    assert stranger.get(shared(ana, view)).status_code == 200
 
 
 def test_forms_choices_and_ways_out_are_gone(ana: FlaskClient, stranger: FlaskClient) -> None:
@@ -330,14 +305,6 @@ def test_mistakes_in_the_form_are_named(
     assert app.extensions["deniable_links"].listed() == []
 
 
-def test_notes_are_text(ana: FlaskClient) -> None:
-    """Whatever a note holds is shown as it is, and only in the list."""
-    shared(ana, "/metric/browser", note="<script>alert(1)</script> سر")
-    page = ana.get("/links").text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; سر" in page
-    assert "<script" not in page
-
-
 def test_the_limit_of_days_is_a_setting(new_app: Callable[..., Flask]) -> None:
     """The form proposes no more than is allowed."""
     client = browser_of(new_app(dashboard_link_days=7), TOKEN)
@@ -403,42 +370,57 @@ def test_only_settled_windows_are_shown(
     assert "25,000 reports" in stranger.get(settled).text
 
 
-def test_without_days_it_shows_the_latest_period(
-    ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry, clock: Clock
+@pytest.mark.parametrize("view", ["/metric/browser?from=2026-11-14&to=2026-11-21", "/boards/main"])
+def test_a_chart_alone_can_be_shared(
+    new_app: Callable[..., Flask], tmp_path: Path, store: Store, registry: Registry, view: str
 ) -> None:
-    """Whenever it is opened; with days, these days."""
-    latest = shared(ana, "/metric/browser")
-    fixed = shared(ana, "/metric/browser?from=2026-11-20&to=2026-11-20")
-    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 10_000, STILL_TAKES)
-    clock.now += 86_400
-    assert "30,000 reports" in stranger.get(latest).text
-    assert "20,000 devices reported" in stranger.get(fixed).text
-
-
-def test_a_chart_alone_can_be_shared(new_app: Callable[..., Flask]) -> None:
-    """In a frame of the sites that may show charts; without any, by itself; it has no file and no
-    way to the dashboard, and ends when it is revoked."""
-    origins = {"dashboard_frame_ancestors": "https://wiki.acme.example"}
-    for more, frames in ((origins, True), ({}, False)):
-        app = new_app(**more, public_url="https://d.example")
-        client = browser_of(app, TOKEN)
-        sent = {"view": "/metric/browser", "days": "9", "part": "chart"}
-        page = client.post("/share", data=sent).text
-        address = re.search(r'id="address"[^>]* value="([^"]+)"', page)
-        assert address is not None
-        assert address[1].startswith("https://d.example/shared/")
-        assert (f"&lt;iframe src=&#34;{address[1]}" in page or "&lt;iframe src=" in page) is frames
-        link = urlsplit(address[1]).path
-        opened = browser_of(app).get(link)
-        assert opened.status_code == 200
-        assert "chrome" in opened.text
-        assert "/metric/" not in opened.text
-        policy = opened.headers["Content-Security-Policy"]
-        assert ("frame-ancestors https://wiki.acme.example" in policy) is frames
-        assert browser_of(app).get(f"{link}/metric/browser.csv").status_code == 404
+    """In a frame of the sites that may show charts, and of no other; without one, or without the
+    dashboard's address, by itself; it has no file and no way to the dashboard, shows no window
+    that takes reports, and ends when it is revoked. The page that opens nothing is framed too."""
+    boards = tmp_path / "boards"
+    boards.mkdir()
+    (boards / "main.toml").write_text(
+        'schema = 1\ntitle = "T"\n[[items]]\nmetric = "browser"\nfrom = 2026-11-14\n'
+        "to = 2026-11-21\n"
+    )
+    site, here, nobody = "https://wiki.acme.example", "https://d.example", "'none'"
+    for origins, public_url, lack in (
+        (site, here, ""), ("", here, "FRAME_ANCESTORS"), (site, "", "DENIABLE_PUBLIC_URL"),
+    ):  # fmt: skip
+        app = new_app(dashboard_frame_ancestors=origins, public_url=public_url, boards=str(boards))
+        client, stranger = browser_of(app, TOKEN), browser_of(app)
+        form = client.get("/share", query_string={"view": view}).text
+        assert (lack in form) if lack else ("No site may show" not in form)
+        sent = {"view": view, "days": "9", "part": "chart"}
+        forwarded = {"X-Forwarded-Host": "evil.example"}
+        page = unescape(unescape(client.post("/share", data=sent, headers=forwarded).text))
+        found = re.search(r'id="address"[^>]* value="([^"]+)"', page)
+        assert found is not None
+        assert found[1].startswith(f"{public_url}/shared/")
+        assert (f'<iframe src="{found[1]}"' in page) is not bool(lack)
+        link = urlsplit(found[1]).path
+        before = stranger.get(link)
+        assert before.status_code == 200
+        assert "chrome" in before.text
+        assert addresses(before.text) <= {"/static/dashboard.css?v=0.1.0"}
+        fill(store, registry, "browser", [1.0, 0.0, 0.0, 0.0], 5_000, STILL_TAKES)
+        assert stranger.get(link).text == before.text
         (kept,) = app.extensions["deniable_links"].listed()
         client.post(f"/links/{kept.id}/revoke")
-        assert browser_of(app).get(link).status_code == 404
+        closed = stranger.get(link)
+        assert closed.status_code == 404
+        for answer in (before, closed):
+            policy = answer.headers["Content-Security-Policy"]
+            assert f"frame-ancestors {origins or nobody};" in policy
+        assert "frame-ancestors 'none'" in client.get("/").headers["Content-Security-Policy"]
+
+
+def test_nobody_sees_a_chart_alone_without_a_link(app: Flask, ana: FlaskClient) -> None:
+    """Its address opens for those who have signed in, in no frame."""
+    for path in ("/embed/metric/browser", "/embed/board/main"):
+        assert browser_of(app).get(path).status_code == 303
+    page = ana.get("/embed/metric/browser")
+    assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
 
 
 def test_strings_of_a_session_are_not_shared(tmp_path: Path, clock: Clock) -> None:
@@ -467,15 +449,6 @@ def test_strings_of_a_session_are_not_shared(tmp_path: Path, clock: Clock) -> No
     store.close()
 
 
-def test_links_pass_without_a_file(new_app: Callable[..., Flask]) -> None:
-    """Pages say so where links are made and listed; with a file they do not."""
-    told = "Links end when this dashboard stops."
-    for file, passing in (({"dashboard_links": ""}, True), ({}, False)):
-        client = browser_of(new_app(**file), TOKEN)
-        for path in ("/share?view=/metric/browser", "/links"):
-            assert (told in client.get(path).text) is passing
-
-
 def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Path) -> None:
     """At the start it is named; one that breaks later gives 503, not the page of a link that has
     ended."""
@@ -491,21 +464,3 @@ def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Pat
         client.post("/links/x/revoke"),
     ):  # fmt: skip
         assert answer.status_code == 503
-
-
-def test_a_full_list_is_said(app: Flask, ana: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has too many links is told to revoke some."""
-    from deniable_estimator.dashboard.sharing import links
-
-    monkeypatch.setattr(links, "MOST_OF_ONE", 0)
-    page = ana.post("/share", data={"view": "/metric/browser", "days": "1"})
-    assert page.status_code == 409
-    assert "which is the most" in page.text
-
-
-def test_every_view_has_its_files_in_the_application(app: Flask) -> None:
-    """What can be shared, and what belongs to it, are endpoints that there are."""
-    known = {rule.endpoint for rule in app.url_map.iter_rules()}
-    assert VIEWS
-    for endpoint, kind in VIEWS.items():
-        assert {endpoint, *kind.files} <= known

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
-from deniable_collector.upkeep.commands import store as store_commands
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.questions.readable import ReadableStore
-from deniable_estimator.questions.reading import read
-from deniable_estimator.questions.trend import trend
-from deniable_estimator.terminal import anomalies, estimate
+from deniable_estimator.questions.partial_store import PartialStore
 
 from .conftest import NOW, REGISTRY, TOKEN, Clock, fill
 
 DAYS = [f"2026-11-{day:02}" for day in range(3, 13)]
 BAD = DAYS[4]
+ITS = "WHERE id = (SELECT id FROM tallies WHERE metric = 'dark_mode' AND window = ?)"
 SHARES = [0.7, 0.3]
 EACH = 1_000
 
 
 class Damage:
-    """A store with sealed days of dark_mode and browser, of which one file can be damaged."""
+    """A store with sealed days of dark_mode and browser, of which blocks can be damaged."""
 
     def __init__(self, folder: Path) -> None:
-        self.url = f"sqlite:///{folder}/store.db"
-        self.folder = folder / "blocks"
+        self.path = folder / "store.db"
+        self.url = f"sqlite:///{self.path}"
         self.registry = Registry.parse(REGISTRY)
         with self.opened() as store:
             store.publish({each.name: [each.scheme] for each in self.registry})
@@ -46,19 +40,25 @@ class Damage:
                 fill(store, self.registry, "dark_mode", SHARES, EACH, day=day)
                 store.seal(TallyKey("dark_mode", self.scheme, day))
             fill(store, self.registry, "browser", [0.4, 0.3, 0.2, 0.1], EACH)
-        (self.file,) = self.folder.glob(f"dark_mode.*{BAD}*")
-        self.right = self.file.read_bytes()
-        self.file.write_bytes(self.right[:-1])
+        with closing(sqlite3.connect(self.path)) as file:
+            (self.right,) = file.execute(f"SELECT block FROM blocks {ITS}", (BAD,)).fetchone()
+        self.write(self.right[:-1])
+
+    def write(self, block: bytes, days: list[str] | None = None) -> None:
+        """Put this in the place of the block of the bad day, or of the blocks of these days."""
+        with closing(sqlite3.connect(self.path)) as file, file:
+            for day in days or [BAD]:
+                file.execute(f"UPDATE blocks SET block = ? {ITS}", (block, day))
 
     @property
     def scheme(self) -> str:
         return self.registry["dark_mode"].scheme.fingerprint
 
     def opened(self):  # type: ignore[no-untyped-def]
-        return closing(open_store(self.url, archive=str(self.folder)))
+        return closing(open_store(self.url))
 
     def restore(self) -> None:
-        self.file.write_bytes(self.right)
+        self.write(self.right)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_pages_answer_without_the_window(client: FlaskClient) -> None:
             if page.mimetype == "text/csv":
                 assert page.headers["Deniable-Unreadable"] == f"dark_mode/{BAD}"
                 continue
-            assert "deniable store verify" in page.text, address
+            assert "deniable store info" in page.text, address
             assert f"because it cannot be read: dark_mode, {BAD}." in page.text, address
             assert page.headers["Deniable-Unreadable"] == f"dark_mode/{BAD}"
     assert f"{(len(DAYS) - 1) * EACH:,}" in client.get(f"/metric/dark_mode?{days}").text
@@ -139,95 +139,11 @@ def test_programs_are_told(client: FlaskClient) -> None:
     assert any(BAD in each for each in over_time.json["notes"])  # type: ignore[index]
 
 
-def test_a_restored_window_counts_again(
-    client: FlaskClient, damage: Damage, minutes: Clock
-) -> None:
-    """A minute after its file was restored, all pages have the window, and nothing that was kept
-    meanwhile is shown any more."""
-    address = f"/metric/dark_mode?from={DAYS[0]}&to={DAYS[-1]}"
-    whole, part = f"{len(DAYS) * EACH:,}", f"{(len(DAYS) - 1) * EACH:,}"
-    assert part in client.get(address).text
-    assert part in client.get(address).text
-    damage.restore()
-    assert part in client.get(address).text
-    minutes.now += 61
-    client.get(address)
-    page = client.get(address)
-    assert whole in page.text
-    assert "cannot be read" not in page.text
-    assert "Deniable-Unreadable" not in page.headers
-    damage.file.unlink()
-    # What was read and has not changed is kept.
-    assert whole in client.get(address).text
-
-
-def test_commands_answer_and_warn(damage: Damage, tmp_path: Path) -> None:
-    """`deniable estimate` and `anomalies` answer for all other windows, and warn on the error
-    stream; a store's own commands refuse to export less than there is."""
-    metrics = tmp_path / "metrics.toml"
-    metrics.write_text(REGISTRY)
-    environ = {"DENIABLE_STORE": damage.url, "DENIABLE_ARCHIVE": str(damage.folder),
-               "DENIABLE_REGISTRY": str(metrics)}  # fmt: skip
-    for command in (estimate, anomalies):
-        done = CliRunner().invoke(command, ["dark_mode", "--from", DAYS[0]], env=environ)
-        assert f"warning: not counted, because it cannot be read: dark_mode, {BAD}." in done.stderr
-    done = CliRunner().invoke(estimate, ["dark_mode", "--from", DAYS[0], "--json"], env=environ)
-    assert json.loads(done.stdout)["unreadable"] == [BAD]
-    assert json.loads(done.stdout)["n"] == (len(DAYS) - 1) * EACH
-    file = tmp_path / "tallies.gz"
-    exported = CliRunner().invoke(store_commands, ["export", str(file)], env=environ)
-    assert exported.exit_code == 1
-    assert f"window {BAD}" in exported.output
-    assert not file.exists()
-
-
-def test_each_window_alone_is_read_without_the_bad_one(damage: Damage) -> None:
-    """Of many windows read at once, the one that cannot be read is empty and named, and the others
-    are as they are."""
-    with damage.opened() as store:
-        reader = ReadableStore(store)
-        found = reader.each_tally("dark_mode", damage.scheme, DAYS)
-    assert list(found) == DAYS
-    for day, tally in found.items():
-        assert tally.reports == (0 if day == BAD else EACH)
-        assert tally.unreadable == ((BAD,) if day == BAD else ())
-
-
-def test_a_trend_names_what_it_lacks(damage: Damage) -> None:
-    """A trend by day has a gap, one by week counts the other days; both say which day is missing,
-    and estimates of only that day have no reports and say why."""
-    with damage.opened() as store:
-        days = trend(ReadableStore(store), damage.registry, "dark_mode", now=NOW)
-        weeks = trend(ReadableStore(store), damage.registry, "dark_mode", by="week", now=NOW)
-        alone = date.fromisoformat(BAD)
-        only = read(ReadableStore(store), damage.registry, "dark_mode", alone, alone, now=NOW)
-    assert [each.label for each in days.periods if not each.n] == [BAD]
-    assert sum(each.n for each in weeks.periods) == (len(DAYS) - 1) * EACH
-    for found in (days, weeks):
-        assert any(BAD in note for note in found.notes)
-    assert (only.n, only.unreadable) == (0, (BAD,))
-    assert any("cannot be read" in each for each in only.warnings)
-
-
-def test_all_windows_unreadable_and_the_archive_away(damage: Damage) -> None:
-    """Without the folder every sealed window is named and nothing is counted; what is open is
-    read."""
-    damage.folder.rename(damage.folder.with_name("elsewhere"))
-    with damage.opened() as store:
-        reader = ReadableStore(store)
-        sealed = reader.tally("dark_mode", damage.scheme, DAYS)
-        opened = read(reader, damage.registry, "browser", now=NOW)
-        assert reader.row_reports("dark_mode", damage.scheme, DAYS[:1])[DAYS[0]].sum() == 0
-    assert (sealed.reports, sealed.windows, sealed.unreadable) == (0, (), tuple(DAYS))
-    assert reader.left_out() == {"dark_mode": tuple(DAYS)}
-    assert (opened.n, opened.unreadable) == (EACH, ())
-
-
 def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Clock) -> None:
     """The version of the tallies changes when a window is found unreadable, when it is tried again
     and when it can be read; that of other windows and metrics stays."""
     with damage.opened() as store:
-        reader = ReadableStore(store, clock=minutes)
+        reader = PartialStore(store, clock=minutes)
 
         def versions() -> tuple[bytes, bytes, bytes, bytes]:
             each = reader.each_version("dark_mode", damage.scheme, DAYS)
@@ -256,24 +172,8 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
 def test_a_reader_writes_nothing(damage: Damage) -> None:
     """Commits, schemes and dropping are refused, whoever asks."""
     with damage.opened() as store:
-        reader = ReadableStore(store)
+        reader = PartialStore(store)
         for work in (lambda: reader.drop(NOW), lambda: reader.publish({}),
                      lambda: reader.fold(None, NOW)):  # type: ignore[arg-type]  # fmt: skip
             with pytest.raises(StoreError, match="only read"):
                 work()
-
-
-def test_a_block_of_a_newer_version_is_left_out(tmp_path: Path, damage: Damage) -> None:
-    """A block that a newer version wrote is one window that cannot be read; the error says to
-    upgrade."""
-    with closing(sqlite3.connect(damage.url.removeprefix("sqlite:///"))) as file, file:
-        name = damage.file.name
-        newer = b"\x02" + damage.right[1:]
-        kept = (b"\x00" + newer, b"\x01" + name.encode())
-        file.execute("UPDATE blocks SET block = ? WHERE block = ?", kept)
-    with damage.opened() as store:
-        tally = ReadableStore(store).tally("dark_mode", damage.scheme, DAYS)
-        with pytest.raises(StoreError, match="newer version of deniable: upgrade this one"):
-            store.tally("dark_mode", damage.scheme, [BAD])
-    assert tally.reports == (len(DAYS) - 1) * EACH
-    assert tally.unreadable == (BAD,)

@@ -1,4 +1,4 @@
-"""The prior: what it counts, its file, and the command that makes it."""
+"""The prior: what it counts, its file, and the script that makes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-import deniable_estimator.terminal.prior as command
+from deniable_estimator.analyses.discovery.make_prior import main
 from deniable_estimator.analyses.discovery.prior import (
     FORMAT,
     MAX_PRIOR,
@@ -112,91 +112,29 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_prior(tmp_path / "none.json")
 
 
-def test_the_command(tmp_path: Path) -> None:
-    """`deniable prior` counts lists, with frequencies and without, and tells its sources."""
+def test_the_script(tmp_path: Path) -> None:
+    """It counts lists, with frequencies and without, into a new file."""
     one, two, out = tmp_path / "one.tsv", tmp_path / "two.txt", tmp_path / "prior.json"
     one.write_text("ab\t4\nb\t1\n", encoding="utf-8")
-    two.write_text("\ufeffслово\r\nещё\r\n", encoding="utf-8")
-    result = CliRunner().invoke(
-        command.prior,
-        [str(one), str(two), "--out", str(out), "--source", "mine", "--licence", "CC0"],
-    )
+    two.write_text("\ufeffслово\r\n\r\nещё\r\n", encoding="utf-8")
+    arguments = [str(one), str(two), "--out", str(out), "--source", "mine", "--licence", "CC0"]
+    result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     made = read_prior(out)
     expected = counted_pairs([("ab", 4.0), ("b", 1.0)]) + counted_pairs(
         [("слово", 1.0), ("ещё", 1.0)]
     )
     assert (made.counts == np.ceil(expected)).all()
-    shown = CliRunner().invoke(command.prior, [])
-    assert shown.exit_code == 0
-    assert "wordfreq" in shown.output
+    assert CliRunner().invoke(main, arguments).exit_code != 0, "it replaced a file"
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"", "holds no string"),
-        (b"\n\n", "holds no string"),
-        (b"word\tmany\n", "line 1: after the tab"),
-        (b"word\t1\nword\t-1\n", "line 2: after the tab"),
-        (b"word\tnan\n", "line 1: after the tab"),
-        (b"word\tinf\n", "line 1: after the tab"),
-        (b"\xff\xfe", "not UTF-8"),
-        (None, "cannot be read"),
-    ],
-)
-def test_broken_lists(tmp_path: Path, content: bytes | None, told: str) -> None:
-    """A list that cannot be understood is refused with its line, and nothing is written."""
+@pytest.mark.parametrize("line", ["word\tmany", "word\t-1", "word\tnan", "word\tinf", "word\t0"])
+def test_broken_lists(tmp_path: Path, line: str) -> None:
+    """A frequency that is none is refused with its line, and nothing is written."""
     path, out = tmp_path / "list.tsv", tmp_path / "prior.json"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_text(f"word\t1\n{line}\n")
     arguments = [str(path), "--out", str(out), "--source", "mine", "--licence", "CC0"]
-    result = CliRunner().invoke(command.prior, arguments)
+    result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 1
-    assert told in result.output
+    assert "line 2: after the tab" in result.output
     assert not out.exists()
-
-
-def test_a_list_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list has a largest size."""
-    monkeypatch.setattr(command, "MAX_LIST", 3)
-    path = tmp_path / "list.tsv"
-    path.write_text("word\n")
-    arguments = [str(path), "--out", str(tmp_path / "p"), "--source", "x", "--licence", "x"]
-    result = CliRunner().invoke(command.prior, arguments)
-    assert "larger than 3 bytes" in result.output
-
-
-@pytest.mark.parametrize("arguments", [["list"], ["list", "--out", "x"], ["--out", "x"]])
-def test_a_prior_without_its_source(arguments: list[str]) -> None:
-    """A prior is told with its source and licence, so both must be given."""
-    assert CliRunner().invoke(command.prior, arguments).exit_code == 2
-
-
-def test_a_list_is_not_overwritten(tmp_path: Path) -> None:
-    """A prior is not written over one of the lists that it is made from."""
-    words = tmp_path / "words.txt"
-    words.write_text("weather\n")
-    arguments = ["--out", str(words), "--source", "ours", "--licence", "CC0"]
-    done = CliRunner().invoke(command.prior, [str(words), *arguments])
-    assert done.exit_code == 2
-    assert "is one of the lists" in done.output
-    assert words.read_text() == "weather\n"
-
-
-def test_only_a_prior_is_replaced(tmp_path: Path) -> None:
-    """A new prior replaces an older one and says so. Any other file stays as it is."""
-    words, out, other = (tmp_path / name for name in ("words.txt", "prior.json", "metrics.toml"))
-    words.write_text("weather\n")
-    other.write_text("schema = 1\n")
-    options = ["--source", "ours", "--licence", "CC0"]
-    for told in ("into", "in place of the prior that was there"):
-        done = CliRunner().invoke(command.prior, [str(words), "--out", str(out), *options])
-        assert done.exit_code == 0, done.output
-        assert told in done.output
-    done = CliRunner().invoke(command.prior, [str(words), "--out", str(other), *options])
-    assert done.exit_code == 1
-    assert "exists and is no prior: name another file" in done.output
-    assert other.read_text() == "schema = 1\n"
-    done = CliRunner().invoke(command.prior, [str(words), "--out", str(tmp_path), *options])
-    assert done.exit_code == 2

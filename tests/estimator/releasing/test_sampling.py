@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from deniable.randomness import Bits
-from deniable_estimator.releasing.sampling import (
+from deniable_estimator.releasing.noise import (
     BufferedBits,
     decays,
     discrete_gaussian,
@@ -97,6 +97,7 @@ def test_a_decay_has_exactly_its_probability(exponent: Fraction) -> None:
     assert float(found.get(True, 0)) <= chance <= float(found.get(True, 0) + short)
 
 
+@pytest.mark.campaign
 def test_the_enumeration_tells_a_wrong_sampler() -> None:
     """A sampler that draws zero twice as often, as algorithm 2 without its rejection, fails."""
 
@@ -115,6 +116,7 @@ def test_a_coin_has_exactly_its_probability() -> None:
     assert short < Fraction(1, 500)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("draw", "expected"),
     [

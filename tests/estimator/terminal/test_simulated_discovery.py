@@ -12,11 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry, Scheme
-from deniable.discovery_forecast import Reach
 from deniable.mechanisms import PrefixTree
 from deniable.mechanisms.prefix_code import ALPHABETS, head
 from deniable.wire import SealedReport, pack_columns
-from deniable_collector.bench.reports import MadeUp
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
@@ -25,6 +23,7 @@ from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
 from deniable_estimator.development.crowd import WORDS, _values
 from deniable_estimator.development.meaning import meaning_of
+from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.questions.discoveries import discover
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal.simulated import simulate
@@ -187,10 +186,3 @@ def test_development_knows_a_discovery(registry: Path) -> None:
     assert "cafe" in named
     ratios = [float(group.ratio) for group in meaning.groups]
     assert max(ratios) <= float(metric.scheme.mechanism.odds) * (1 + 1e-9)
-
-
-def test_the_load_of_a_discovery_is_made_up(registry: Path) -> None:
-    """`deniable bench` makes reports of a discovery, which a collector takes."""
-    metric = Registry.load(registry)["search"]
-    body = json.loads(MadeUp([metric], 3, 1_795_219_200.0)())
-    assert len(body["reports"]) == 3

@@ -5,7 +5,7 @@ A string is a header of two u64, the stamp of the last commit and the form, and 
 - form 4 or 8, *dense*: all counters of the tally, in so many bytes each.
 - *sparse*, where that is smaller: the reports of the rows as u32, and then a hash table of the
   counters that are not zero. `_sparse_form` says how its numbers are in the form.
-- SEALED: what `blocks.Archive.put` returns.
+- SEALED: a block (`sealed/blocks.py`).
 
 Zeros at the end of an open form may be missing. `fold.lua` adds to open forms in place.
 
@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_collector.stores.commits import MAX_CELL, TallyKey, new_stamp
-from deniable_collector.stores.errors import NewerStore
-from deniable_collector.stores.sealed.archive import Archive
-from deniable_collector.stores.sealed.blocks import add_counters
+from deniable_collector.stores.errors import StoreError
+from deniable_collector.stores.sealed.blocks import add_counters, reports_in
 from deniable_collector.stores.vectors import Addition, Shape, full
 
 __all__ = [
@@ -34,14 +33,12 @@ __all__ = [
     "add_value",
     "counters_of",
     "is_sealed",
-    "kept_in",
     "reports_of",
     "sealed_value",
 ]
 
 HEADER = struct.Struct("<QQ")
 _SEALED = 64
-"""The form of a sealed tally. Versions that know only dense forms refuse it and all sparse ones."""
 
 _NARROW_TOP = 2**32 - 1
 
@@ -77,15 +74,12 @@ _RUN_COUNTERS = 512
 class TallyWrite:
     """What a commit adds to one tally, and the ways in which it can be added."""
 
-    def __init__(
-        self, tally: TallyKey, key: str, addition: Addition, shape: Shape, archive: Archive
-    ) -> None:
+    def __init__(self, tally: TallyKey, key: str, addition: Addition, shape: Shape) -> None:
         self.tally = tally
         self.key = key
         self.stamp = new_stamp().to_bytes(8, "little")
         self._addition = addition
         self._shape = shape
-        self._archive = archive
         self._sparse: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self.must_swap = int(addition.counts.max()) > _NARROW_TOP
         if addition.places is None:
@@ -107,7 +101,7 @@ class TallyWrite:
         if old is None:
             counters = np.zeros(self._addition.size, np.int64)
         else:
-            counters = counters_of(old, self.tally, self._addition.size, self._archive)
+            counters = counters_of(old, self.tally, self._addition.size)
         self._addition.to(counters)
         if int(counters.max()) > MAX_CELL:
             raise full(self.tally)
@@ -139,16 +133,15 @@ class TallyWrite:
         return runs.tobytes()
 
 
-def add_value(value: bytes, tally: TallyKey, total: NDArray[np.int64], archive: Archive) -> None:
+def add_value(value: bytes, tally: TallyKey, total: NDArray[np.int64]) -> None:
     """Add the counters in a tally's string to a vector of the tally's size.
 
     Raises:
-        StoreError: it is sealed, and its block is damaged or out of reach.
-        NewerStore: its form is not known.
+        StoreError: it is sealed, and its block is damaged; or its form is not known.
     """
     form = _form_of(value, tally)
     if form == _SEALED:
-        add_counters(tally, total, archive.get(tally, kept_in(value)))
+        add_counters(tally, total, value[HEADER.size :])
     elif form >= _SPARSE:
         rows = _rows_in(form)
         reports = np.frombuffer(value[HEADER.size : HEADER.size + 4 * rows], "<u4")
@@ -161,37 +154,41 @@ def add_value(value: bytes, tally: TallyKey, total: NDArray[np.int64], archive: 
         total[: len(found)] += found
 
 
-def counters_of(value: bytes, tally: TallyKey, size: int, archive: Archive) -> NDArray[np.int64]:
+def counters_of(value: bytes, tally: TallyKey, size: int) -> NDArray[np.int64]:
     """The vector of shape (size,) in a tally's string.
 
     Raises:
         StoreError: as `add_value` does.
     """
     counters = np.zeros(size, np.int64)
-    add_value(value, tally, counters, archive)
+    add_value(value, tally, counters)
     return counters
 
 
-def _form_of(value: bytes, tally: TallyKey | None = None) -> int:
+def _form_of(value: bytes, tally: TallyKey) -> int:
     """The form in a header.
 
     Raises:
-        NewerStore: it is none of this version's.
+        StoreError: it is not known.
     """
     form: int = HEADER.unpack_from(value)[1]
     if form not in (4, 8, _SEALED) and form % _ROWS_UNIT != _SPARSE:
-        where = f"metric {tally.metric}, window {tally.window}" if tally else "a tally"
-        raise NewerStore(f"{where} of this store")
+        raise StoreError(
+            f"metric {tally.metric}, window {tally.window} cannot be read: another version of "
+            "deniable has written it, or something else"
+        )
     return form
 
 
-def reports_of(value: bytes, rows: int) -> NDArray[np.int64]:
-    """The reports of each row, by the first HEADER.size + 8 * rows bytes of an open form.
+def reports_of(value: bytes, tally: TallyKey, rows: int) -> NDArray[np.int64]:
+    """The reports of each row. Of an open form the first HEADER.size + 8 * rows bytes are enough.
 
     Raises:
-        NewerStore: the form is not known.
+        StoreError: as `add_value` does.
     """
-    form = _form_of(value)
+    form = _form_of(value, tally)
+    if form == _SEALED:
+        return reports_in(tally, value[HEADER.size :])
     size = 4 if form >= _SPARSE else form
     end = HEADER.size + size * rows
     found = np.frombuffer(value[HEADER.size : end], f"<u{size}")
@@ -205,14 +202,9 @@ def is_sealed(header: bytes) -> bool:
     return len(header) >= HEADER.size and HEADER.unpack_from(header)[1] == _SEALED
 
 
-def kept_in(value: bytes) -> bytes:
-    """What is kept for the block of a sealed string."""
-    return value[HEADER.size :]
-
-
-def sealed_value(value: bytes, kept: bytes) -> bytes:
+def sealed_value(value: bytes, block: bytes) -> bytes:
     """The sealed string for an open one, with the same stamp, because the sums are the same."""
-    return value[:8] + _SEALED.to_bytes(8, "little") + kept
+    return value[:8] + _SEALED.to_bytes(8, "little") + block
 
 
 def _open_value(stamp: bytes, counters: NDArray[np.int64], rows: int) -> bytes:

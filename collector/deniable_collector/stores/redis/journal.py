@@ -59,15 +59,6 @@ class AppendOnlyFiles:
             raise trouble
         return max(ages, default=None)
 
-    def appends(self) -> bool:
-        """Whether a node has an append-only file, or does not say."""
-        try:
-            with translated():
-                nodes = self._driver.nodes().values()
-                return any(_allowed(client.info).get("aof_enabled") for client in nodes)
-        except StoreError:
-            return True
-
 
 class _Node:
     """What is known about one node; times are of the monotonic clock.

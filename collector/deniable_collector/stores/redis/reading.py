@@ -1,11 +1,11 @@
 """Reads the tallies of a store in Redis: their sums, their reports, and their versions.
 
-Readers add the shards. Open strings are read as they are (`forms.py`), sealed ones by their blocks.
+Readers add the shards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from deniable_collector.stores.commits import TallyKey, version_of
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.redis.errors import translated
-from deniable_collector.stores.redis.forms import add_value, is_sealed, kept_in, reports_of
+from deniable_collector.stores.redis.forms import add_value, is_sealed, reports_of
 from deniable_collector.stores.redis.strings import RedisStrings
 from deniable_collector.stores.redis.sums import RedisSums
-from deniable_collector.stores.sealed.archive import Archive
-from deniable_collector.stores.sealed.blocks import add_counters, reports_in
-from deniable_collector.stores.sealed.streams import read_blocks
+from deniable_collector.stores.sealed.blocks import add_counters
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.stores.vectors import Shapes, rows_of
@@ -40,11 +38,8 @@ _READ_BYTES = 1 << 23
 class RedisReader:
     """The tallies of a store, as `Store` says of the methods of these names."""
 
-    def __init__(
-        self, strings: RedisStrings, archive: Archive, shapes: Shapes, summed: RedisSums
-    ) -> None:
+    def __init__(self, strings: RedisStrings, shapes: Shapes, summed: RedisSums) -> None:
         self._strings = strings
-        self._archive = archive
         self._shapes = shapes
         self._summed = summed
         self._sums = Sums(summed)
@@ -113,62 +108,35 @@ class RedisReader:
         at_once = max(1, _READ_BYTES // (4 * self._shapes.of(metric, scheme).size))
         tallies = [TallyKey(metric, scheme, label) for label in totals]
 
-        def kept() -> Iterator[tuple[TallyKey, bytes]]:
-            """Adds what is open, and leaves what is sealed."""
-            for first in range(0, len(tallies), at_once):
-                some = tallies[first : first + at_once]
-                with translated():
-                    keys = [self._strings.tally_key(shard, each) for each in some]
-                    values = self._strings.read(keys)
-                for tally, value in zip(some, values, strict=True):
-                    if value is not None and is_sealed(value):
-                        yield tally, kept_in(value)
-                    elif value is not None:
-                        add_value(value, tally, totals[tally.window], self._archive)
-
-        for tally, block in read_blocks(self._archive, kept()):
-            if block is not None:
-                add_counters(tally, totals[tally.window], block)
-            else:
-                self._add_again(shard, tally, totals[tally.window])
-
-    def _add_again(self, shard: int, tally: TallyKey, total: NDArray[np.int64]) -> None:
-        """Add a tally that was sealed, and may be open now."""
-        with translated():
-            (value,) = self._strings.read([self._strings.tally_key(shard, tally)])
-        if value is not None:
-            add_value(value, tally, total, self._archive)
+        for first in range(0, len(tallies), at_once):
+            some = tallies[first : first + at_once]
+            with translated():
+                values = self._strings.read([self._strings.tally_key(shard, each) for each in some])
+            for tally, value in zip(some, values, strict=True):
+                if value is not None:
+                    add_value(value, tally, totals[tally.window])
 
     def row_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
     ) -> dict[str, NDArray[np.int64]]:
-        shape = self._shapes.of(metric, scheme)
-        rows = len(shape.widths)
+        rows = len(self._shapes.of(metric, scheme).widths)
         found = {label: np.zeros(rows, np.int64) for label in windows}
         # The rows' reports come first in open forms, in 8 bytes each at most.
-        sealed = []
-        for label, shard, value in self._strings.beginnings(metric, scheme, found, 8 * rows):
-            if is_sealed(value):
-                sealed.append((TallyKey(metric, scheme, label), shard))
-            else:
-                found[label] += reports_of(value, rows)
-        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
-            for tally, shard in sealed:
-                pipeline.get(self._strings.tally_key(shard, tally))
-            values = pipeline.execute() if sealed else []
-        # None for those that were opened again since their beginning was read.
-        kept = [
-            (tally, kept_in(value) if value is not None and is_sealed(value) else None)
-            for (tally, _), value in zip(sealed, values, strict=True)
+        beginnings = self._strings.beginnings(metric, scheme, found, 8 * rows)
+        tallies = [
+            (self._strings.tally_key(shard, TallyKey(metric, scheme, label)), label, value)
+            for label, shard, value in beginnings
         ]
-        blocks = read_blocks(self._archive, kept)
-        for (tally, shard), (_, block) in zip(sealed, blocks, strict=True):
-            if block is not None:
-                found[tally.window] += reports_in(tally, block)
-            else:
-                counters = np.zeros(shape.size, np.int64)
-                self._add_again(shard, tally, counters)
-                found[tally.window] += counters[:rows]
+        sealed = [key for key, _, value in tallies if is_sealed(value)]
+        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
+            for key in sealed:
+                pipeline.get(key)
+            whole = dict(zip(sealed, pipeline.execute() if sealed else [], strict=True))
+        for key, label, value in tallies:
+            # None if it was dropped meanwhile.
+            value = whole.get(key, value)
+            if value is not None:
+                found[label] += reports_of(value, TallyKey(metric, scheme, label), rows)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:

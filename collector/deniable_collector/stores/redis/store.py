@@ -1,8 +1,8 @@
 """The store that scales out: packed rows of counters in Redis, one atomic script per fold.
 
 A tally is one string in each shard, and `fold.lua` beside this file says what is in it. This file
-has what a commit does; `strings.py` has the keys, `reading.py`, `sealing.py`, `dropping.py` and
-`sums.py` the rest.
+has what a commit and a drop do; `strings.py` has the keys, `reading.py`, `sealing.py` and `sums.py`
+the rest.
 
 Many counters are added by numpy: the tally is read, added to, and swapped for the sum if
 nobody has changed it meanwhile. Few are added by the script, in place.
@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.windows import start
+from deniable.windows import end, start
 from deniable_collector.stores import ids
-from deniable_collector.stores.base import KeptBlock, Sealing, Store
+from deniable_collector.stores.base import Sealing, Store
 from deniable_collector.stores.commits import MAX_CELL, Commit, TallyKey
 from deniable_collector.stores.definitions import read_scheme, unpublished
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.redis.driver import Driver
-from deniable_collector.stores.redis.dropping import RedisDropper
 from deniable_collector.stores.redis.errors import lacks_right, translated
 from deniable_collector.stores.redis.forms import TallyWrite
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
@@ -35,7 +34,6 @@ from deniable_collector.stores.redis.reading import RedisReader
 from deniable_collector.stores.redis.sealing import RedisBlocks
 from deniable_collector.stores.redis.strings import RedisStrings
 from deniable_collector.stores.redis.sums import RedisSums
-from deniable_collector.stores.sealed.archive import IN_THE_STORE, Archive
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.stores.vectors import Shapes, full, gather
 from deniable_collector.tally import Tally
@@ -62,28 +60,17 @@ class RedisStore(Store):
     its own number, because a retry must meet the shard that knows its id.
     """
 
-    def __init__(
-        self,
-        driver: Driver,
-        *,
-        prefix: str = "deniable",
-        shards: int = 1,
-        archive: Archive = IN_THE_STORE,
-    ) -> None:
+    def __init__(self, driver: Driver, *, prefix: str = "deniable", shards: int = 1) -> None:
         self._driver = driver
-        self._archive = archive.of(self)
-        self._wished_shards = shards
         self._strings = strings = RedisStrings(driver, prefix, shards)
-        self._layout, self.key = strings.layout, strings.key
-        self._tally_key, self._read = strings.tally_key, strings.read
+        self.key, self._tally_key, self._read = strings.key, strings.tally_key, strings.read
         self._fold = driver.script(_script("fold.lua"))
         self._shapes = shapes = Shapes(self.scheme)
-        self._summed = RedisSums(driver, strings, self._archive, shapes, _script("sums.lua"))
+        self._summed = RedisSums(driver, strings, shapes, _script("sums.lua"))
         self._sums = Sums(self._summed)
         self._files = AppendOnlyFiles(driver)
-        self._reader = RedisReader(strings, self._archive, shapes, self._summed)
-        self._blocks = RedisBlocks(driver, strings, self._archive, shapes, _script("seal.lua"))
-        self._dropper = RedisDropper(strings, self._archive, self._summed, self._files)
+        self._reader = RedisReader(strings, shapes, self._summed)
+        self._blocks = RedisBlocks(driver, strings, shapes, _script("seal.lua"))
         # Each shard has its own seed; which one it is, the first commit to it tells.
         self._seed = secrets.token_bytes(ids.SEED_BYTES)
         self._seeds: dict[int, bytes] = {}
@@ -103,16 +90,15 @@ class RedisStore(Store):
                 self._tally_key(commit.shard, tally),
                 addition,
                 self._shapes.of(tally.metric, tally.scheme),
-                self._archive,
             )
             for tally, addition in gather(commit.increments, self._shapes).items()
         ]
         keys = [self.key(commit.shard, "ids", "seed")]
         for term, seconds in enumerate(ids.TERMS):
-            # The shortest term has the names of the versions before there were others.
-            parent = ("ids", f"{seconds / 86_400:.0f}d") if term else ("ids",)
+            days = f"{seconds / 86_400:.0f}d"
             keys += [
-                self.key(commit.shard, *parent, str(each)) for each in ids.generations_at(now, term)
+                self.key(commit.shard, "ids", days, str(each))
+                for each in ids.generations_at(now, term)
             ]
         for part in parts:
             keys += [self.key(commit.shard, "windows", *part.tally[:2]), part.key]
@@ -121,7 +107,6 @@ class RedisStore(Store):
         limits = (" ".join(map(str, lifetimes)), MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
         must_swap: set[int] = set()
-        self._layout.check()
         replicated = self.key(commit.shard, "replicated")
         with self._files.writing(), translated():
             master = self._driver.master_of(replicated)
@@ -166,7 +151,7 @@ class RedisStore(Store):
             for metric, each in schemes.items()
             for scheme in each
         }
-        self._layout.lay_out(self._wished_shards)
+        self._strings.lay_out()
         if fields:
             with translated():
                 self._strings.client.hset(self._strings.schemes_key, mapping=cast(Any, fields))
@@ -210,36 +195,8 @@ class RedisStore(Store):
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         return self._blocks.sealed(metric, scheme, windows)
 
-    def block_files(self) -> frozenset[str]:
-        return self._blocks.files(
-            (metric, scheme, self.windows(metric, scheme))
-            for metric, published in self.schemes().items()
-            for scheme in published
-        )
-
-    def kept_blocks(self, tally: TallyKey) -> list[KeptBlock]:
-        return self._blocks.kept_blocks(tally)
-
-    def keep_otherwise(self, block: KeptBlock, kept: bytes) -> bool:
-        return self._blocks.keep_otherwise(block, kept)
-
     def identity(self) -> str:
-        with translated():
-            seed = self._strings.client.get(self.key(0, "ids", "seed"))
-        return ids.identity_of(cast(bytes | None, seed))
-
-    def archive_id(self) -> str | None:
-        with translated():
-            found = self._strings.client.hget(self._strings.layout_key, "archive")
-        return None if found is None else cast(bytes, found).decode()
-
-    def archive_trouble(self) -> str | None:
-        return self._archive.trouble()
-
-    def keep_archive_id(self, identity: str) -> str:
-        with translated():
-            self._strings.client.hsetnx(self._strings.layout_key, "archive", identity)
-        return self.archive_id() or identity
+        return self._strings.identity()
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         return self._blocks.seal(tally)
@@ -254,12 +211,29 @@ class RedisStore(Store):
         return self._reader.versions(asked)
 
     def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
-        schemes = {
-            name: each
-            for name, each in self.schemes().items()
-            if metrics is None or name in metrics
-        }
-        return self._dropper.drop(schemes, before)
+        return sum(
+            self._drop(metric, scheme, before)
+            for metric, published in self.schemes().items()
+            if metrics is None or metric in metrics
+            for scheme in published
+        )
+
+    def _drop(self, metric: str, scheme: str, before: float) -> int:
+        gone = set[str]()
+        for shard in range(self.shards):
+            old = [
+                label
+                for label in self._strings.labels(shard, metric, scheme)
+                if end(label) <= before
+            ]
+            index = self.key(shard, "windows", metric, scheme)
+            for label in old:
+                with translated(), self._strings.client.pipeline(transaction=True) as pipeline:
+                    pipeline.unlink(self._tally_key(shard, TallyKey(metric, scheme, label)))
+                    pipeline.srem(index, label)
+                    pipeline.execute()
+            gone.update(old)
+        return len(gone) + self._summed.drop_ended(metric, scheme, sorted(gone), before)
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None

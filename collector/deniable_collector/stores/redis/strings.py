@@ -1,4 +1,4 @@
-"""The keys of a store in Redis, and the strings of its tallies as they are.
+"""The keys of a store in Redis, its layout, and the strings of its tallies as they are.
 
 All keys begin with one prefix, and the keys of a shard carry its tag, `{s}`, so that a commit stays
 in one slot of a cluster. Nothing here scans the keyspace.
@@ -6,21 +6,23 @@ in one slot of a cluster. Nothing here scans the keyspace.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 import redis
 
+from deniable.coded_message import counted
 from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
 from deniable_collector.stores.redis.forms import HEADER
-from deniable_collector.stores.redis.layout import RedisLayout
 
-__all__ = ["NAMED", "RedisStrings"]
+__all__ = ["RedisStrings"]
 
-NAMED = 1024
-"""The beginning of a sealed string, which has the whole name of its file if it has one."""
+_LAYOUT = b"1"
+"""The version of everything that RedisStore and its scripts write."""
 
 
 class RedisStrings:
@@ -35,21 +37,66 @@ class RedisStrings:
         self._prefix = prefix
         self._wished_shards = shards
         self._shards: int | None = None
-        self.layout = RedisLayout(driver, prefix)
 
     @property
     def shards(self) -> int:
-        """How many shards the store has."""
+        """How many shards the store has.
+
+        Raises:
+            StoreError: another version of deniable has written the store.
+        """
         if self._shards is None:
             # Nothing is remembered of a store that is not laid out yet: its writer may
             # still choose another number.
-            self._shards = self.layout.shards()
+            self._shards = self._laid_out()
         return self._shards or self._wished_shards
+
+    def lay_out(self) -> None:
+        """Make a new store one of the wished number of shards.
+
+        Raises:
+            StoreError: it has another number, or another version of deniable has written it.
+        """
+        chosen: dict[str, str | bytes] = {
+            "version": _LAYOUT,
+            "shards": str(self._wished_shards),
+            "identity": secrets.token_hex(8),
+        }
+        # By one step: nobody sees a store without its number of shards.
+        with translated(), self._driver.client.pipeline(transaction=True) as pipeline:
+            for name, value in chosen.items():
+                pipeline.hsetnx(self._layout_key, name, value)
+            pipeline.execute()
+        found = self.shards
+        if found != self._wished_shards:
+            raise StoreError(
+                f"this store was laid out with {counted(found, 'shard')}, which cannot change: "
+                f"set DENIABLE_SHARDS={found}"
+            )
+
+    def identity(self) -> str:
+        """The store's name; empty before it is laid out."""
+        with translated():
+            found = cast(bytes | None, self.client.hget(self._layout_key, "identity"))
+        return "" if found is None else found.decode()
+
+    def _laid_out(self) -> int | None:
+        with translated():
+            found = cast(dict[bytes, bytes], self._driver.client.hgetall(self._layout_key))
+        if not found:
+            return None
+        if found.get(b"version") != _LAYOUT:
+            raise StoreError(
+                "another version of deniable has written this store: set another "
+                "DENIABLE_REDIS_PREFIX, or install that version"
+            )
+        return int(found[b"shards"])
 
     @property
     def client(self) -> redis.Redis:
         """The driver's client, if the store is one that this version can read."""
-        self.layout.check()
+        if self._shards is None:
+            self._shards = self._laid_out()
         return self._driver.client
 
     @property
@@ -58,8 +105,7 @@ class RedisStrings:
         return f"{self._prefix}:schemes"
 
     @property
-    def layout_key(self) -> str:
-        """The key of the layout, and of the mark of the archive."""
+    def _layout_key(self) -> str:
         return f"{self._prefix}:layout"
 
     def key(self, shard: int, *parts: str) -> str:

@@ -1,19 +1,14 @@
 """Sums over calendars in Redis: one string each, in the slot of its shard, and an index of them.
 
 A string is 8 bytes of a stamp, the length of the record in 4 bytes, little-endian, the record, and
-the block. The block is here, wherever sealed windows are: sums are few, and pages read them all the
-time.
-
-The file of a window that is dropped into a sum is deleted a minute later: a Redis that crashes may
-forget its last second, and refer to it again.
+the block.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -24,9 +19,8 @@ from numpy.typing import NDArray
 from deniable_collector.stores.commits import TallyKey, new_stamp
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
-from deniable_collector.stores.redis.forms import counters_of, is_sealed, kept_in
-from deniable_collector.stores.redis.strings import NAMED, RedisStrings
-from deniable_collector.stores.sealed.archive import Archive, file_of
+from deniable_collector.stores.redis.forms import counters_of
+from deniable_collector.stores.redis.strings import RedisStrings
 from deniable_collector.stores.summed.imported import Imported
 from deniable_collector.stores.summed.place import SumChange
 from deniable_collector.stores.summed.sums import (
@@ -49,28 +43,15 @@ _FIRST_READ = 8_192
 _NOTED = 1_000
 """Imported windows that are noted by one command."""
 
-_FORGET_SECONDS = 60.0
-
 
 class RedisSums:
     """The sums of one Redis or cluster; see `place.SumPlace`."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        keys: RedisStrings,
-        archive: Archive,
-        shapes: Shapes,
-        script: str,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, driver: Driver, keys: RedisStrings, shapes: Shapes, script: str) -> None:
         self._driver = driver
         self._keys = keys
-        self._archive = archive
         self._shapes = shapes
         self._change = driver.script(script)
-        self._clock = clock
-        self._unused: list[tuple[float, TallyKey, bytes]] = []
 
     @property
     def shards(self) -> int:
@@ -139,7 +120,7 @@ class RedisSums:
         if value is None:
             return None
         size = self._shapes.of(tally.metric, tally.scheme).size
-        return value[:_STAMP].hex(), counters_of(value, tally, size, self._archive)
+        return value[:_STAMP].hex(), counters_of(value, tally, size)
 
     def sum_block(self, shard: int, tally: TallyKey) -> bytes | None:
         with translated():
@@ -180,11 +161,6 @@ class RedisSums:
         return {name: each.hex() for name, each in zip(names, values, strict=True) if each}
 
     def change(self, shard: int, metric: str, scheme: str, change: SumChange) -> bool:
-        self._forget_unused()
-        gone = self._files(shard, [TallyKey(metric, scheme, each) for each in change.dropped])
-        for tally, kept in gone[:1]:
-            # All files are in one place.
-            self._archive.check_forgetting(tally, kept)
         keys = [self._keys.key(shard, each, metric, scheme) for each in ("windows", "sums")]
         arguments: list[Any] = []
 
@@ -206,13 +182,10 @@ class RedisSums:
             head = _HEAD.pack(new_stamp().to_bytes(8, "little"), len(record))
             item("put", str(name), change.sums.get(name, ""), head + record + block)
         with translated():
-            verdict = self._change(keys, arguments)
-            done = verdict == 1
+            done = bool(self._change(keys, arguments) == 1)
             if done:
                 self._driver.wait_for_replicas(self._keys.key(shard, "replicated"))
-        if done:
-            self._unused += [(self._clock(), *each) for each in gone]
-        return bool(done)
+        return done
 
     def drop_ended(
         self,
@@ -239,25 +212,6 @@ class RedisSums:
             with translated():
                 self._client.srem(self._imports_key(metric, scheme), *past)
         return len(gone)
-
-    def _files(self, shard: int, windows: Sequence[TallyKey]) -> list[tuple[TallyKey, bytes]]:
-        """Those of these windows that have a file, each with what is kept for it."""
-        with translated(), self._client.pipeline(transaction=False) as pipeline:
-            for tally in windows:
-                pipeline.getrange(self._window_key(shard, tally), 0, NAMED - 1)
-            values = pipeline.execute() if windows else []
-        return [
-            (tally, kept_in(value))
-            for tally, value in zip(windows, values, strict=True)
-            if is_sealed(value) and file_of(kept_in(value))
-        ]
-
-    def _forget_unused(self) -> None:
-        now = self._clock()
-        due = [each for each in self._unused if now - each[0] >= _FORGET_SECONDS]
-        self._unused = [each for each in self._unused if now - each[0] < _FORGET_SECONDS]
-        for _, tally, kept in due:
-            self._archive.forget(tally, kept)
 
     @property
     def _client(self) -> redis.Redis:

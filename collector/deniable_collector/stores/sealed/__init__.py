@@ -1,1 +1,1 @@
-"""Sealed windows: how a block is coded, and where it is kept."""
+"""Sealed windows: what a block is, and how its counters are coded."""

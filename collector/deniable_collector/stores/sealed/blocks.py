@@ -1,11 +1,9 @@
 """Sealed blocks: a tally that accepts no more reports, compressed, with a digest.
 
-A block is a byte for the version, a digest, and the counters: u32 rows, u32 length, then the
+A block is a digest and the counters: u32 rows, u32 length, then the
 reports of the rows and all cells, each as `coding.encode` writes them, little-endian. The digest is
 BLAKE2b of the tally's name and of what follows it, so that neither a damaged block nor that of
 another tally is taken for this one.
-
-`archive.py` says where blocks are.
 """
 
 from __future__ import annotations
@@ -17,69 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.errors import StoreError, StoreUnavailable
+from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed import coding
 
-__all__ = [
-    "DIGEST_BYTES",
-    "UNREADABLE",
-    "DamagedBlock",
-    "GoneFile",
-    "NewerBlock",
-    "UnknownFolder",
-    "UnreadableFile",
-    "add_counters",
-    "block_of",
-    "check_block",
-    "counters_in",
-    "damaged",
-    "digest_in",
-    "reports_in",
-]
+__all__ = ["DamagedBlock", "add_counters", "block_of", "counters_in", "reports_in"]
 
-_VERSION = 1
-DIGEST_BYTES = 16
+_DIGEST_BYTES = 16
 _HEAD = struct.Struct("<II")
-_BODY = 1 + DIGEST_BYTES
 
 
 class DamagedBlock(StoreError):
-    """A block or its file is not what was sealed; other windows can still be read. `tally` names
-    its window."""
+    """A block is not what was sealed; other windows can still be read. `tally` names its window."""
 
     def __init__(self, message: str, tally: TallyKey) -> None:
         self.tally = tally
         super().__init__(message)
-
-
-class GoneFile(DamagedBlock):
-    """The file of a block is not there: the window may just have been opened again."""
-
-
-class NewerBlock(DamagedBlock):
-    """A newer version of deniable wrote a block."""
-
-
-class UnreadableFile(StoreUnavailable):
-    """The file of a block cannot be read now; other windows may be readable. `tally` names its
-    window."""
-
-    def __init__(self, message: str, *, tally: TallyKey) -> None:
-        self.tally = tally
-        super().__init__(message)
-
-
-class UnknownFolder(StoreError):
-    """A block is in a file, and this process is not told in which place. `tally` names its
-    window."""
-
-    def __init__(self, message: str, tally: TallyKey) -> None:
-        self.tally = tally
-        super().__init__(message)
-
-
-UNREADABLE = (DamagedBlock, UnreadableFile, UnknownFolder)
-"""A window cannot be read, and others can."""
 
 
 def block_of(tally: TallyKey, rows: int, counters: NDArray[np.int64]) -> bytes:
@@ -92,7 +42,7 @@ def block_of(tally: TallyKey, rows: int, counters: NDArray[np.int64]) -> bytes:
     """
     reports = coding.encode(counters[:rows])
     body = _HEAD.pack(rows, len(reports)) + reports + coding.encode(counters[rows:])
-    block = bytes((_VERSION,)) + _digest(tally, body) + body
+    block = _digest(tally, body) + body
     if not np.array_equal(counters_in(tally, len(counters), block), counters):
         raise StoreError(
             f"metric {tally.metric}, window {tally.window} was not sealed: its block does not read "
@@ -105,7 +55,7 @@ def counters_in(tally: TallyKey, size: int, block: bytes) -> NDArray[np.int64]:
     """The vector of shape (size,) in a block.
 
     Raises:
-        DamagedBlock: it is damaged, of another tally, or a newer version wrote it.
+        DamagedBlock: it is damaged, or of another tally.
     """
     counters = np.zeros(size, np.int64)
     add_counters(tally, counters, block)
@@ -125,16 +75,7 @@ def add_counters(tally: TallyKey, total: NDArray[np.int64], block: bytes) -> Non
         coding.add(reports, total[:rows])
         coding.add(cells, total[rows:])
     except ValueError:
-        raise damaged(tally) from None
-
-
-def check_block(tally: TallyKey, block: bytes) -> None:
-    """Return if a block is whole and that of this tally.
-
-    Raises:
-        DamagedBlock: as `counters_in` does.
-    """
-    _parts(tally, block)
+        raise _damaged(tally) from None
 
 
 def reports_in(tally: TallyKey, block: bytes) -> NDArray[np.int64]:
@@ -147,40 +88,29 @@ def reports_in(tally: TallyKey, block: bytes) -> NDArray[np.int64]:
     try:
         return coding.decode(reports, rows)
     except ValueError:
-        raise damaged(tally) from None
+        raise _damaged(tally) from None
 
 
 def _parts(tally: TallyKey, block: bytes) -> tuple[int, bytes, bytes]:
-    if block[:1] > bytes((_VERSION,)):
-        raise NewerBlock(
-            f"the sealed block of metric {tally.metric}, window {tally.window} was written by a "
-            "newer version of deniable: upgrade this one",
-            tally,
-        )
-    body = block[_BODY:]
-    if len(body) < _HEAD.size or block[1:_BODY] != _digest(tally, body):
-        raise damaged(tally)
+    digest, body = block[:_DIGEST_BYTES], block[_DIGEST_BYTES:]
+    if len(body) < _HEAD.size or digest != _digest(tally, body):
+        raise _damaged(tally)
     rows, length = _HEAD.unpack_from(body)
     return rows, body[_HEAD.size : _HEAD.size + length], body[_HEAD.size + length :]
 
 
 def _digest(tally: TallyKey, body: bytes) -> bytes:
-    found = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in (*(each.encode() for each in tally), body):
         found.update(len(part).to_bytes(8, "little"))
         found.update(part)
     return found.digest()
 
 
-def digest_in(block: bytes) -> str:
-    """The digest that a block says it has, in hexadecimal."""
-    return block[1:_BODY].hex()
-
-
-def damaged(tally: TallyKey, what: str = "is damaged") -> DamagedBlock:
+def _damaged(tally: TallyKey) -> DamagedBlock:
     """The error for a block that is not what was sealed."""
     return DamagedBlock(
-        f"the sealed block of metric {tally.metric}, window {tally.window} {what}: restore it from "
-        "a backup or leave this window out; all others can be read",
+        f"the sealed block of metric {tally.metric}, window {tally.window} is damaged: restore it "
+        "from a backup or leave this window out; all others can be read",
         tally,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,44 +13,22 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.sqlite.pages import drop_pages, put_pages
 
-__all__ = [
-    "archive_id",
-    "blocks_of",
-    "find_block",
-    "find_open",
-    "keep_archive_id",
-    "keep_otherwise",
-    "put_block",
-    "reopen",
-    "sealed_windows",
-    "sizes_of",
-]
+__all__ = ["blocks_of", "find_block", "find_open", "put_block", "reopen", "sealed_windows"]
 
 _KEY = "metric = ? AND scheme = ? AND window = ?"
-
-
-def sizes_of(
-    connection: sqlite3.Connection, metric: str, scheme: str, windows: Iterable[str]
-) -> dict[str, int]:
-    """The bytes of what is kept for the sealed ones of these windows."""
-    found = connection.execute(
-        "SELECT window, length(block) FROM tallies JOIN blocks USING (id) WHERE metric = ? AND "
-        "scheme = ? AND window IN (SELECT value FROM json_each(?))",
-        (metric, scheme, json.dumps(list(windows))),
-    )
-    return dict(found.fetchall())
+_ASKED = "metric = ? AND scheme = ? AND window IN (SELECT value FROM json_each(?))"
 
 
 def blocks_of(
     connection: sqlite3.Connection, metric: str, scheme: str, windows: Iterable[str]
-) -> list[tuple[TallyKey, bytes]]:
-    """What is kept for the sealed ones of these windows."""
-    found = connection.execute(
-        "SELECT window, block FROM tallies JOIN blocks USING (id) WHERE metric = ? AND scheme = ? "
-        "AND window IN (SELECT value FROM json_each(?))",
+) -> Iterator[tuple[TallyKey, bytes]]:
+    """The blocks of the sealed ones of these windows, one after the other: a reader of many years
+    holds one of them."""
+    for window, block in connection.execute(
+        f"SELECT window, block FROM tallies JOIN blocks USING (id) WHERE {_ASKED}",
         (metric, scheme, json.dumps(list(windows))),
-    )
-    return [(TallyKey(metric, scheme, window), block) for window, block in found]
+    ):
+        yield TallyKey(metric, scheme, window), block
 
 
 def sealed_windows(
@@ -58,15 +36,14 @@ def sealed_windows(
 ) -> frozenset[str]:
     """Which of these windows are sealed."""
     found = connection.execute(
-        "SELECT window FROM tallies WHERE metric = ? AND scheme = ? AND window IN "
-        "(SELECT value FROM json_each(?)) AND id IN (SELECT id FROM blocks)",
+        f"SELECT window FROM tallies WHERE {_ASKED} AND id IN (SELECT id FROM blocks)",
         (metric, scheme, json.dumps(list(windows))),
     )
     return frozenset(window for (window,) in found)
 
 
 def find_block(connection: sqlite3.Connection, tally: TallyKey) -> tuple[int, bytes] | None:
-    """The id of a sealed tally and what is kept for it; None if it is not sealed."""
+    """The id of a sealed tally and its block; None if it is not sealed."""
     found: tuple[int, bytes] | None = connection.execute(
         f"SELECT id, block FROM tallies JOIN blocks USING (id) WHERE {_KEY}", tally
     ).fetchone()
@@ -81,37 +58,17 @@ def find_open(connection: sqlite3.Connection, tally: TallyKey) -> tuple[int, int
     return found
 
 
-def put_block(connection: sqlite3.Connection, identity: int, kept: bytes) -> None:
+def put_block(connection: sqlite3.Connection, identity: int, block: bytes) -> None:
     """Replace the pages of a tally by its block, within a transaction.
 
     Raises:
         StoreUnavailable: SQLite does not read back what was written; nothing changes.
     """
-    connection.execute("INSERT INTO blocks VALUES (?, ?)", (identity, kept))
+    connection.execute("INSERT INTO blocks VALUES (?, ?)", (identity, block))
     (read,) = connection.execute("SELECT block FROM blocks WHERE id = ?", (identity,)).fetchone()
-    if read != kept:
+    if read != block:
         raise StoreUnavailable("a sealed block did not read back from the SQLite file")
     drop_pages(connection, identity)
-
-
-def keep_otherwise(connection: sqlite3.Connection, tally: TallyKey, old: bytes, new: bytes) -> bool:
-    """Keep a block in another way, within a transaction; False if it is no more kept as `old`."""
-    found = find_block(connection, tally)
-    if found is None or found[1] != old:
-        return False
-    connection.execute("UPDATE blocks SET block = ? WHERE id = ?", (new, found[0]))
-    return find_block(connection, tally) == (found[0], new)
-
-
-def archive_id(connection: sqlite3.Connection) -> str | None:
-    """The mark of the folder or bucket of blocks."""
-    found = connection.execute("SELECT id FROM archive").fetchone()
-    return None if found is None else str(found[0])
-
-
-def keep_archive_id(connection: sqlite3.Connection, identity: str) -> None:
-    """Remember a mark unless one is known, within a transaction."""
-    connection.execute("INSERT OR IGNORE INTO archive VALUES (1, ?)", (identity,))
 
 
 def reopen(

@@ -1,4 +1,4 @@
-"""An SQLite file: opened on first use, migrated, with one transaction at a time.
+"""An SQLite file: opened on first use, with one transaction at a time.
 
 Each process has one connection, behind a lock: SQLite allows only one writer at a time anyway,
 and waiting for a lock is fairer than its polling.
@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from deniable_collector.stores.errors import NewerStore, StoreError, StoreUnavailable
-from deniable_collector.stores.sqlite.migrations import MIGRATIONS, OVERWRITES
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
+from deniable_collector.stores.sqlite.schema import MARKS, create
 
 __all__ = ["SqliteFile"]
 
@@ -68,8 +68,6 @@ class SqliteFile:
             connection = self._opened(create)
             connection.execute(f"BEGIN {mode}")
             try:
-                # A newer version may have changed the tables while this connection was open.
-                _check_version(connection, self._path)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -93,7 +91,6 @@ class SqliteFile:
             connection.execute(f"PRAGMA cache_size = {_PROBE_CACHE}")
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                _check_version(connection, self._path)
                 connection.execute("CREATE TABLE probe (bytes BLOB)")
                 # Random bytes: a file system may store zeros without using any space.
                 connection.execute("INSERT INTO probe VALUES (randomblob(?))", (_PROBE_BYTES,))
@@ -188,7 +185,7 @@ def _open(path: Path, create: bool) -> sqlite3.Connection:
         connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
-        _migrate(connection, path)
+        _check_tables(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -225,7 +222,7 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
         if not busy:
             # The index of the log (-shm) still lists the pages of all frames, in order, until a
             # commit overwrites it. The next commit may come late, so make one here, of one page.
-            connection.execute("PRAGMA application_id = 0")
+            connection.execute(f"PRAGMA application_id = {MARKS[0]}")
     except sqlite3.OperationalError as error:
         if not error.sqlite_errorname.startswith("SQLITE_BUSY"):
             raise
@@ -235,38 +232,35 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
     return not busy
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the file's tables, of which 0 has none.
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Return if the file has the tables of this version; a new file gets them.
 
     Raises:
-        NewerStore: it is not known here.
+        StoreError: it has others.
     """
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
-        raise NewerStore(str(path))
-    return version
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    version = _check_version(connection, path)
-    if version == len(MIGRATIONS):
+    if _marks(connection) == MARKS:
         return
-    if 0 < version < OVERWRITES:
-        connection.execute("VACUUM")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have migrated the file while this one waited for the lock.
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise StoreError(f"{path} is an SQLite file of something else: name another path")
-        for migrate in MIGRATIONS[version:]:
-            migrate(connection)
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        # Another process may have created them while this one waited for the lock.
+        if _marks(connection) != MARKS:
+            if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise StoreError(
+                    f"{path} is no store of this version of deniable: name another path, or "
+                    "install the version that wrote it"
+                )
+            create(connection)
         connection.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    ((application,),) = connection.execute("PRAGMA application_id")
+    ((version,),) = connection.execute("PRAGMA user_version")
+    return application, version
 
 
 @contextmanager

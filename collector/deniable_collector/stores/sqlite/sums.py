@@ -1,8 +1,4 @@
-"""Sums over calendars in SQLite: a row for each, with its stamp, its record and its block.
-
-The block is in the file itself, wherever sealed windows are: sums are few, and pages read them all
-the time.
-"""
+"""Sums over calendars in SQLite: a row for each, with its stamp, its record and its block."""
 
 from __future__ import annotations
 
@@ -16,8 +12,7 @@ from numpy.typing import NDArray
 
 from deniable_collector.stores.commits import TallyKey, new_stamp
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.sealed.archive import Archive, file_of
-from deniable_collector.stores.sealed.blocks import GoneFile, add_counters
+from deniable_collector.stores.sealed.blocks import add_counters
 from deniable_collector.stores.sqlite.blocks import find_block
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.pages import add_pages, forget
@@ -34,10 +29,7 @@ from deniable_collector.stores.summed.sums import (
 )
 from deniable_collector.stores.vectors import Shape, Shapes
 
-__all__ = ["SqliteSums", "drop_ended", "kept_stamps", "planned", "sum_blocks"]
-
-_LOOKS = 5
-"""How often a block is looked for whose file is gone."""
+__all__ = ["SqliteSums", "drop_ended", "planned", "sum_blocks"]
 
 _OF = "FROM sums WHERE metric = ? AND scheme = ?"
 
@@ -66,14 +58,6 @@ def sum_blocks(
         ).fetchone()
         if row is not None:
             yield TallyKey(metric, scheme, str(name)), row[0]
-
-
-def kept_stamps(connection: sqlite3.Connection, metric: str, scheme: str) -> list[int]:
-    """The stamps of all kept sums: if they are others, windows were dropped meanwhile."""
-    found = connection.execute(
-        f"SELECT stamp {_OF} AND name LIKE 'kept-%' ORDER BY name", (metric, scheme)
-    )
-    return [stamp for (stamp,) in found]
 
 
 def drop_ended(
@@ -149,9 +133,8 @@ class SqliteSums:
 
     shards = 1
 
-    def __init__(self, file: SqliteFile, archive: Archive, shapes: Shapes) -> None:
+    def __init__(self, file: SqliteFile, shapes: Shapes) -> None:
         self._file = file
-        self._archive = archive
         self._shapes = shapes
 
     def sum_shape(self, metric: str, scheme: str) -> Shape:
@@ -182,29 +165,18 @@ class SqliteSums:
             return _holding(connection, metric, scheme, names)
 
     def window_counters(self, shard: int, tally: TallyKey) -> tuple[str, NDArray[np.int64]] | None:
-        size = self._shapes.of(tally.metric, tally.scheme).size
-        for look in range(_LOOKS):
-            counters = np.zeros(size, np.int64)
-            with self._file.transaction("DEFERRED") as connection:
-                row = connection.execute(
-                    "SELECT stamp FROM tallies WHERE metric = ? AND scheme = ? AND window = ?",
-                    tally,
-                ).fetchone()
-                if row is None:
-                    return None
-                add_pages(connection, tally.metric, tally.scheme, {tally.window: counters})
-                kept = find_block(connection, tally)
-            try:
-                # Outside of the transaction, because a bucket may be slow.
-                if kept is not None:
-                    add_counters(tally, counters, self._archive.get(tally, kept[1]))
-            except GoneFile:
-                # It may have been opened again, or dropped, since it was found.
-                if look == _LOOKS - 1:
-                    raise
-                continue
-            return f"{row[0]:016x}", counters
-        return None
+        counters = np.zeros(self._shapes.of(tally.metric, tally.scheme).size, np.int64)
+        with self._file.transaction("DEFERRED") as connection:
+            row = connection.execute(
+                "SELECT stamp FROM tallies WHERE metric = ? AND scheme = ? AND window = ?", tally
+            ).fetchone()
+            if row is None:
+                return None
+            add_pages(connection, tally.metric, tally.scheme, {tally.window: counters})
+            sealed = find_block(connection, tally)
+        if sealed is not None:
+            add_counters(tally, counters, sealed[1])
+        return f"{row[0]:016x}", counters
 
     def sum_block(self, shard: int, tally: TallyKey) -> bytes | None:
         with self._file.transaction("DEFERRED") as connection:
@@ -213,22 +185,11 @@ class SqliteSums:
         return found[1] if found is not None else None
 
     def change(self, shard: int, metric: str, scheme: str, change: SumChange) -> bool:
-        dropped = [TallyKey(metric, scheme, label) for label in change.dropped]
-        with self._file.transaction("DEFERRED") as connection:
-            found = ((tally, find_block(connection, tally)) for tally in dropped)
-            gone = [(tally, block[1]) for tally, block in found if block is not None]
-        for tally, kept in gone:
-            if file_of(kept):
-                # All files are in one place.
-                self._archive.check_forgetting(tally, kept)
-                break
         with self._file.transaction("IMMEDIATE") as connection:
-            if not self._stands(connection, metric, scheme, change):
-                return False
-            self._make(connection, metric, scheme, change)
-        for tally, kept in gone:
-            self._archive.forget(tally, kept)
-        return True
+            stands = self._stands(connection, metric, scheme, change)
+            if stands:
+                self._make(connection, metric, scheme, change)
+        return stands
 
     def _stands(
         self, connection: sqlite3.Connection, metric: str, scheme: str, change: SumChange

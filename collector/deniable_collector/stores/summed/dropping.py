@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deniable import windows
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.sealed.blocks import UNREADABLE
+from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.stores.summed.place import (
     ATTEMPTS,
@@ -42,7 +42,7 @@ def drop_together(
         for label in labels:
             try:
                 found = place.window_counters(shard, TallyKey(metric, scheme, label))
-            except UNREADABLE as error:
+            except DamagedBlock as error:
                 why[label] = str(error)
                 continue
             if found is not None:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from deniable import windows
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.errors import StoreError, StoreUnavailable
-from deniable_collector.stores.sealed.blocks import UNREADABLE
+from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.calendars import bounds
 from deniable_collector.stores.summed.copies import add_up, periods_due
 from deniable_collector.stores.summed.dropping import drop_sum, drop_together, together
@@ -148,9 +148,7 @@ class Sums:
             for some in together(due):
                 try:
                     done, why = drop_together(place, shard, metric, scheme, some, calendars)
-                except StoreUnavailable:
-                    raise
-                except StoreError as error:
+                except DamagedBlock as error:
                     done, why = set(), {label: str(error) for label in some}
                 gone |= done
                 failed += [(TallyKey(metric, scheme, label), why[label]) for label in why]
@@ -171,10 +169,14 @@ class Sums:
                 if not (name.kept and name.ended(before) and name.calendar == calendar):
                     continue
                 coarser = calendar == "month" and "quarter" in calendars
-                if drop_sum(place, shard, metric, scheme, name, coarser):
+                why = f"its quarter has only a part of {name.period}: {name.period} stays"
+                try:
+                    done = drop_sum(place, shard, metric, scheme, name, coarser)
+                except DamagedBlock as error:
+                    done, why = False, str(error)
+                if done:
                     gone.add(name)
                 else:
-                    why = f"its quarter has only a part of {name.period}: {name.period} stays"
                     failed.append((TallyKey(metric, scheme, text), why))
         return Dropped(len(gone), tuple(failed))
 
@@ -243,31 +245,6 @@ class Sums:
         """Remember that windows are imported in these forms."""
         if self._place is not None:
             self._place.note_imports(metric, scheme, map(str, imports))
-
-    def check(self, metric: str, scheme: str) -> list[str]:
-        """What is wrong with the sums, in words: blocks that cannot be read, and copies that are
-        not the sum of their windows."""
-        wrong = []
-        for place, shard in self._shards():
-            shape = place.sum_shape(metric, scheme)
-            for name in map(SumName.parse, place.sum_names(shard, metric, scheme)):
-                holding = place.holding(shard, metric, scheme, (name,))[0]
-                try:
-                    tally = TallyKey(metric, scheme, str(name))
-                    total = counters_of(place, shard, tally, shape, name in holding.sums)
-                    if not name.kept and holding.valid(name):
-                        for label in holding.sums[name].stamps:
-                            read = place.window_counters(shard, TallyKey(metric, scheme, label))
-                            total -= read[1] if read else 0
-                        if total.any():
-                            wrong.append(
-                                f"the sum of metric {metric} over {name.period} is not that of its "
-                                "windows: please report this. `deniable store seal` makes it anew "
-                                "after its windows have changed"
-                            )
-                except UNREADABLE as error:
-                    wrong.append(str(error))
-        return wrong
 
     def _shards(self) -> list[tuple[SumPlace, int]]:
         place = self._place

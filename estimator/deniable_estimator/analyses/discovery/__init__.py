@@ -1,8 +1,8 @@
 """Discovery: which strings occur, and how common strings are that somebody names.
 
 `tree.py` searches the rows for strings, with the `prior.py` of text and the `letters.py` of an
-alphabet; `confirming.py` tests what it finds. `deniable.discovery_forecast` says what surfaces in
-which crowd.
+alphabet; `confirming.py` tests what it finds. `forecasting.discovery_forecast` says what surfaces
+in which crowd.
 
 A string that is asked for by name is estimated from the rows after its last token, as a find is:
 the row of its last token counts it too, but has chosen it, if it was found in the same reports.
@@ -17,12 +17,11 @@ import numpy as np
 
 from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Analysis
+from deniable_estimator.analyses.base import Analysis, Counts, Items, Support
 from deniable_estimator.analyses.discovery.confirming import Supported, confirmed, support_of
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.analyses.discovery.tree import candidates
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.support import Counts, Items, Support
 
 __all__ = ["DecodedRows", "FoundHead", "PrefixTreeAnalysis"]
 

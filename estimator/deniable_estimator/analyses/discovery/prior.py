@@ -1,7 +1,7 @@
 """What text usually looks like: how likely each byte is after the byte before it.
 
 The decoder asks it which continuations of a prefix are plausible. A prior is made from public
-lists alone (`deniable prior`), never from the tally that it decodes: the reports would confirm
+lists alone (make_prior.py), never from the tally that it decodes: the reports would confirm
 themselves. It is used on the server only, so it may be replaced after the reports were collected.
 
 With C[a, b] how often byte b followed byte a, row 256 for the start of a string and column 0 for
@@ -126,7 +126,7 @@ def shipped_prior() -> Prior:
 
 
 def read_prior(path: Path) -> Prior:
-    """The prior of a file that `deniable prior` has written.
+    """The prior of a file that make_prior.py has written.
 
     Raises:
         EstimateError: it cannot be read, or is no such file.
@@ -180,6 +180,9 @@ def _byte(text: str) -> int | None:
 def _broken(path: Path, why: str) -> EstimateError:
     return EstimateError(
         message(
-            "{path} is no prior: {why}. Make one with `deniable prior`", path=str(path), why=why
+            "{path} is no prior: {why}. Make one with "
+            "`python -m deniable_estimator.analyses.discovery.make_prior`",
+            path=str(path),
+            why=why,
         )
     )

@@ -6,8 +6,8 @@ x_i < x_(i+1), where a number x is rounded at random ::
 
     noise(x) = [(x_(i+1) - x) E_i + (x - x_i) E_(i+1)] / (x_(i+1) - x_i) - x**2
 
-with E_i = E[a**2] at level i; `deniable.number_forecast` has the largest. For the share F below an
-edge it is the V of `deniable_estimator.analyses.numbers.scores` plus F (1 - F).
+with E_i = E[a**2] at level i; `forecasting.number_forecast` has the largest. For the share F below
+an edge it is the V of `deniable_estimator.analyses.numbers.scores` plus F (1 - F).
 
 The interval of quantile p ends about where the true shares below are p - D and p + D, with
 D = z sqrt(V / n). It has an upper limit only if D is less than 1 - p, and is useful if D is half of
@@ -26,13 +26,13 @@ import numpy as np
 
 from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.number_forecast import mean_variance
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
     cell_points,
     tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
+from deniable_estimator.forecasting.number_forecast import mean_variance
 
 __all__ = [
     "HistogramVariances",
@@ -106,7 +106,7 @@ def mean_half_width(
     """Half of the width of the interval of a mean, between -1 and 1.
 
     Args:
-        noise: `deniable.number_forecast.mean_variance`, or `HistogramVariances.mean`.
+        noise: `forecasting.number_forecast.mean_variance`, or `HistogramVariances.mean`.
         spread: the variance of the numbers.
     """
     return _z(level) * math.sqrt((noise + spread) / reports)

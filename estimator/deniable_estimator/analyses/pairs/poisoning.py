@@ -29,10 +29,10 @@ from itertools import permutations
 
 import numpy as np
 
-from deniable.forecast import LEVEL, POWER
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import kernel
+from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
 

@@ -7,8 +7,8 @@ from flask import session as cookie
 
 from deniable import Metric
 from deniable_estimator.dashboard.access.people import Person
+from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.access.roles import Role, needed_role
-from deniable_estimator.dashboard.access.shared import opened_link
 from deniable_estimator.dashboard.access.tokens import ApiToken
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
@@ -125,7 +125,7 @@ def reads_settled() -> bool:
 def reader_of(request: Request) -> str:
     """Who asks, for limits on what one reader may ask for: a token, a person, or a session."""
     if needed_role(request.method, request.endpoint) is None:
-        return "embedded"
+        return "anybody"
     opened = opened_link()
     if opened is not None:
         return f"link {opened.link.id}"

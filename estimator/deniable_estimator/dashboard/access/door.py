@@ -31,11 +31,11 @@ from deniable_estimator.dashboard.access.requests import (
     for_people,
     from_elsewhere,
     from_here,
+    opened_link,
     over_tls,
 )
 from deniable_estimator.dashboard.access.roles import Role, needed_role
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
-from deniable_estimator.dashboard.access.shared import opened_link
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message

@@ -12,13 +12,12 @@ import secrets
 import threading
 import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.errors import MistakesError
-from deniable.problem import Problem
+from deniable.errors import MistakesError, Problem
 from deniable.toml_lines import line_of, locate
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.roles import ROLES, Role, role_of
@@ -218,8 +217,8 @@ class _PeopleReader:
         return None if role is None else Person(name, role, hashed, entry=entry)
 
 
-def _nobody(names: Collection[str]) -> None:
-    """What happens to what people have made who are gone: nothing, unless somebody says."""
+def _ignore(people: Mapping[str, Person]) -> None:
+    """What happens when the file is read: nothing, unless somebody says."""
 
 
 class PeopleFile:
@@ -235,14 +234,14 @@ class PeopleFile:
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
         self._lock = threading.Lock()
-        self.on_gone: Callable[[Collection[str]], None] = _nobody
-        """Called with the names that the file no longer lists, or lists for somebody new."""
+        self.on_read: Callable[[Mapping[str, Person]], None] = _ignore
+        """Called with the people of the file each time when it has been read anew. Nobody is gone
+        while the file is away: it may be away for a moment."""
         self._people: Mapping[str, Person] = {}
         self._seen: tuple[int, ...] | None = None
         self.mistake = False
         if self._path is not None:
             self._seen, self._people = self._status(), load_people(self._path)
-        self._listed = self._people
 
     def __bool__(self) -> bool:
         return self._path is not None
@@ -270,21 +269,14 @@ class PeopleFile:
             return
         try:
             self._people = load_people(path)
-            # A file that was away for a moment has removed nobody.
-            if gone := {
-                name
-                for name, person in self._listed.items()
-                if name not in self._people or self._people[name].entry != person.entry
-            }:
-                self.on_gone(gone)
-            self._listed = self._people
+            self.on_read(self._people)
         except PeopleError as error:
             self.mistake = True
             tell(
                 "error",
                 "people-refused",
                 "the file of people has mistakes, and the people read before stay in force: "
-                "`deniable people list` names the mistakes",
+                "`deniable lint` names the mistakes",
                 mistakes=len(error.problems),
             )
 

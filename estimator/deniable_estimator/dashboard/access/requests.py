@@ -1,15 +1,54 @@
-"""What a request says of itself: whether a browser sent it, over what, and from which site."""
+"""What a request says of itself: whether a browser sent it, over what, from which site, and by
+which link it was let in."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from flask import Request, current_app, request
+from flask import Request, current_app, has_request_context, request
 
-__all__ = ["API", "asked_for", "for_people", "from_elsewhere", "from_here", "local", "over_tls"]
+from deniable_estimator.dashboard.sharing.links import SharedLink
+
+__all__ = [
+    "API",
+    "OPENED",
+    "OpenedLink",
+    "asked_for",
+    "for_people",
+    "from_elsewhere",
+    "from_here",
+    "local",
+    "opened_link",
+    "over_tls",
+]
 
 API = "/api/"
 """Where the read API begins."""
+
+OPENED = "deniable.opened_link"
+"""Where the request's environment has its link. Nothing that a client sends gets such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLink:
+    """A link with the secret that has opened it."""
+
+    link: SharedLink
+    secret: str
+
+    @property
+    def address(self) -> str:
+        """The path that opens the view."""
+        return f"/shared/{self.secret}"
+
+
+def opened_link() -> OpenedLink | None:
+    """The link by which this request was let in; None for whoever signs in."""
+    if not has_request_context():
+        return None
+    found: OpenedLink | None = request.environ.get(OPENED)
+    return found
 
 
 def over_tls() -> bool:

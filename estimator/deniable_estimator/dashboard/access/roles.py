@@ -42,15 +42,14 @@ ROUTES: Mapping[str, Role | None] = {
     "GET api.openapi": None,
     # What a link opens is let in before this table (`sharing/opening.py`); all else is this page.
     "GET nothing_shared": None,
-    # It opens by a signature of its own.
-    "GET embedding.embedded": None,
-    "GET embedding.embedded_board": None,
     # Pages, their files and their pictures.
     "GET pages.overview": Role.READER,
     "GET pages.metric_page": Role.READER,
     "GET pages.metric_file": Role.READER,
     "GET pages.trend_file": Role.READER,
     "GET pictures.metric_picture": Role.READER,
+    "GET embedding.embedded": Role.READER,
+    "GET embedding.embedded_board": Role.READER,
     "GET boards.boards_page": Role.READER,
     "GET boards.board_page": Role.READER,
     "GET pictures.trend_picture": Role.READER,

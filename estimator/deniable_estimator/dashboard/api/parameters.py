@@ -11,12 +11,12 @@ from msgspec import Meta, Struct, field
 from werkzeug.datastructures import MultiDict
 
 from deniable import windows
-from deniable.lifetime_split import SMALL_SHARE
 from deniable.mechanisms import AUTO, MAX_EPSILON
 from deniable.types import MAX_PAIR_CELLS
 from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
 from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.forecasting.lifetime_split import SMALL_SHARE
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.planning.pairs import EFFECT
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA

@@ -7,7 +7,6 @@ from pathlib import Path
 from flask import (
     Blueprint,
     Flask,
-    Response,
     current_app,
     g,
     make_response,
@@ -24,18 +23,11 @@ from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.boards.board import Board
 from deniable_estimator.dashboard.boards.drawing import draw
 from deniable_estimator.dashboard.boards.folder import BoardFolder
-from deniable_estimator.dashboard.embedding import (
-    board_link,
-    embedding,
-    framed,
-    opened,
-    refusal,
-)
 from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
 
-__all__ = ["boards", "current_boards", "offer_boards"]
+__all__ = ["boards", "current_boards", "offer_boards", "show_board"]
 
 boards = Blueprint("boards", __name__)
 
@@ -69,6 +61,11 @@ def boards_page() -> ResponseReturnValue:
 @boards.get("/boards/<name>")
 def board_page(name: str) -> ResponseReturnValue:
     """One board: its charts over their latest complete windows."""
+    return show_board(name, "board.html")
+
+
+def show_board(name: str, template: str) -> ResponseReturnValue:
+    """A board on the page that this template makes."""
     check_names(request.args, ())
     board, mistakes = found_board(name)
     told = mistake_lines(mistakes) if _writing() else ()
@@ -76,34 +73,13 @@ def board_page(name: str) -> ResponseReturnValue:
         # Nothing has failed: the file waits for its mistakes to be corrected.
         g.nothing_to_share = True
         return render_template("board.html", name=name, board=None, mistakes=told), 409
-    source = current_source()
-    items = draw(source, board)
-    page = make_response(
-        render_template(
-            "board.html",
-            name=name,
-            board=board,
-            items=items,
-            mistakes=told,
-            embed=board_link(name, source.today),
-            embedded=False,
-        )
-    )
-    return refreshed(page, any(each.waiting for each in items))
-
-
-@embedding.get("/embed/board/<name>")
-def embedded_board(name: str) -> ResponseReturnValue:
-    """The board that a signed link names, for a frame."""
-    refused = opened(("board", name), name in current_boards().names)
-    if isinstance(refused, Response):
-        return refused
-    board, _ = current_boards().get(name)
-    if board is None:
-        return refusal(message("This board cannot be shown: its file has mistakes."), 409)
     items = draw(current_source(), board)
-    page = render_template("embed_board.html", name=name, board=board, items=items, embedded=True)
-    return refreshed(framed(page), any(each.waiting for each in items))
+    page = make_response(
+        render_template(template, name=name, board=board, items=items, mistakes=told)
+    )
+    if any(each.waiting for each in items):
+        page.headers["Refresh"] = str(REFRESH)
+    return page
 
 
 def found_board(name: str) -> tuple[Board | None, CheckedFileError | None]:
@@ -120,13 +96,6 @@ def found_board(name: str) -> tuple[Board | None, CheckedFileError | None]:
             told = message("There is no board of that name. Did you mean {name}?", name=nearest)
             raise NotFound(told) from None
         raise NotFound(message("There is no board of that name.")) from None
-
-
-def refreshed(page: Response, waiting: bool) -> Response:
-    """The page, which looks again by itself while charts are being calculated."""
-    if waiting:
-        page.headers["Refresh"] = str(REFRESH)
-    return page
 
 
 def mistake_lines(error: CheckedFileError | None) -> tuple[str, ...]:

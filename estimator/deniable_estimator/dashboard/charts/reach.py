@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.forecast import detectable_share
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.charts import Tick
+from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, message
 
 __all__ = ["ReachChart", "reach_chart", "share_text"]

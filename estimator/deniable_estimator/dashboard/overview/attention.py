@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deniable import Metric
-from deniable.forecast import forecast
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.kinds import kind_of
@@ -20,6 +19,7 @@ from deniable_estimator.dashboard.overview.judged import RULES
 from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.messages import message
 

@@ -1,6 +1,5 @@
 """Read-only links: each opens one view until its last day, or until somebody revokes it.
 
-`links.py` keeps them, `views.py` says what can be shared, `opening.py` lets a link in,
-`one_view.py` takes out of the page what leads elsewhere, and `share_pages.py` makes, lists and
-revokes links.
+`links.py` keeps them, `views.py` says what can be shared, `opening.py` lets a link in, and
+`share_pages.py` makes, lists and revokes links. Templates leave out what leads elsewhere.
 """

@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import sha256
@@ -44,7 +44,7 @@ PASSING = "deniable-dashboard-"
 KEPT_DAYS = 30
 """Days for which a link that has ended is still listed."""
 
-_COLUMNS = "id, path, query, maker, note, made, until, unfinished"
+_COLUMNS = "id, path, query, maker, entry, note, made, until, unfinished"
 
 
 class LinksError(DeniableError):
@@ -56,12 +56,14 @@ class SharedLink:
     """A link as it is kept. Its secret is not."""
 
     id: str
-    """Names the link in lists and commands; it opens nothing."""
+    """Names the link in lists; it opens nothing."""
     path: str
     query: str
     """The view: the path and the query of its page."""
     maker: str
     """The name of the person who has made it; "" for the dashboard's own token."""
+    entry: str | None
+    """That person's entry in the file of people; None for whoever is not in it."""
     note: str
     made: date
     until: date
@@ -98,6 +100,7 @@ class SharedLinks:
         query: str,
         *,
         maker: str,
+        entry: str | None = None,
         note: str,
         today: date,
         days: int,
@@ -123,11 +126,11 @@ class SharedLinks:
         # 256 random bits open it; 48 tell it from others, and a second link cannot take them.
         secret, known = secrets.token_urlsafe(32), secrets.token_hex(6)
         until = today + timedelta(days=days)
-        link = SharedLink(known, path, query, maker, note, today, until, unfinished)
+        link = SharedLink(known, path, query, maker, entry, note, today, until, unfinished)
         self._do(
-            f"INSERT INTO links (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *(_digest(secret), known, path, query, maker, note, str(today), str(until)),
-            int(unfinished),
+            f"INSERT INTO links (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(_digest(secret), known, path, query, maker, entry, note),
+            *(str(today), str(until), int(unfinished)),
         )
         return link, secret
 
@@ -156,10 +159,17 @@ class SharedLinks:
         self._do("DELETE FROM links WHERE id = ?", known)
         return mine[0]
 
-    def revoke_all_of(self, makers: Collection[str]) -> int:
-        """Delete all links of these people; how many there were."""
-        gone = [self._do("DELETE FROM links WHERE maker = ? RETURNING id", each) for each in makers]
-        return sum(map(len, gone))
+    def end_of_gone(self, entries: Mapping[str, str]) -> int:
+        """Delete the links of people whose entry is not among these any more, by name; how many
+        there were. Links of whoever was not in the file of people stay."""
+        gone = [
+            each.id
+            for each in self.listed()
+            if each.entry is not None and entries.get(each.maker) != each.entry
+        ]
+        for known in gone:
+            self._do("DELETE FROM links WHERE id = ?", known)
+        return len(gone)
 
     def _count(self, where: str = "", *values: str) -> int:
         return int(self._do(f"SELECT count(*) FROM links {where}", *values)[0][0])
@@ -181,16 +191,17 @@ class SharedLinks:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS links (digest BLOB NOT NULL UNIQUE, "
             "id TEXT NOT NULL UNIQUE, path TEXT NOT NULL, query TEXT NOT NULL, "
-            "maker TEXT NOT NULL, note TEXT NOT NULL, made TEXT NOT NULL, until TEXT NOT NULL, "
+            "maker TEXT NOT NULL, entry TEXT, note TEXT NOT NULL, "
+            "made TEXT NOT NULL, until TEXT NOT NULL, "
             "unfinished INTEGER NOT NULL)"
         )
         return connection
 
 
 def _link(row: tuple[Any, ...]) -> SharedLink:
-    known, path, query, maker, note, made, until, unfinished = row
+    known, path, query, maker, entry, note, made, until, unfinished = row
     return SharedLink(
-        *(str(known), str(path), str(query), str(maker), str(note)),
+        *(known, path, query, maker, entry, note),
         date.fromisoformat(str(made)),
         date.fromisoformat(str(until)),
         bool(unfinished),

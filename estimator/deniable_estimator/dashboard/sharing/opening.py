@@ -8,23 +8,23 @@ that could name somebody. So what a page shows to those who have signed in, it d
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode
 
-from flask import Flask, Response, current_app, make_response, render_template, request
+from flask import Flask, Response, make_response, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import ServiceUnavailable
 from werkzeug.http import parse_cookie
 
 from deniable_collector.operation.events import tell
-from deniable_estimator.dashboard.access.people import PeopleFile
-from deniable_estimator.dashboard.access.shared import OPENED, OpenedLink, opened_link
+from deniable_estimator.dashboard.access.people import PeopleFile, Person
+from deniable_estimator.dashboard.access.requests import OPENED, OpenedLink, opened_link
+from deniable_estimator.dashboard.embedding import let_in_frames
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
-from deniable_estimator.dashboard.released import shares_releases
+from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
-from deniable_estimator.dashboard.sharing.one_view import one_view
 from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
 from deniable_estimator.messages import message
 
@@ -115,26 +115,42 @@ def open_links(
     app: Flask, links: SharedLinks, today: Callable[[], date], people: PeopleFile
 ) -> None:
     """Open these links at this application. `today` is the day in UTC. The links of people who
-    leave the file of people end."""
-    people.on_gone = lambda names: _end_links_of(links, names)
+    leave the file of people end, also if they left while no dashboard ran."""
+    people.on_read = lambda found: _end_links_of_gone(links, found)
+    if people:
+        people.on_read(people.current())
     app.extensions["deniable_links"] = links
     # It runs before what was registered earlier, such as what compresses the page.
-    app.after_request(_show_one_view)
+    app.after_request(_close)
     app.add_url_rule(f"{_PREFIX}<path:rest>", "nothing_shared", _nothing)
-    app.jinja_env.globals["opened_link"] = opened_link
+    app.jinja_env.globals.update(opened_link=opened_link, url_for=_address)
     app.wsgi_app = _Openings(app, links, today, people)  # type: ignore[method-assign, assignment]
 
 
-def _end_links_of(links: SharedLinks, names: Collection[str]) -> None:
+def _end_links_of_gone(links: SharedLinks, people: Mapping[str, Person]) -> None:
     try:
-        count = links.revoke_all_of(names)
+        count = links.end_of_gone({name: each.entry for name, each in people.items()})
     except sqlite3.Error as error:
         told = f"the links of people who were removed could not be revoked: {error}"
-        tell("error", "links-not-revoked", f"{told}. Run `deniable links revoke --by NAME`")
+        tell("error", "links-not-revoked", f"{told}. Revoke them on the page of links")
         return
     if count:
         tell("info", "links-revoked", "the links of people who were removed are revoked",
              links=count)  # fmt: skip
+
+
+def _address(endpoint: str, **values: Any) -> str:
+    """Where a page leads. For whoever has a link, the files and pictures of its view are the
+    link's own, and there is nothing else to go to: templates offer no more, and what one forgets
+    leads nowhere."""
+    opened = opened_link()
+    if opened is None or endpoint == "static":
+        return url_for(endpoint, **values)
+    kind = VIEWS.get(request.endpoint or "")
+    if kind is None or endpoint not in kind.files:
+        return "#"
+    # The link has its view's parameters.
+    return opened.address + url_for(endpoint, name=values["name"], form=values["form"])
 
 
 def _belongs(target: tuple[str, str] | None, view: tuple[str, str]) -> bool:
@@ -150,7 +166,7 @@ def _nothing(rest: str) -> ResponseReturnValue:
 
 def _closed() -> Response:
     """One page for links that have ended, were revoked, never were, or show nothing any more."""
-    page = make_response(render_template("shared_nothing.html"), 404)
+    page = let_in_frames(make_response(render_template("shared_nothing.html"), 404))
     _private(page)
     return page
 
@@ -161,43 +177,11 @@ def _private(response: Response) -> None:
     response.headers["Cache-Control"] = "no-store"
 
 
-def _show_one_view(response: Response) -> Response:
-    """Take out of a link's page what leads elsewhere; a mistake says nothing of the inside."""
-    opened = opened_link()
-    if opened is None:
+def _close(response: Response) -> Response:
+    """What a link shows is for nobody else; a mistake says nothing of the inside."""
+    if opened_link() is None:
         return response
     if response.status_code >= 400 and response.status_code not in _BUSY:
         return _closed()
-    if response.mimetype == "text/html":
-        response.set_data(one_view(response.get_data(as_text=True), _place_of(opened)))
     _private(response)
     return response
-
-
-def _place_of(opened: OpenedLink) -> Callable[[str], str | None]:
-    """Where an address of the page leads for whoever has the link; None for nowhere."""
-    app: Flask = current_app
-    shown = shown_path(app, opened.link)
-    view = target_of(app, shown) if shown else None
-    assert view is not None
-    static = f"{app.static_url_path}/"
-    public: str = app.config["DENIABLE_PUBLIC_URL"]
-
-    def place(address: str) -> str | None:
-        parts = urlsplit(address)
-        if address.startswith("#") or parts.scheme == "data":
-            return address
-        if parts.scheme in ("http", "https"):
-            own = public and address.startswith(public)
-            return None if own or parts.netloc == request.host else address
-        if parts.scheme or parts.netloc:
-            return None
-        if parts.path.startswith(static):
-            return address
-        if parts.path == shown and (chosen := parse_qs(parts.query).get(PARAMETER)):
-            return f"{opened.address}?{urlencode({PARAMETER: chosen[0]})}"
-        if _belongs(target_of(app, parts.path), view):
-            return f"{opened.address}{parts.path}"
-        return None
-
-    return place

@@ -11,9 +11,11 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_estimator.dashboard.access import allows, caller
+from deniable_estimator.dashboard.access.door import door
+from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.access.requests import asked_for
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.released import shares_releases
+from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,
@@ -35,8 +37,13 @@ sharing = Blueprint("sharing", __name__)
 DAYS = 30
 """For how long a link opens if nothing else is chosen."""
 
-_CHART = "embedding.embedded"
 _PAGE = "pages.metric_page"
+_CHART = "embedding.embedded"
+_ALONE = {_PAGE: _CHART, "boards.board_page": "embedding.embedded_board"}
+"""Page -> the same without what is around its charts, for a frame."""
+
+_SIZES = {_PAGE: (640, 420), "boards.board_page": (960, 720)}
+"""Width and height of a frame, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +113,14 @@ def make() -> ResponseReturnValue:
         return _page(wrong, view), 400
     person = caller()
     path = view.path
-    if form.part == "chart" and view.endpoint == _PAGE:
-        path = url_for(_CHART, name=view.name)
+    if form.part == "chart" and view.endpoint in _ALONE:
+        path = url_for(_ALONE[view.endpoint], name=view.name)
     try:
         link, secret = _links().make(
             path,
             view.query,
             maker=person.name if person else "",
+            entry=_entry_of(person),
             note=form.note,
             today=current_source().today,
             days=int(form.days),
@@ -129,7 +137,7 @@ def make() -> ResponseReturnValue:
         view=view,
         public=public,
         address=f"{public}/shared/{secret}",
-        frame=path != view.path and current_app.extensions["deniable_embedding"].origins,
+        frame=_SIZES[view.endpoint] if path != view.path and _framable() else None,
         lasting=_links().lasting,
     )
 
@@ -176,7 +184,7 @@ def _page(form: _Form, view: SharedView | None, refusal: str | None = None) -> s
         refusal=refusal,
         most=current_app.config["DENIABLE_LINK_DAYS"],
         note_length=NOTE_LENGTH,
-        of_metric=view is not None and view.endpoint == _PAGE,
+        framable=view is not None and view.endpoint in _ALONE,
         opens=_opens_instead(view),
         fixed=view is not None and ("from=" in view.query or "to=" in view.query),
         lasting=_links().lasting,
@@ -195,6 +203,16 @@ def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "not
     if not shares_releases(current_app):
         return None
     return "newest" if view.endpoint in (_PAGE, _CHART) else "nothing"
+
+
+def _framable() -> bool:
+    """Whether a site may show charts, and a link is whole."""
+    return not current_app.jinja_env.globals["frames_lack"]
+
+
+def _entry_of(person: Person | None) -> str | None:
+    listed = door().people.current().get(person.name) if person else None
+    return listed.entry if listed else None
 
 
 def _links() -> SharedLinks:

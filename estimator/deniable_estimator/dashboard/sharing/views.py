@@ -15,7 +15,7 @@ from deniable import DeniableError, Metric
 from deniable.types import Discovery
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
-from deniable_estimator.dashboard.released import release_named
+from deniable_estimator.dashboard.release_pages import release_named
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
@@ -119,6 +119,7 @@ VIEWS: Mapping[str, _ViewKind] = {
     "released.newest": _ViewKind(frozenset({"released.newest_file"}), _check_newest),
     "embedding.embedded": _ViewKind(frozenset(), _check_metric),
     "boards.board_page": _ViewKind(frozenset(), _check_board),
+    "embedding.embedded_board": _ViewKind(frozenset(), _check_board),
 }
 """What can be shared, by endpoint. A link opens the page and these files of the same name."""
 

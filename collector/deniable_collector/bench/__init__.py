@@ -1,1 +1,0 @@
-"""Load tests for your own collector."""

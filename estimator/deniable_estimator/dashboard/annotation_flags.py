@@ -1,0 +1,124 @@
+"""Annotations beside the trends: which a page shows, and what is wrong with their file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from flask import Flask, current_app
+
+from deniable import Metric
+from deniable_estimator.annotations import Annotation, between, load_annotations
+from deniable_estimator.annotations.annotation import Days
+from deniable_estimator.checked_files import LastGood
+from deniable_estimator.dashboard.access.caller import caller
+from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.charts.flags import Flag, flags_of
+from deniable_estimator.messages import message
+from deniable_estimator.questions.asking import LENGTHS
+
+__all__ = [
+    "MOST_LISTED",
+    "AnnotatedTrend",
+    "annotated",
+    "annotations_of",
+    "current_annotations",
+    "file_mistakes",
+    "keep_annotations",
+]
+
+MOST_LISTED = 50
+"""The most annotations of a chart: the latest ones."""
+
+_MOST_MISTAKES = 5
+"""So many mistakes are shown; the log and `deniable lint` have all."""
+
+_EXTENSION = "deniable_annotations"
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedTrend:
+    """What a trend shows of the annotations."""
+
+    listed: tuple[Annotation, ...]
+    """The earliest first, numbered from 1 in this order."""
+    flags: tuple[Flag, ...]
+    later: tuple[Annotation, ...]
+    """Those of the days that have no complete window yet."""
+    left_out: int
+    """How many earlier ones there are besides."""
+    mistakes: tuple[str, ...]
+    """What is wrong with the file, for those who may correct it; the last version without mistakes
+    is in force."""
+    command: str | None
+    """What makes another one for this metric, to be copied; None for readers."""
+
+
+def keep_annotations(app: Flask, path: str) -> None:
+    """Let the application read the file of annotations, if it is told of one."""
+    app.extensions[_EXTENSION] = LastGood(Path(path), load_annotations, ()) if path else None
+    if path:
+        current = app.extensions[_EXTENSION]
+        # Mistakes are logged when the dashboard starts, not with the first reader.
+        _ = current.value
+
+
+def current_annotations() -> tuple[Annotation, ...] | None:
+    """All annotations that are in force; None where DENIABLE_ANNOTATIONS is not set."""
+    file = _file()
+    return None if file is None else file.value
+
+
+def annotations_of(metric: Metric, first: date, last: date) -> tuple[Annotation, ...] | None:
+    """Those of a metric from the first to the last day; None where there is no file."""
+    known = current_annotations()
+    return None if known is None else between(known, first, last, metric.name)
+
+
+def file_mistakes() -> tuple[str, ...]:
+    """What is wrong with the file, a line for each; the name of its folder is not told."""
+    file = _file()
+    error = None if file is None else file.mistakes
+    if error is None:
+        return ()
+    told = [each.describe(Path(error.source).name) for each in error.problems]
+    if (rest := len(told) - _MOST_MISTAKES) > 0:
+        told[_MOST_MISTAKES:] = [message("and {count} more", count=rest)]
+    return tuple(told)
+
+
+def annotated(
+    metric: Metric, first: date, last: date, today: date, periods: Sequence[Days] = ()
+) -> AnnotatedTrend | None:
+    """What a page of these days shows, with flags on the periods of a trend; None where there is
+    no file."""
+    known = current_annotations()
+    if known is None:
+        return None
+    if periods:
+        first, last = periods[0].first, periods[-1].last
+    found = between(known, first, last, metric.name)
+    listed = found[-MOST_LISTED:]
+    person = caller()
+    writing = person is not None and person.role >= Role.ANALYST
+    fresh = (today - last) <= LENGTHS[metric.window]
+    return AnnotatedTrend(
+        listed=listed,
+        flags=flags_of(periods, listed),
+        later=tuple(e for e in between(known, last, today, metric.name) if e.day > last)
+        if fresh
+        else (),
+        left_out=len(found) - len(listed),
+        mistakes=file_mistakes() if writing else (),
+        # A name has letters, digits and underscores, so a shell takes it as it is.
+        command=f'deniable annotate "Release 4.2" --date {today} --metric {metric.name}'
+        if writing
+        else None,
+    )
+
+
+def _file() -> LastGood[tuple[Annotation, ...]] | None:
+    file: LastGood[tuple[Annotation, ...]] | None = current_app.extensions[_EXTENSION]
+    return file

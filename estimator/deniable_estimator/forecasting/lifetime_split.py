@@ -1,0 +1,234 @@
+"""How a lifetime epsilon L is best divided into reports: few with a large epsilon, or many with a
+small one.
+
+A device may send k = floor(L / epsilon) reports. It reports with probability s (sample_rate) in
+each window, so k reports last about N = k / s windows, and of n devices about n k / N report in a
+window. With the variance V(epsilon) that one report leaves, a window's variance is V N / (n k).
+So a window of the same crowd over the same time tells in proportion to ::
+
+    k / V(epsilon),  k = floor(L / epsilon)
+
+Epsilon costs the lifetime in proportion, and for small epsilon V falls like 1 / epsilon**2: half as
+many reports with twice the epsilon leave half the variance. There are two limits. V never falls
+below the part that the choice of devices leaves (`Variance.spread`). And a device that reports by
+chance does not send all its k reports within N windows; the smaller k, the more of them remain
+unspent. So `information` is ::
+
+    E[min(X, k)] / V,  X ~ Binomial(N, s)
+
+It assumes that values may change from window to window, so that no window tells about another; that
+the same devices take part over these N windows; and enough reports a window that its variance
+describes it. It does not depend on the number of devices.
+
+A larger epsilon has a price: a single report reveals more. So nothing above MOST_EPSILON is
+proposed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+from deniable.mechanisms import (
+    FrequencyOracle,
+    Histogram,
+    Mechanism,
+    PrefixTree,
+    SlidingWindow,
+)
+from deniable_estimator.forecasting.number_forecast import mean_variance
+
+__all__ = [
+    "MOST_EPSILON",
+    "SMALL_SHARE",
+    "Design",
+    "Sent",
+    "Split",
+    "Variance",
+    "declared",
+    "report_counts",
+    "report_variance",
+    "sent_reports",
+    "smallest_lifetime",
+    "split_of",
+    "spread_over",
+]
+
+MOST_EPSILON = 3.0
+"""The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
+at most 95.3% of the time. With more, a single report is hardly deniable."""
+
+SMALL_SHARE = 0.01
+"""The share whose variance counts if none is given, as in all forecasts of lint
+(`forecasting.forecast`)."""
+
+_STEPS = 100
+"""Proposed epsilons have two decimals, or three significant digits if that is finer."""
+
+_NEGLIGIBLE = 1e-17
+
+Design: TypeAlias = Callable[[float], Mechanism[Any]]
+"""What designs the mechanism of a metric within a declared epsilon."""
+
+Sent: TypeAlias = Callable[[int], float]
+"""How many reports a device sends on average, by how many its budget allows."""
+
+
+class Variance(NamedTuple):
+    """n times the variance of an estimate from n reports, one of each device."""
+
+    noise: float
+    """What the mechanism adds."""
+    spread: float
+    """What the choice of the devices adds, even without noise."""
+
+    @property
+    def total(self) -> float:
+        return self.noise + self.spread
+
+
+def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
+    """The variance that one report leaves: for values that of `share`, for numbers in units of the
+    range.
+
+    With p and q of a frequency oracle ::
+
+        noise = [share p (1-p) + (1-share) q (1-q)] / (p-q)**2,  spread = share (1-share)
+
+    A mean (range from -1 to 1) has its largest noise over the range, and numbers spread evenly;
+    a distribution the average over its edges, and the share 1/2 (`forecasting.number_forecast`).
+    A string of discovery is seen by the reports of one table, so both are as many times as large
+    as there are tables.
+
+    Raises:
+        TypeError: the mechanism neither counts values nor numbers.
+    """
+    if isinstance(mechanism, (FrequencyOracle, PrefixTree)):
+        p, q, part = mechanism.p, mechanism.q, Fraction(share)
+        tables = len(mechanism.rows) if isinstance(mechanism, PrefixTree) else 1
+        noise = (part * p * (1 - p) + (1 - part) * q * (1 - q)) / (p - q) ** 2
+        return Variance(float(tables * noise), float(tables * part * (1 - part)))
+    if isinstance(mechanism, SlidingWindow):
+        return Variance(mean_variance(mechanism), 1 / 3)
+    if isinstance(mechanism, Histogram):
+        variances = mechanism.edge_variances()
+        return Variance(math.fsum(variances) / len(variances), 1 / 4)
+    raise TypeError(f"{mechanism.name} has no known variance")
+
+
+def sent_reports(reports: int, sample_rate: float, windows: int) -> float:
+    """E[min(X, reports)], X ~ Binomial(windows, sample_rate): how many reports a device sends on
+    average within so many windows, if its budget allows `reports` in all."""
+    if reports >= windows:
+        return windows * sample_rate
+    if sample_rate >= 1:
+        return float(reports)
+    # From the most probable number on, up and down: each term follows from its neighbour.
+    odds = sample_rate / (1 - sample_rate)
+    peak = math.floor((windows + 1) * sample_rate)
+    whole, sent = 1.0, float(min(peak, reports))
+    count, chance = peak, 1.0
+    while count < windows and chance > _NEGLIGIBLE:
+        chance *= odds * (windows - count) / (count + 1)
+        count += 1
+        whole, sent = whole + chance, sent + chance * min(count, reports)
+    count, chance = peak, 1.0
+    while count > 0 and chance > _NEGLIGIBLE:
+        chance *= count / (odds * (windows - count + 1))
+        count -= 1
+        whole, sent = whole + chance, sent + chance * min(count, reports)
+    return sent / whole
+
+
+def spread_over(windows: int) -> Sent:
+    """`sent_reports` for the sample rate that spreads a device's reports over so many windows."""
+    return lambda reports: sent_reports(reports, min(1.0, reports / windows), windows)
+
+
+def declared(epsilon: float | Fraction) -> float:
+    """The epsilon to write, never above: with two decimals, or three digits if that is finer."""
+    exact = Decimal(Fraction(epsilon).numerator) / Decimal(Fraction(epsilon).denominator)
+    step = Decimal(1).scaleb(min(-2, exact.adjusted() - 2))
+    return float(exact.quantize(step, rounding=ROUND_FLOOR))
+
+
+def report_counts(fewest: int, most: int) -> Iterator[int]:
+    """Numbers of reports to choose from, rising: both limits, and between them 1, 2, 3, 4, 6, 8,
+    12, 16, 24 and so on."""
+    between = {1} | {2**power for power in range(1, 60)} | {3 * 2**power for power in range(60)}
+    yield from sorted({fewest, most} | {each for each in between if fewest < each < most})
+
+
+@dataclass(frozen=True)
+class Split:
+    """One way to divide a lifetime epsilon."""
+
+    reports: int
+    """How many reports a device may send in its life."""
+    epsilon: float
+    """Of each, as the registry would declare it."""
+    exact_epsilon: float
+    """In force: exact, rounded up."""
+    mechanism: str
+    variance: Variance
+    """That one report leaves."""
+    information: float
+    """The reports that a device sends on average, over the variance of one."""
+
+    @property
+    def lifetime_epsilon(self) -> float:
+        """What all of them take, as declared."""
+        return float(Decimal(repr(self.epsilon)) * self.reports)
+
+
+def split_of(design: Design, epsilon: float, reports: int, sent: Sent, *, share: float) -> Split:
+    """So many reports at this declared epsilon."""
+    mechanism = design(epsilon)
+    variance = report_variance(mechanism, share)
+    return Split(
+        reports,
+        epsilon,
+        mechanism.epsilon,
+        mechanism.name,
+        variance,
+        sent(reports) / variance.total,
+    )
+
+
+def smallest_lifetime(
+    design: Design,
+    target: float,
+    sent: Sent,
+    *,
+    share: float = SMALL_SHARE,
+    most_epsilon: float = MOST_EPSILON,
+    most_reports: int,
+) -> Split | None:
+    """The split with the smallest lifetime epsilon that tells at least `target`, an `information`;
+    among those of `report_counts`, with epsilons of two decimals.
+
+    None if there is none with at most `most_reports` reports of `most_epsilon` each.
+    """
+    found: Split | None = None
+    for count in report_counts(1, most_reports):
+        largest = math.floor(most_epsilon * _STEPS)
+        if found is not None:
+            # More reports are of interest only if they cost less in all.
+            spent = found.reports * round(found.epsilon * _STEPS)
+            largest = min(largest, (spent - 1) // count)
+
+        def told(steps: int, count: int = count) -> Split:
+            return split_of(design, steps / _STEPS, count, sent, share=share)
+
+        if largest < 1 or told(largest).information < target:
+            continue
+        low, high = 0, largest
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if told(middle).information >= target else (middle, high)
+        found = told(high)
+    return found

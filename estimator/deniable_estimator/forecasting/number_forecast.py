@@ -1,0 +1,165 @@
+"""How exactly a crowd's mean and quantiles can be known, computed before the first report.
+
+With n reports, standard error = sqrt(V / n); V is the variance that one report leaves.
+
+* Mean, from a sliding window: V is its largest over the range, in units of half the range squared,
+  times the square of half the range. It holds for the noise and the rounding; how much the numbers
+  of the devices themselves differ adds to it what they differ less than that worst case.
+* Share below an edge, from a mechanism with cells: V is its `edge_variances`.
+* Quantile p has an upper limit (95%) if the share below `high` may be known to be p or more:
+  if z sqrt(V / n) < 1 - p, so from n = z**2 V / (1-p)**2 on. V is the average over all edges.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from deniable.coded_message import CodedMessage
+from deniable.mechanisms import HierarchicalHistogram, Histogram, SlidingWindow
+from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.metric import Metric
+from deniable.windows import IN_A
+
+__all__ = [
+    "QUANTILES",
+    "is_hopeless",
+    "mean_std_error",
+    "mean_variance",
+    "number_forecast",
+    "reports_for_quantile",
+    "wasteful_range",
+]
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+"""The quantiles that people ask for."""
+
+WIDE = 100
+"""On a linear scale, a range this many times its lower bound leaves few cells for small numbers."""
+
+GOOD_MEAN = 0.05
+"""A mean that is not even known to 5% of the range, up or down, is worth a note."""
+
+_Z = NormalDist().inv_cdf(0.975)
+
+
+def mean_variance(window: SlidingWindow) -> float:
+    """The worst variance of one report's score, in units of half the range squared.
+
+    Between two levels the variance is that of a number which is rounded at random: a parabola.
+    """
+    scores = window.scores()
+    p = window.threshold / (1 << 53)
+    outside = (1 - p) / (window.columns - window.width)
+    gain = p / window.width - outside
+    everywhere = outside * math.fsum(score * score for score in scores)
+    places = [2 * level / TOP - 1 for level in window.levels]
+    squares = [
+        everywhere + gain * math.fsum(score * score for score in scores[i : i + window.width])
+        for i in range(len(places))
+    ]
+    worst = 0.0
+    for i in range(len(places) - 1):
+        slope = (squares[i + 1] - squares[i]) / (places[i + 1] - places[i])
+        top = min(max(slope / 2, places[i]), places[i + 1])
+        worst = max(worst, squares[i] + slope * (top - places[i]) - top * top)
+    return worst
+
+
+def mean_std_error(window: SlidingWindow, reports: float) -> float:
+    """The standard error of a mean in the metric's unit; on a log scale that of its logarithm."""
+    return math.sqrt(mean_variance(window) / reports) * _extent(window.range) / 2
+
+
+def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
+    """With how many reports a quantile begins to have an upper limit; take four times as many."""
+    variances = histogram.edge_variances()
+    return math.ceil(_Z**2 * math.fsum(variances) / len(variances) / (1 - quantile) ** 2)
+
+
+def number_forecast(metric: Metric) -> CodedMessage | None:
+    """What the expected crowd cannot tell of a number; None if it can, or if no `devices` are
+    given."""
+    mechanism = metric.scheme.mechanism
+    if metric.devices is None:
+        return None
+    reports = metric.devices * metric.sample_rate
+    found = []
+    window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
+    if isinstance(window, SlidingWindow):
+        share = 0.25 if window is not mechanism else 1.0
+        part = _Z * math.sqrt(mean_variance(window) / (reports * share)) / 2
+        if part > GOOD_MEAN:
+            found.append(
+                CodedMessage(
+                    "rough_mean", "the mean is known to +-{part:.2g} of the range", part=part
+                )
+                if part < 0.5
+                else CodedMessage("unknown_mean", "the mean is known to no better than the range")
+            )
+    if isinstance(mechanism, Histogram):
+        needed = {each: reports_for_quantile(mechanism, each) for each in QUANTILES}
+        open_ones = [each for each, count in needed.items() if count > reports]
+        if open_ones:
+            names = [f"p{100 * each:g}" for each in open_ones]
+            found.append(
+                CodedMessage(
+                    "open_quantiles",
+                    "{quantiles} will have no upper limit {when}: {last} takes more than "
+                    "{needed:,} devices",
+                    quantiles=", ".join(names),
+                    when=IN_A[metric.window],
+                    last=names[-1],
+                    needed=math.ceil(needed[open_ones[-1]] / metric.sample_rate),
+                )
+            )
+    if not found:
+        return None
+    lacks, *more = found
+    for each in more:
+        lacks = CodedMessage("both", "{told}; {part}", told=lacks, part=each)
+    return CodedMessage(
+        "rough_number",
+        "with {devices:,} devices at sample_rate {rate:g} {lacks}, or a larger epsilon or "
+        "sample_rate",
+        devices=metric.devices,
+        rate=metric.sample_rate,
+        lacks=lacks,
+    )
+
+
+def is_hopeless(metric: Metric) -> bool:
+    """Whether the expected crowd cannot even bound the median, or tell a mean from the range."""
+    mechanism = metric.scheme.mechanism
+    if metric.devices is None:
+        return False
+    reports = metric.devices * metric.sample_rate
+    if isinstance(mechanism, Histogram):
+        return reports_for_quantile(mechanism, 0.5) > reports
+    assert isinstance(mechanism, SlidingWindow)
+    return _Z * math.sqrt(mean_variance(mechanism) / reports) >= 1
+
+
+def wasteful_range(metric: Metric) -> CodedMessage | None:
+    """Advice if the cells of a distribution are wider than most of the range's small numbers."""
+    mechanism = metric.scheme.mechanism
+    if not isinstance(mechanism, Histogram):
+        return None
+    numbers = mechanism.range
+    if numbers.scale == "log" or numbers.integer or numbers.start <= 0:
+        return None
+    if numbers.end / numbers.start <= WIDE:
+        return None
+    return CodedMessage(
+        "wasteful_range",
+        "high is {times:,.0f} times low on a linear scale, so that small numbers share few cells: "
+        'try scale = "log"',
+        times=numbers.end / numbers.start,
+    )
+
+
+def _extent(numbers: NumberRange) -> float:
+    """How long the range is on its scale."""
+    if numbers.scale == "log":
+        return math.log(numbers.end / numbers.start)
+    return float(numbers.span)

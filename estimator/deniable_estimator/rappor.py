@@ -1,0 +1,500 @@
+"""`deniable rappor`: decode google/rappor's files with the cohort decoder, and hash its candidates.
+
+Erlingsson, Pihur and Korolova (CCS 2014). The files:
+
+params.csv  the header k,h,m,p,q,f and a line of values: bits, hashes, cohorts, probabilities
+counts.csv  for each cohort its reports, then how often each of the k bits was set
+map.csv     each candidate, then h * m positions cohort * k + bit + 1, cohort by cohort
+
+Exit codes: 0 for a result, 1 for a mistake in a file, 2 for a wrong call, 3 if nothing has been
+reported yet.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from deniable.coded_message import counted
+from deniable_collector.numeric import Real
+from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
+from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.terminal.options import reported
+from deniable_estimator.terminal.tables import picture
+
+__all__ = ["Params", "RapporFileError", "bloom_bits", "rappor"]
+
+_HEADER = ["k", "h", "m", "p", "q", "f"]
+_COLUMNS = ("string", "share", "std_error", "low", "high", "p_value", "detected")
+_MOST_CELLS = 1 << 24
+"""The most cells of a table, m * k: more than any collection has, and within memory."""
+_MOST_HASHES, _MOST_BITS = 16, 256
+"""One byte of an MD5 digest names each bit."""
+_MOST_ROWS, _PICTURE = 40, 20
+_NO_DATA = 3
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class RapporFileError(EstimateError):
+    """A file is malformed or contradicts another: `path`, `line` (from 1; None: all of it)."""
+
+    def __init__(self, path: Path, line: int | None, message: str) -> None:
+        self.path = path
+        self.line = line
+        where = f"{path}" if line is None else f"{path}, line {line}"
+        super().__init__(f"{where}: {message}")
+
+
+@dataclass(frozen=True)
+class Params:
+    """m cohorts, filters of k bits with h hashes.
+
+    The permanent response replaces a bit with probability f by a fair coin; a report sets
+    a bit with probability q where the permanent response has it, and p where not::
+
+        p11 = q (1 - f/2) + p f/2,   p01 = p (1 - f/2) + q f/2
+    """
+
+    k: int
+    h: int
+    m: int
+    p: Fraction
+    q: Fraction
+    f: Fraction
+
+    @property
+    def p11(self) -> Fraction:
+        """The probability that a report sets a bit that the value's filter sets."""
+        return self.q * (1 - self.f / 2) + self.p * self.f / 2
+
+    @property
+    def p01(self) -> Fraction:
+        """The probability that a report sets a bit that the value's filter does not set."""
+        return self.p * (1 - self.f / 2) + self.q * self.f / 2
+
+    @property
+    def density(self) -> float:
+        """The share of the bits that a random filter sets."""
+        return 1 - (1 - 1 / self.k) ** self.h
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise RapporFileError(path, None, f"{error.strerror}; check the path") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise RapporFileError(path, line, "is not UTF-8; save the file in that encoding") from None
+
+
+def _read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that hold anything, with their lines."""
+    # Only line ends end a row: splitlines would break a string at U+2028.
+    rows = csv.reader(_read_text(path).replace("\r\n", "\n").split("\n"), strict=True)
+    try:
+        for row in rows:
+            if row:
+                yield rows.line_num, row
+    except csv.Error as error:
+        raise RapporFileError(path, rows.line_num, f"is not CSV: {error}") from None
+
+
+def _is_count(text: str, digits: int) -> bool:
+    text = text.strip()
+    return text.isascii() and text.isdecimal() and len(text) <= digits
+
+
+def read_params(path: Path) -> Params:
+    """Read params.csv.
+
+    Raises:
+        RapporFileError: the file has another form, or impossible values.
+    """
+    lines = [(line, [cell.strip() for cell in row]) for line, row in _read_rows(path)]
+    if not lines or lines[0][1] != _HEADER:
+        raise RapporFileError(path, lines[0][0] if lines else 1, "the header must be k,h,m,p,q,f")
+    if len(lines) != 2:
+        raise RapporFileError(path, lines[-1][0], "one line of values must follow the header")
+    line, cells = lines[1]
+    if len(cells) != len(_HEADER):
+        raise RapporFileError(
+            path, line, f"there must be {len(_HEADER)} values (k,h,m,p,q,f), not {len(cells)}"
+        )
+    for name, text, lowest in zip("khm", cells, (2, 1, 1), strict=False):
+        if not _is_count(text, 9) or int(text) < lowest:
+            raise RapporFileError(
+                path, line, f"{name} must be a whole number, {lowest} or more, not {text!r}"
+            )
+    k, h, m = map(int, cells[:3])
+    p, q, f = (
+        _probability(path, line, name, text) for name, text in zip("pqf", cells[3:], strict=True)
+    )
+    if p == q:
+        raise RapporFileError(path, line, "p equals q, so the reports hold no information")
+    if f == 1:
+        raise RapporFileError(path, line, "f is 1, so the reports hold no information")
+    if m * k > _MOST_CELLS:
+        raise RapporFileError(path, line, f"m * k must be at most {_MOST_CELLS:,}, not {m * k:,}")
+    return Params(k, h, m, p, q, f)
+
+
+def _probability(path: Path, line: int, name: str, text: str) -> Fraction:
+    try:
+        value = Fraction(Decimal(text))
+    except (ArithmeticError, ValueError):
+        value = Fraction(-1)
+    if not 0 <= value <= 1:
+        raise RapporFileError(path, line, f"{name} must be a number from 0 to 1, not {text!r}")
+    return value
+
+
+def read_counts(path: Path, params: Params) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Read counts.csv: how often each bit was set, shape (m, k), and the reports, shape (m,).
+
+    Raises:
+        RapporFileError: another number of lines or columns than params.csv says, something
+            that is no count, or a bit set more often than there were reports.
+    """
+    table: list[list[int]] = []
+    for line, row in _read_rows(path):
+        if len(table) == params.m:
+            raise RapporFileError(path, line, f"params.csv says m = {params.m} cohorts, no more")
+        if len(row) != params.k + 1:
+            expected = f"the cohort's reports, then k = {params.k} bits"
+            raise RapporFileError(path, line, f"has {len(row)} columns; there must be {expected}")
+        for column, text in enumerate(row, start=1):
+            if not _is_count(text, 15):
+                advice = f"must be a count (there is no header), not {text[:40]!r}"
+                raise RapporFileError(path, line, f"column {column} {advice}")
+        reports, *bits = map(int, row)
+        if max(bits) > reports:
+            bit = bits.index(max(bits)) + 1
+            advice = f"was set {max(bits)} times in {reports} reports; count the reports again"
+            raise RapporFileError(path, line, f"bit {bit} (column {bit + 1}) {advice}")
+        table.append([reports, *bits])
+    if len(table) != params.m:
+        raise RapporFileError(
+            path, None, f"has {len(table)} cohorts; params.csv says m = {params.m}"
+        )
+    counts = np.array(table, np.int64)
+    return counts[:, 1:], counts[:, 0]
+
+
+def read_map(path: Path, params: Params) -> tuple[list[str], Design, bool]:
+    """Read map.csv: the candidates, their design, and whether it is that of basic RAPPOR.
+
+    If two hashes of a candidate collide, the position is listed twice.
+
+    Raises:
+        RapporFileError: no candidate, a candidate twice, another number of columns than
+            h * m + 1, or a position outside its cohort's block of k.
+    """
+    width = params.h * params.m
+    first = np.repeat(np.arange(params.m) * params.k + 1, params.h)
+    last = first + params.k - 1
+    found: dict[str, int] = {}
+    positions: list[NDArray[np.int32]] = []
+    for line, (candidate, *cells) in _read_rows(path):
+        if len(cells) != width:
+            expected = f"h * m + 1 = {width + 1}. A candidate that holds a comma needs quotes"
+            raise RapporFileError(
+                path, line, f"has {len(cells) + 1} columns; there must be {expected}"
+            )
+        if candidate in found:
+            raise RapporFileError(
+                path, line, f"repeats {candidate!r} of line {found[candidate]}; remove one"
+            )
+        for column, text in enumerate(cells, start=2):
+            if not _is_count(text, 8):
+                advice = f"must be a position, 1 or more, not {text[:40]!r}"
+                raise RapporFileError(path, line, f"column {column} {advice}")
+        bits = np.array(cells, np.int64) - first
+        for at in np.flatnonzero((bits < 0) | (bits >= params.k))[:1].tolist():
+            place = f"a position of cohort {at // params.h}, from {first[at]} to {last[at]}"
+            advice = f"must be {place}, not {cells[at]}; hash the candidates with these parameters"
+            raise RapporFileError(path, line, f"column {at + 2} {advice}")
+        found[candidate] = line
+        positions.append(bits.astype(np.int32))
+    if not found:
+        raise RapporFileError(path, None, "holds no candidate; list at least one")
+    table = np.stack(positions).reshape(-1, params.m, params.h)
+    return list(found), Design.of(table, params.k), _is_direct(table, params.k)
+
+
+def _is_direct(positions: NDArray[np.int32], k: int) -> bool:
+    """Whether each candidate has its own bit, the same in every cohort: basic RAPPOR.
+
+    Bit i belongs to candidate i, or each of the k bits to one candidate. No other string can be
+    encoded then.
+    """
+    count, _, hashes = positions.shape
+    if hashes > 1 or count < 2 or (positions != positions[:, :1]).any():
+        return False
+    bits = positions[:, 0, 0]
+    in_order = count <= k and np.array_equal(bits, np.arange(count))
+    return in_order or (count == k and len(np.unique(bits)) == k)
+
+
+def check_hashable(params: Params) -> None:
+    """Refuse what google/rappor's hashing cannot do.
+
+    Raises:
+        EstimateError: there are more hashes or bits than an MD5 digest allows.
+    """
+    if params.h > _MOST_HASHES or params.k > _MOST_BITS:
+        raise EstimateError(
+            f"this hashing has at most {_MOST_HASHES} hashes into {_MOST_BITS} bits, but "
+            f"params.csv says h = {params.h} and k = {params.k}; hash the strings yourself"
+        )
+
+
+def bloom_bits(value: str, cohort: int, params: Params) -> list[int]:
+    """The h bits, from 0, that a string sets in a cohort; a bit may be listed twice.
+
+    The MD5 digest of the cohort (four bytes, big-endian) followed by the string's UTF-8
+    gives h hashes: its first h bytes, each modulo k. The hash hides nothing: anybody can compute
+    it.
+    """
+    digest = hashlib.md5(cohort.to_bytes(4, "big") + value.encode(), usedforsecurity=False)
+    return [byte % params.k for byte in digest.digest()[: params.h]]
+
+
+def read_candidates(path: Path) -> list[str]:
+    """The strings of a file, one on each line, without the white space around them.
+
+    Strings are hashed without normalization, because the clients hash the bytes that they have.
+
+    Raises:
+        RapporFileError: the file cannot be read, holds no string, or one twice.
+    """
+    seen: dict[str, int] = {}
+    for line, text in enumerate(_read_text(path).split("\n"), start=1):
+        candidate = text.strip()
+        if candidate in seen:
+            raise RapporFileError(
+                path, line, f"repeats {candidate!r} of line {seen[candidate]}; remove one"
+            )
+        if candidate:
+            seen[candidate] = line
+    if not seen:
+        raise RapporFileError(path, None, "holds no candidate; write one on each line")
+    return list(seen)
+
+
+def write_map(params: Params, candidates: Iterable[str], out: IO[str]) -> None:
+    """Write map.csv, as `read_map` reads it.
+
+    Raises:
+        EstimateError: this hashing does not support such parameters.
+    """
+    check_hashable(params)
+    lines = csv.writer(out)
+    for candidate in candidates:
+        bits = ((c, bit) for c in range(params.m) for bit in bloom_bits(candidate, c, params))
+        lines.writerow([candidate, *(cohort * params.k + bit + 1 for cohort, bit in bits)])
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """A decoding with its strings, in the order of the map."""
+
+    candidates: list[str]
+    decoding: Decoding
+    crowded: bool
+    """Whether one hashed cohort has more candidates than bits, so that strings hide each other."""
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """One row of `_COLUMNS` for each candidate.
+
+        A number that the counts do not determine is None. Shares are rounded to 1e-10.
+        """
+        found = self.decoding
+        shares = found.share, found.std_error, found.low, found.high
+        numbers = [*(np.round(column, 10) for column in shares), found.p_value]
+        columns = [_nullable(column) for column in numbers]
+        return zip(self.candidates, *columns, found.detected.tolist(), strict=True)
+
+    def warnings(self) -> Iterator[str]:
+        """Warnings about the estimates, one sentence each."""
+        found, names = self.decoding, self.candidates
+        if found.n == 0:
+            yield "no cohort has a report, so nothing can be estimated yet"
+            return
+        alike = np.flatnonzero(found.same_as != np.arange(len(names)))
+        if len(alike):
+            pairs = [f"{names[at]!r} like {names[found.same_as[at]]!r}" for at in alike[:3]]
+            more = f" and {len(alike) - 3:,} more" if len(alike) > 3 else ""
+            yield (
+                "candidates with the same hashes in every cohort share one estimate, for all of "
+                f"them together: {', '.join(pairs)}{more}"
+            )
+        unknown = int(np.isnan(found.share).sum())
+        if unknown:
+            yield (
+                f"{unknown:,} candidates cannot be distinguished from others in so small a table: "
+                "collect with more cohorts or more bits"
+            )
+        if self.crowded:
+            yield (
+                "one cohort cannot distinguish more candidates than it has bits, so more of those "
+                "detected are false than --fdr says: use fewer candidates, or collect with more "
+                "cohorts"
+            )
+        if not found.detected.any():
+            yield (
+                "no candidate is distinguishable from noise: collect from more devices, or for "
+                "longer"
+            )
+
+
+def _nullable(column: FloatArray) -> list[float | None]:
+    return np.where(np.isfinite(column), column, None).tolist()  # type: ignore[call-overload,no-any-return]
+
+
+def decode_files(
+    params_file: Path, counts_file: Path, map_file: Path, *, fdr: float, level: float
+) -> Decoded:
+    """Estimate every candidate of the map, at that false discovery rate and level.
+
+    Raises:
+        RapporFileError: a file is malformed, or contradicts another.
+    """
+    params = read_params(params_file)
+    bits, reports = read_counts(counts_file, params)
+    names, design, direct = read_map(map_file, params)
+    decoding = decode(
+        bits,
+        reports,
+        design,
+        float(params.p01),
+        float(params.p11),
+        background=0.0 if direct else params.density,
+        fdr=fdr,
+        level=level,
+    )
+    return Decoded(names, decoding, params.m == 1 and not direct and len(names) > params.k)
+
+
+def _show(decoded: Decoded, console: Console) -> None:
+    """Detected candidates by share, then the strongest of the others, and the remaining share."""
+    found = decoded.decoding
+    console.print(
+        f"{counted(found.n, 'report')}  ·  {counted(len(found.share), 'candidate')}  ·  "
+        f"{int(found.detected.sum()):,} detected",
+        highlight=False,
+    )
+    if not found.n:
+        return
+    order = np.lexsort((np.nan_to_num(-found.share), ~found.detected))[:_MOST_ROWS]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("string", overflow="fold")
+    table.add_column("share %", justify="right")
+    table.add_column(f"{found.level * 100:.3g}% interval", justify="right")
+    top = max(float(np.nan_to_num(found.high[order]).max()), 1e-12)
+    table.add_column(f"0{top * 100:>{_PICTURE - 1}.2f}", no_wrap=True)
+    table.add_column("p", justify="right")
+    for at in order.tolist():
+        share, low, high = float(found.share[at]), float(found.low[at]), float(found.high[at])
+        cells: tuple[Any, ...] = ("unknown", "", "", "")
+        if np.isfinite(share):
+            interval = f"{low * 100:.2f} .. {high * 100:.2f}"
+            chance = f"{found.p_value[at]:.2g}"
+            cells = (f"{share * 100:.2f}", interval, picture(low, share, high, top), chance)
+        # No control character of a candidate reaches the terminal.
+        letters = (
+            c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in decoded.candidates[at]
+        )
+        table.add_row(Text("".join(letters)), *cells, style=None if found.detected[at] else "dim")
+    console.print(table)
+    if hidden := len(found.share) - len(order):
+        console.print(f"and {hidden:,} more candidates: --csv or --json has all", style="dim")
+    if not found.detected[order].all():
+        console.print("Dim: not distinguishable from a string that nobody has.", style="dim")
+    low, rest, high = found.unexplained
+    console.print(
+        f"The detected candidates explain {found.explained_share * 100:.2f}% of the devices. "
+        f"The other {rest * 100:.2f}% ({low * 100:.2f} .. {high * 100:.2f}) have strings "
+        "that are not in the map, or too rare to be distinguished from noise.",
+        highlight=False,
+    )
+
+
+def _file(name: str, content: str) -> Callable[[_Command], _Command]:
+    """The option --NAME for a file."""
+    path = click.Path(path_type=Path)
+    return click.option(f"--{name}", f"{name}_file", required=True, type=path, help=content)
+
+
+_params = _file("params", "params.csv: the header k,h,m,p,q,f and a line of values.")
+_open_share = Real(0, 1, min_open=True, max_open=True)
+
+
+@click.group()
+def rappor() -> None:
+    """Decode RAPPOR collections from google/rappor's files."""
+
+
+@rappor.command("decode")
+@_params
+@_file("counts", "counts.csv: for each cohort its reports, then how often each bit was set.")
+@_file("map", "map.csv: each candidate, then the positions that it sets.")
+@click.option(
+    "--fdr",
+    default=0.05,
+    show_default=True,
+    type=_open_share,
+    help="The fraction of the detected candidates that may be false.",
+)
+@click.option(
+    "--level", default=0.95, show_default=True, type=_open_share, help="The level of the intervals."
+)
+@click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
+@click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
+@reported
+def decode_(
+    params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
+) -> None:
+    """Estimate the share of devices that have each candidate string."""
+    decoded = decode_files(params_file, counts_file, map_file, fdr=fdr, level=level)
+    found = decoded.decoding
+    if form == "json":
+        rows = [dict(zip(_COLUMNS, row, strict=True)) for row in decoded.rows()]
+        whole = {"n": found.n, "explained_share": found.explained_share, "candidates": rows}
+        click.echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+    elif form == "csv":
+        lines = csv.writer(sys.stdout)
+        lines.writerow(_COLUMNS)
+        lines.writerows((*row[:-1], "true" if row[-1] else "false") for row in decoded.rows())
+    else:
+        _show(decoded, Console())
+    for warning in decoded.warnings():
+        click.secho(f"Note: {warning}.", err=True, fg="yellow")
+    if found.n == 0:
+        sys.exit(_NO_DATA)
+
+
+@rappor.command("hash")
+@_params
+@_file("candidates", "The strings to look for, one on each line.")
+@reported
+def hash_(params_file: Path, candidates_file: Path) -> None:
+    """Print the map.csv of candidate strings, hashed as google/rappor's clients do."""
+    write_map(read_params(params_file), read_candidates(candidates_file), sys.stdout)

@@ -1,1 +1,0 @@
-"""RAPPOR's own files: decoding them, and making them for simulations."""

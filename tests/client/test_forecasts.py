@@ -1,0 +1,29 @@
+"""Commands of the SDK where the estimator, which forecasts, is not installed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable.commands import lint
+from deniable.doctor.command import doctor
+from deniable.starting.init_command import init
+
+
+def test_without_the_estimator_commands_say_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`init`, `lint` and `doctor` work, and name in one sentence what brings forecasts."""
+    monkeypatch.setitem(sys.modules, "deniable_estimator.forecasting.declaring", None)
+    runner, path = CliRunner(), str(tmp_path / "new" / "metrics.toml")
+    done = runner.invoke(init, [str(tmp_path / "new"), "--yes"])
+    assert done.exit_code == 0
+    assert done.output.count("pip install 'deniable[estimator]'") == 1
+    problems = json.loads(runner.invoke(lint, [path, "--json"]).stdout)["problems"]
+    assert problems[0]["severity"] == "note"
+    assert "pip install 'deniable[estimator]'" in problems[0]["message"]
+    assert "pip install 'deniable[estimator]'" in runner.invoke(doctor, [path]).output

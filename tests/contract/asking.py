@@ -1,0 +1,226 @@
+"""Asks the crowd: runs a line of `questions.py`, and says which facts its output has."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import pytest
+from click.testing import CliRunner
+from werkzeug.test import TestResponse
+
+import deniable
+from deniable import Registry
+from deniable.cli import main
+from deniable_collector.stores import open_store
+from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard.app import close_app
+from deniable_estimator.dashboard.settings import DashboardSettings
+
+from . import crowd
+from .facts import Facts, facts_of
+
+TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
+SITE = "https://deniable.acme.example"
+UNFINISHED = ("being calculated", "正在计算")
+"""What a page says that will say more soon."""
+
+WIDTH = "400"
+"""Columns of the terminal: no sentence is wrapped."""
+
+FORMS = {"--json": "json", "--csv": "csv", "--report": "html"}
+"""The options that say what a command prints."""
+
+_SPECS = re.compile(r"^(?:Usage: deniable|  (?=-))\s*(\S+(?: \S+)*)", re.MULTILINE)
+"""What a command takes, as its help has it: the call, and its options without their meaning."""
+
+_SECRET = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}(?![\w-])")
+_TYPES = {"text/html": "html", "image/svg+xml": "svg", "text/csv": "csv"}
+
+
+def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the crowd, which the first process of a run builds for all; only read it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "crowd"
+    with (shared / "crowd.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            building = shared / "crowd.new"
+            shutil.rmtree(building, ignore_errors=True)
+            building.mkdir()
+            crowd.build(building)
+            with inside(building):
+                made = run(["release", "browser", "--from", "2026-09-21", "--to", "2026-11-01"])
+            assert made.exit_code == 0, made.stderr
+            building.rename(folder)
+    return folder
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in a folder of the crowd, at the crowd's time and with its settings."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
+    given = {
+        "DENIABLE_STORE": f"sqlite:///{folder / crowd.STORE}",
+        "DENIABLE_RELEASES": crowd.LEDGER,
+        "HOME": str(folder),
+        "COLUMNS": WIDTH,
+        "TERM": "dumb",
+    }
+    kept.pop("FORCE_COLOR", None)
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        with (
+            mock.patch.dict(os.environ, kept | given, clear=True),
+            mock.patch.object(time, "time", return_value=crowd.NOW),
+        ):
+            yield
+    finally:
+        os.chdir(here)
+
+
+class Result(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+def run(arguments: list[str]) -> Result:
+    """Run the `deniable` command in this process."""
+    code: object = 0
+    with (
+        CliRunner().isolation() as (stdout, stderr, _),
+        mock.patch.object(sys, "argv", ["deniable", *arguments]),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return Result(*(each.getvalue().decode() for each in (stdout, stderr)), int(code or 0))
+
+
+class Dashboard:
+    """A dashboard over a folder of the crowd's, which it only reads."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = DashboardSettings(
+            dashboard_token=TOKEN,
+            candidates_dir=str(folder / "lists"),
+            annotations=str(folder / "annotations.toml"),
+            boards=str(folder / "boards"),
+            releases=str(folder / crowd.LEDGER),
+            public_url=SITE,
+            dashboard_frame_ancestors="https://wiki.acme.example",
+        )
+        self._link = ""
+        self.store = open_store(f"sqlite:///{folder / crowd.STORE}")
+        self.app = create_app(
+            settings,
+            store=self.store,
+            registry=Registry.load(folder / "metrics.toml"),
+            clock=lambda: crowd.NOW,
+        )
+
+    def close(self) -> None:
+        """End its processes."""
+        close_app(self.app)
+        self.store.close()
+
+    def response(self, verb: str, rest: str, folder: Path) -> TestResponse:
+        """The response to a request of somebody who has just signed in, once it is no longer being
+        calculated."""
+        client = self.app.test_client()
+        client.environ_base["HTTP_ACCEPT"] = "text/html"
+        if not rest.startswith("/login"):
+            assert client.post("/login", data={"token": TOKEN}).status_code == 303
+        path, *given = rest.replace("LINK", self._link).split(" ")
+        if "RELEASE" in path:
+            found = self.response("GET", "/api/v1/releases", folder).get_json()
+            path = path.replace("RELEASE", found["releases"][0]["id"])
+        headers = {"Sec-Fetch-Site": "same-origin"}
+        if path.startswith("/api"):
+            headers["Accept"] = "*/*"
+        sent: dict[str, str | Path] = dict(each.split("=", 1) for each in given if "=" in each)
+        sent |= {
+            name: folder / file for name, _, file in (each.partition("@") for each in given) if file
+        }
+        body = {"data": sent} if sent else {}
+        if given[:1] == ["<"]:
+            body = {"data": (folder / given[1]).read_text("utf-8"), "content_type": "text/plain"}
+        while True:
+            response = client.open(path, method=verb, headers=headers, **body)
+            if found := re.search(r"/shared/[\w-]{30,}", response.text):
+                self._link = found[0]
+            is_page = response.mimetype == "text/html"
+            if response.status_code not in (202, 503) and not (
+                is_page and any(each in response.text for each in UNFINISHED)
+            ):
+                return response
+            time.sleep(0.1)
+
+
+class Crowd:
+    """What the lines of one question are asked of: a folder of its own, and a dashboard."""
+
+    def __init__(self, folder: Path, dashboard: Dashboard) -> None:
+        self.folder, self.dashboard = folder, dashboard
+
+    def ask(self, line: str) -> Facts:
+        """The facts of what a command or a request gives, with its exit code or its status."""
+        verb, rest = line.split(" ", 1)
+        if verb == "deniable":
+            return self._command(shlex.split(rest))
+        if verb == "cat":
+            path = self.folder / rest
+            form = {".csv": "csv", ".html": "html"}.get(path.suffix, "text")
+            return facts_of(self._told(path.read_text(encoding="utf-8")), form, around=True)
+        return self._request(verb, rest)
+
+    def _command(self, arguments: list[str]) -> Facts:
+        with inside(self.folder):
+            result = run(arguments)
+        form = next((FORMS[each] for each in arguments if each in FORMS), "text")
+        if "--out" in arguments or result.exit_code == 2 or not result.stdout:
+            form = "text"
+        if arguments[-1] == "--help":
+            return facts_of("\n".join(_SPECS.findall(result.stdout)), "text")
+        found = facts_of(self._told(result.stdout), form)
+        for fact in self._told(result.stderr).splitlines():
+            if fact.strip() and not fact.startswith(("Usage: ", "Try '")):
+                found["", f"stderr: {' '.join(fact.split())}"] += 1
+        found["", f"exit code {result.exit_code}"] = 1
+        return found
+
+    def _request(self, verb: str, rest: str) -> Facts:
+        response = self.dashboard.response(verb, rest, self.folder)
+        file = response.headers.get("Content-Disposition", "").partition("filename=")[2]
+        text = self._told(response.text) if response.mimetype != "image/png" else ""
+        form = (
+            "json" if response.mimetype.endswith("json") else _TYPES.get(response.mimetype, "text")
+        )
+        form = "openapi" if rest.endswith("openapi.json") else form
+        found = facts_of(text, form, around=rest == "/")
+        told = f"status {response.status_code}, {response.mimetype}"
+        found["", f"{told}, as {file}" if file else told] = 1
+        return found
+
+    def _told(self, text: str) -> str:
+        """The text without what is another one in each run."""
+        text = text.replace(str(self.folder), "FOLDER").replace(deniable.__version__, "VERSION")
+        return _SECRET.sub("SECRET", text)

@@ -1,0 +1,116 @@
+"""The crowd that the facts are about: a registry with every kind of question, and its sums.
+
+The sums were drawn once by `draw_crowd.py` and are kept in `crowd/sums.npz`, so the facts rest on
+the same sums whatever becomes of the samplers. `build` makes what a team with these metrics has: a
+store, annotations, a board, rules for `watch`, lists of strings, and one published release.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Registry, Scheme
+from deniable_collector.stores import open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+
+FILES = Path(__file__).parent / "crowd"
+SUMS = FILES / "sums.npz"
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
+LAST_DAY = "2026-11-20"
+STRINGS = {
+    "crash_site": [f"src/module_{each // 8}.ts:{each}" for each in range(64)],
+    "homepage": [f"https://site-{each}.example/?a=1&b=2" for each in range(16)],
+}
+"""The strings that are looked for in each metric of strings."""
+
+PLUGINS = {
+    "spelling": 26,
+    "git": 18,
+    "translator": 13,
+    "themes": 10,
+    "terminal": 8,
+    "vim": 6,
+    "internal": 5,
+    "latex": 4,
+    "emoji": 3,
+    "tables": 2,
+    "minimap": 5,
+}
+"""The plugins and how common each is, in percent."""
+
+STORE = "sums.db"
+LEDGER = "releases.sqlite"
+
+
+def registry() -> Registry:
+    """The registry in force."""
+    return Registry.load(FILES / "metrics.toml")
+
+
+def schemes() -> dict[str, dict[str, Scheme]]:
+    """The schemes of each metric by their fingerprints, also those of an earlier registry."""
+    found: dict[str, dict[str, Scheme]] = {}
+    for each in (Registry.load(FILES / "earlier.toml"), registry()):
+        for metric in each:
+            found.setdefault(metric.name, {})[metric.scheme.fingerprint] = metric.scheme
+    return found
+
+
+def build(folder: Path) -> None:
+    """Put the registry and all that goes with it into a folder, but the release."""
+    shutil.copytree(FILES, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.npz"))
+    (folder / "lists").mkdir()
+    for name, strings in STRINGS.items():
+        lines = "".join(f"{each}\n" for each in strings)
+        (folder / "lists" / f"{name}.txt").write_text(lines, encoding="utf-8")
+    (folder / "lists" / "two.txt").write_text(f"{STRINGS['crash_site'][1]}\ncomic sans\n")
+    (folder / "lists" / "plugins.txt").write_text("".join(f"{each}\n" for each in PLUGINS))
+    known = schemes()
+    store = open_store(f"sqlite:///{folder / STORE}")
+    store.publish({name: list(found.values()) for name, found in known.items()})
+    with np.load(SUMS) as kept:
+        sums = {name: kept[name] for name in kept.files}
+    rows = iter(_rows(sums, known))
+    number = 0
+    while some := dict(islice(rows, 200)):
+        number += 1
+        assert not store.fold(Commit((f"{number:032x}",), some), NOW)
+    store.close()
+
+
+def _rows(
+    sums: dict[str, NDArray[np.unsignedinteger]], known: dict[str, dict[str, Scheme]]
+) -> Iterator[tuple[TallyRowKey, Increment]]:
+    """Every row of every window, as a store takes it."""
+    for entry in sums:
+        name, fingerprint, what = entry.split()
+        if what != "windows":
+            continue
+        scheme = known[name][fingerprint]
+        reports, filled, gaps, counts = (
+            sums[f"{name} {fingerprint} {each}"] for each in ("reports", "filled", "gaps", "counts")
+        )
+        ends = np.cumsum(filled.ravel(), dtype=np.int64)
+        row = 0
+        for place, label in enumerate(sums[entry].tolist()):
+            for number, within in enumerate(scheme.rows):
+                part = slice(ends[row] - filled[place, number], ends[row])
+                row += 1
+                if reports[place, number]:
+                    columns = np.cumsum(gaps[part], dtype=np.int64)
+                    yield (
+                        TallyRowKey(TallyKey(name, fingerprint, label), number),
+                        Increment(
+                            within.width,
+                            int(reports[place, number]),
+                            columns.tolist(),
+                            counts[part].tolist(),
+                        ),
+                    )

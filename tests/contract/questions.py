@@ -1,0 +1,472 @@
+"""What is asked of the crowd: for each file of facts, the commands and addresses that it is about.
+
+A line is a command as it is typed, or a request: `GET /address`, `POST /address < file`, or
+`POST /address name=value`. A command runs in a folder of the crowd's, with its store; what it
+writes there is read by the commands below it, and by `cat`. `visit` requests what the pages below
+it would wait for, and keeps no facts. A line that ends with a backslash goes on in the next one.
+"""
+
+from __future__ import annotations
+
+_FIVE = "from=2026-11-16&to=2026-11-20"
+_BEFORE = "before_from=2026-11-09&before_to=2026-11-13"
+
+_READERS = ("estimate", "trend", "anomalies", "discover", "release")
+"""Commands that read a store."""
+
+_OF_A_METRIC = (*_READERS, "privacy", "simulate")
+"""Commands about one metric of the registry."""
+
+_HELP = """
+    add | annotate | anomalies | boards | collect | compile | dashboard | demo | dev | digest
+    discover | doctor | estimate | gateway-key new | gateway-key rotate | gateway-key show | init
+    lint | people add | plan | privacy | rappor decode | rappor encode | rappor hash | relay
+    release key | release list | release make | release verify | sent | simulate | store drop
+    store export | store import | store info | token new | trend | watch | web
+"""
+"""All commands."""
+
+
+def _mistakes() -> str:
+    """The common mistakes, made with each command that can have them made."""
+    metric = {each: "plugin" if each == "discover" else "browser" for each in _READERS}
+    metric |= {"privacy": "browser", "simulate": "browser --devices 9"}
+    lines = []
+    for command in _OF_A_METRIC:
+        lines += [
+            f"{command} {metric[command].replace('browser', 'browsr').replace('plugin', 'plugn')}",
+            f"{command} {metric[command]} --registry missing.toml",
+            f"{command} {metric[command]} --registry broken.toml",
+            f"{command} {metric[command]} --colour",
+        ]
+    for command in _READERS:
+        lines += [
+            f"{command} {metric[command]} --from 2026-11-20 --to 2026-11-11",
+            f"{command} {metric[command]} --from yesterday",
+            f"{command} {metric[command]} --store sqlite:///missing.db",
+            f"{command} {metric[command]} --store nowhere",
+        ]
+    lines += [
+        "nothing",
+        "estimate crash_site",
+        "estimate crash_site --candidates missing.txt",
+        "estimate browser --by plan",
+        "estimate load_time --given dark_mode",
+        "estimate plugin",
+        "discover browser",
+        "trend browser --value netscape",
+        "trend plan_tier --by week",
+        "simulate browser",
+        "plan",
+        "plan --size 1 --epsilon 1 --devices 10",
+        "plan --pair 3 --epsilon 1 --devices 10",
+        "release browser --to 2026-11-08 --epsilon 0",
+        "release browser --from 2026-09-21 --to 2026-09-27 --budget 0.1",
+        "release verify missing.json",
+        "lint missing.toml",
+        "compile missing.toml -o metrics.json",
+        "add browser --type boolean --yes",
+        "add new --type nothing --yes",
+        "annotate x --date 2026-13-01",
+        "annotate x --metric browsr",
+        "boards missing",
+        "watch missing.toml --once",
+        "watch broken.toml --check",
+        "digest --store nowhere",
+        "digest --weeks 0",
+        "store info --store sqlite:///missing.db",
+        "store info --store nowhere",
+        "store drop --before yesterday --yes",
+        "store drop --before 2026-11-20 --yes",
+        "store export sums.jsonl --metric browsr",
+        "store import missing.jsonl",
+        "store import metrics.toml",
+        "people add Bob --role king --file people.toml",
+        "token new --name x --scope read:nothing",
+        "gateway-key show missing",
+        "rappor hash --params missing.csv --candidates rappor/candidates.txt",
+        "rappor decode --params rappor/map.csv --counts rappor/counts.csv --map rappor/map.csv",
+        "collect --registry missing.toml",
+        "collect --store nowhere",
+        "dashboard --registry missing.toml",
+        "dashboard --store nowhere",
+        "relay",
+        "dev missing.toml",
+        "web missing.toml --out web",
+        "doctor missing.toml",
+        "sent --app editor",
+        "sent --app Editor!",
+    ]
+    return "\n".join(f"deniable {each}" for each in lines)
+
+
+def _commands() -> str:
+    """What each command takes."""
+    names = [each.strip() for each in _HELP.replace("\n", "|").split("|")]
+    return "\n".join(f"deniable {each} --help" for each in names if each)
+
+
+_ASKED = {
+    "overview": """
+        visit /metric/crash_site.csv
+        visit /metric/homepage.csv
+        visit /metric/plugin/strings.csv
+        GET /
+        GET /?lang=zh-Hans
+        GET /?tag=web
+        GET /api/v1/overview
+        GET /api/v1/metrics
+        GET /api/v1/metrics?format=csv
+        GET /api/v1/annotations
+        GET /api/v1/annotations?metric=browser
+        GET /healthz
+    """,
+    "a yes or no": f"""
+        deniable estimate dark_mode
+        deniable trend dark_mode --by week
+        deniable trend dark_mode --by month --json
+        deniable trend dark_mode --from 2026-11-05 --to 2026-11-12 --without 2026-11-10
+        GET /metric/dark_mode
+        GET /metric/dark_mode?lang=zh-Hans
+        GET /metric/dark_mode/compare
+        GET /metric/dark_mode/compare?lang=zh-Hans
+        GET /metric/dark_mode/compare.json?{_FIVE}&{_BEFORE}
+        GET /metric/dark_mode/trend.svg
+    """,
+    "a forged day": f"""
+        deniable estimate notifications
+        deniable anomalies notifications
+        deniable anomalies notifications --from 2026-11-17 --json
+        deniable anomalies browser --from 2026-11-16
+        GET /metric/notifications
+        GET /metric/notifications?lang=zh-Hans
+        GET /metric/notifications.svg
+        GET /api/v1/metrics/notifications/anomalies?{_FIVE}
+    """,
+    "a silent metric": """
+        deniable estimate silent
+        deniable estimate silent --json
+        deniable trend silent
+        deniable release silent
+        GET /metric/silent
+        GET /metric/silent.csv
+        GET /metric/silent.svg
+        GET /api/v1/metrics/silent/estimate
+    """,
+    "a category": f"""
+        deniable estimate browser
+        deniable estimate browser --json
+        deniable estimate browser --csv
+        deniable estimate browser --from 2026-11-16 --level 0.8 --adjust bonferroni --json
+        deniable estimate browser --from 2026-11-16 --fakes 0.05 --alarm-level 0.01
+        deniable estimate browser --from 2026-11-16 --without 2026-11-18
+        GET /metric/browser
+        GET /metric/browser?lang=zh-Hans
+        GET /metric/browser.csv
+        GET /metric/browser.json
+        GET /metric/browser.svg
+        GET /metric/browser.png
+        GET /metric/browser?{_FIVE}&shares=normalized&without=2026-11-18
+        GET /metric/browser?from=2026-11-20&to=2026-11-11
+        GET /api/v1/metrics/browser
+        GET /api/v1/metrics/browser/estimate?{_FIVE}
+        GET /api/v1/metrics/browser/estimate?{_FIVE}&format=csv
+    """,
+    "a category over time": f"""
+        deniable trend browser --from 2026-11-14 --csv
+        deniable trend browser --by week --value safari
+        GET /metric/browser?{_FIVE}&value=safari&value=edge&by=day&sort=value
+        GET /metric/browser/trend.csv?{_FIVE}
+        GET /metric/browser/trend.json?{_FIVE}
+        GET /metric/browser/trend.svg?from=2026-10-01&value=safari&by=week
+        GET /metric/browser/trend.png
+        GET /api/v1/metrics/browser/trend?{_FIVE}&value=firefox
+        GET /api/v1/metrics/browser/trend?by=month&value=firefox&format=csv
+    """,
+    "a comparison": f"""
+        GET /metric/browser/compare?{_FIVE}&{_BEFORE}
+        GET /metric/browser/compare.csv?{_FIVE}&{_BEFORE}
+        GET /metric/browser/compare.json?{_FIVE}&{_BEFORE}
+        GET /api/v1/metrics/browser/comparison?{_FIVE}&{_BEFORE}
+        GET /metric/load_time/compare?{_FIVE}&{_BEFORE}
+        GET /api/v1/metrics/tabs/comparison?{_FIVE}&{_BEFORE}
+    """,
+    "a long list": f"""
+        deniable estimate country
+        deniable trend country --value "country 007"
+        GET /metric/country?{_FIVE}
+        GET /api/v1/metrics/country/estimate?limit=7&{_FIVE}
+    """,
+    "an earlier epsilon": """
+        deniable estimate update_channel
+        GET /metric/update_channel
+        GET /api/v1/metrics/update_channel/estimate?from=2026-11-10&to=2026-11-16
+    """,
+    "an expired metric of months": """
+        deniable estimate plan_tier --json
+        deniable trend plan_tier
+        GET /metric/plan_tier
+        GET /api/v1/metrics/plan_tier
+    """,
+    "memos": f"""
+        deniable estimate interface_language
+        deniable trend interface_language --from 2026-11-14
+        GET /metric/interface_language
+        GET /metric/interface_language?lang=zh-Hans
+        GET /api/v1/metrics/interface_language/comparison?{_FIVE}&{_BEFORE}
+        GET /api/v1/metrics/interface_language/privacy
+    """,
+    "strings": f"""
+        deniable estimate crash_site --candidates lists/crash_site.txt
+        deniable estimate crash_site --candidates lists/crash_site.txt --json
+        deniable trend crash_site --candidates lists/crash_site.txt
+        GET /metric/crash_site
+        GET /metric/crash_site?lang=zh-Hans
+        GET /metric/crash_site.svg
+        GET /metric/crash_site/trend.csv?{_FIVE}&value=src/module_0.ts:1
+        GET /api/v1/metrics/crash_site/estimate?value=src/module_0.ts:1&value=comic%20sans
+        POST /api/v1/metrics/crash_site/estimate < lists/two.txt
+        POST /api/v1/metrics/crash_site/trend?{_FIVE} < lists/two.txt
+        POST /api/v1/metrics/crash_site/comparison?{_FIVE}&{_BEFORE} < lists/two.txt
+        POST /metric/crash_site candidates@lists/two.txt
+        POST /metric/crash_site/forget
+    """,
+    "strings of memos": """
+        deniable estimate homepage --candidates lists/homepage.txt
+        GET /metric/homepage
+        GET /api/v1/metrics/homepage/estimate?limit=5
+    """,
+    "a distribution": f"""
+        deniable estimate load_time
+        deniable estimate load_time --below 0.5 --json
+        deniable estimate load_time --csv
+        deniable trend load_time --from 2026-11-14
+        GET /metric/load_time
+        GET /metric/load_time?lang=zh-Hans
+        GET /metric/load_time.svg
+        GET /metric/load_time/trend.svg
+        GET /metric/load_time.csv
+        GET /api/v1/metrics/load_time
+        GET /api/v1/metrics/load_time/estimate?value=p95&below=2.5
+        GET /api/v1/metrics/load_time/trend?{_FIVE}&value=p90
+    """,
+    "a mean": f"""
+        deniable estimate tabs
+        deniable estimate tabs --csv
+        deniable trend tabs --by week
+        GET /metric/tabs
+        GET /metric/tabs.svg
+        GET /api/v1/metrics/tabs/estimate
+        GET /api/v1/metrics/tabs/trend?{_FIVE}&format=csv
+    """,
+    "a pair": f"""
+        deniable estimate mode_by_channel
+        deniable estimate mode_by_channel --given update_channel
+        deniable estimate mode_by_channel --csv
+        deniable trend mode_by_channel --by week
+        GET /metric/mode_by_channel
+        GET /metric/mode_by_channel?lang=zh-Hans
+        GET /metric/mode_by_channel.svg
+        GET /metric/mode_by_channel.csv
+        GET /metric/mode_by_channel/compare?{_FIVE}&{_BEFORE}
+        GET /api/v1/metrics/mode_by_channel/estimate
+    """,
+    "segments": f"""
+        deniable estimate theme
+        deniable estimate theme --by platform
+        deniable estimate theme --by platform --csv
+        deniable estimate theme --where platform=tablet --json
+        deniable trend theme --by-segment platform --by week
+        GET /metric/theme
+        GET /metric/theme/segments
+        GET /metric/theme/segments?lang=zh-Hans
+        GET /metric/theme/segments.csv
+        GET /metric/theme/segments.json?{_FIVE}
+        GET /metric/theme?where=platform:tablet
+        GET /api/v1/metrics/theme/segments?{_FIVE}
+        GET /api/v1/metrics/theme/segments/trend?{_FIVE}
+    """,
+    "a discovery": """
+        deniable discover plugin
+        deniable discover plugin --json
+        deniable discover plugin --trend --by week
+        deniable discover plugin --promote crash_site --candidates lists/crash_site.txt
+        GET /metric/plugin
+        GET /metric/plugin?lang=zh-Hans
+        GET /metric/plugin/strings
+        GET /metric/plugin/strings.csv
+        GET /metric/plugin/strings.json
+        GET /api/v1/metrics/plugin/finds?min_share=0.05
+        GET /api/v1/metrics/plugin/finds/trend?find=git
+    """,
+    "releases": """
+        deniable release list
+        deniable release list --json
+        deniable release browser --from 2026-09-21 --to 2026-11-01
+        deniable release browser --from 2026-09-21 --to 2026-11-01 --csv --out browser.csv
+        deniable release verify browser.csv.manifest.json --table browser.csv
+        cat browser.csv
+        deniable release tabs --to 2026-11-08 --epsilon 1 --plan
+        deniable release tabs --to 2026-11-08 --epsilon 1 --plan --json
+        deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --trend --budget 0.5
+        deniable release update_channel
+        deniable release key release.pem
+        deniable release browser --from 2026-09-21 --to 2026-11-01 --sign release.pem --json
+        GET /releases
+        GET /releases?lang=zh-Hans
+        GET /releases/RELEASE
+        GET /releases/RELEASE.json
+        GET /releases/RELEASE.csv
+        GET /released/browser
+        GET /released/browser.csv
+        GET /api/v1/releases
+        GET /api/v1/releases/RELEASE
+    """,
+    "boards": """
+        deniable boards boards
+        deniable boards boards --check --json
+        GET /boards
+        GET /boards/monday
+        GET /boards/monday?lang=zh-Hans
+    """,
+    "what devices reveal": """
+        deniable privacy
+        deniable privacy --json
+        deniable privacy browser
+        deniable privacy interface_language
+        deniable privacy crash_site --household 3 --json
+        deniable privacy --report
+        GET /api/v1/privacy
+        GET /api/v1/metrics/browser/privacy
+    """,
+    "what published sums reveal": """
+        deniable privacy browser --outsider
+        deniable privacy load_time --outsider --reports 50000 --json
+        GET /api/v1/privacy/outsider
+        GET /api/v1/metrics/browser/privacy/outsider?reports=1000
+    """,
+    "watching": """
+        deniable watch rules.toml --check
+        deniable watch rules.toml --dry-run
+        deniable watch rules.toml --dry-run --json
+        deniable watch rules.toml --once
+        deniable watch rules.toml --once
+        deniable digest --candidates-dir lists --annotations annotations.toml
+        deniable digest --language zh-Hans --dashboard https://deniable.acme.example
+        deniable digest --html digest.html
+        cat digest.html
+    """,
+    "plans": """
+        deniable plan --size 2 --epsilon 1 --devices 100000
+        deniable plan --size 10 --epsilon 1 --devices 100000 --share 0.05 --sample-rate 0.1
+        deniable plan --size 3000 --epsilon 1 --devices 100000 --lifetime-epsilon 8 --json
+        deniable plan --size 5 --epsilon 1 --devices 100000 --memoize --lifetime-epsilon 4
+        deniable plan --size 20 --epsilon 1 --devices 100000 --mechanism magic
+        deniable plan --size 5 --epsilon 1 --devices 100000 --segment-share 0.05
+        deniable plan --size 2 --lifetime 8 --years 2 --turnover 0.3 --devices 100000
+        deniable plan --size 2 --lifetime 8 --years 2 --turnover 0.3 --devices 100000 --json
+        deniable plan --pair 3x4 --epsilon 1 --devices 100000 --effect 0.2
+        deniable plan --pair 3x4 --epsilon 1 --devices 100000 --effect 0.2 --json
+        deniable plan --number --low 0 --high 20 --ask mean --epsilon 1 --devices 100000
+        deniable plan --number --low 0.1 --high 20 --scale log \\
+            --ask distribution --epsilon 1 --devices 100000 --json
+        deniable plan --discovery --max-length 8 --epsilon 4 --devices 1000000
+        GET /plan
+        GET /plan?lang=zh-Hans&size=40&memoize=on
+        GET /plan?size=1
+        GET /plan/number
+        GET /plan/number?low=0&high=10&ask=distribution&epsilon=2&devices=50000
+        GET /plan/pair?devices=50000
+        GET /plan/lifetime?turnover=30&devices=50000
+        GET /api/v1/plan?size=20&epsilon=1&devices=100000&lifetime_epsilon=8
+        GET /api/v1/plan/number?low=0&high=10&ask=mean&epsilon=1&devices=100000
+        GET /api/v1/plan/pair?rows=3&columns=4&effect=0.1&epsilon=2&devices=100000
+        GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000
+    """,
+    "simulations": """
+        deniable simulate browser --devices 50000 --seed 7
+        deniable simulate browser --devices 50000 --seed 7 --json
+        deniable simulate load_time --devices 50000 --seed 7 --lognormal 0.2,3
+        deniable simulate mode_by_channel --devices 50000 --seed 7 --dependence 0.3
+        deniable simulate crash_site --devices 50000 --seed 7 --candidates lists/crash_site.txt
+        deniable simulate plugin --devices 50000 --seed 7 --candidates lists/plugins.txt
+    """,
+    "the registry": """
+        deniable lint
+        deniable lint --json
+        deniable lint --explain
+        deniable lint --since earlier.toml
+        deniable lint broken.toml
+        deniable compile -o metrics.json
+        deniable compile -o metrics.json --check
+        deniable compile -o metrics.ts
+        deniable add weather --type boolean --yes --epsilon 1 --lifetime-epsilon 4 \\
+            --expires 2027-06-30
+        deniable lint --json
+        deniable init notes --yes --metric plan --values free,paid --expires 2027-06-30
+        cat notes/metrics.toml
+        deniable annotate "Release 4.3" --date 2026-11-20 --metric browser
+        cat annotations.toml
+        deniable doctor metrics.toml
+    """,
+    "a store": """
+        deniable store info
+        deniable store info --json
+        deniable store drop --before 2026-10-01 --dry-run
+        deniable store drop --before 2026-10-01 --yes
+        deniable store export sums.jsonl --metric browser --since 2026-11-16
+        deniable store import sums.jsonl --store sqlite:///other.db
+        deniable store info --store sqlite:///other.db
+        deniable estimate browser --store sqlite:///other.db
+    """,
+    "google's RAPPOR": """
+        deniable rappor hash --params rappor/params.csv --candidates rappor/candidates.txt
+        deniable rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
+            --map rappor/map.csv
+        deniable rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
+            --map rappor/map.csv --json
+        deniable rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
+            --map rappor/map.csv --csv
+    """,
+    "people and links": """
+        deniable token new --name grafana --scope read:metrics --metric "brow*"
+        deniable people add Bob --role reader --file people.toml
+        deniable gateway-key new keys
+        deniable gateway-key show keys
+        deniable gateway-key rotate keys
+        GET /login
+        GET /links
+        GET /share?view=/metric/browser
+        GET /share?view=/metric/browser&lang=zh-Hans
+        GET /shared/unknown
+        POST /share view=/metric/browser days=7 note=Bob
+        GET LINK
+        POST /share view=/metric/browser days=many
+        POST /logout
+    """,
+    "mistakes of readers": """
+        GET /metric/browsr
+        GET /api/v1/metrics/browsr/estimate
+        GET /api/v1/metrics/browser/estimate?value=netscape
+        GET /api/v1/metrics/browser/estimate?from=yesterday
+        GET /api/v1/metrics/browser/estimate?colour=red
+        GET /api/v1/nowhere
+        GET /api/v1/metrics/theme/segments?by=plan
+        GET /api/v1/releases/unknown
+        GET /api/v1/plan?size=1
+        GET /boards/unknown
+        GET /releases/unknown
+        POST /api/v1/metrics/theme/segments < lists/two.txt
+        POST /links/unknown/revoke
+    """,
+    "what requests take": """
+        GET /api/v1/openapi.json
+    """,
+    "mistakes with commands": _mistakes(),
+    "what commands take": _commands(),
+}
+
+QUESTIONS = {
+    name: [" ".join(each.split()) for each in asked.replace("\\\n", "").strip().splitlines()]
+    for name, asked in _ASKED.items()
+}

@@ -1,0 +1,180 @@
+"""What a crowd can tell of a number: constants known from elsewhere, and the notes of lint."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+
+from deniable import Metric, Registry
+from deniable.mechanisms import HierarchicalHistogram, NumberRange, SlidingWindow
+from deniable_estimator.forecasting.forecast import forecast, is_blind
+from deniable_estimator.forecasting.number_forecast import (
+    QUANTILES,
+    mean_std_error,
+    mean_variance,
+    reports_for_quantile,
+    wasteful_range,
+)
+
+UNIT = NumberRange("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "average", "largest"),
+    [
+        (0.25, 436, 639),
+        (0.5, 106, 155),
+        (1.0, 24.3, 35.7),
+        (1.5, 9.44, 13.9),
+        (2.0, 4.58, 6.71),
+        (3.0, 1.28, 1.88),
+        (4.0, 0.41, 0.60),
+        (5.0, 0.13, 0.19),
+    ],
+)
+def test_variances_of_the_distribution(epsilon: float, average: float, largest: float) -> None:
+    """The average and the largest variance over the edges of 256 cells, as another program has
+    them to three digits."""
+    variances = HierarchicalHistogram.design(UNIT, epsilon).edge_variances()
+    assert len(variances) == 255
+    assert math.fsum(variances) / 255 == pytest.approx(average, rel=0.02)
+    assert max(variances) == pytest.approx(largest, rel=0.02)
+
+
+def test_variances_at_single_edges() -> None:
+    """Below the edges 64, 128 and 255 of 256 cells, epsilon 1."""
+    variances = HierarchicalHistogram.design(UNIT, 1.0).edge_variances()
+    assert variances[63] == pytest.approx(7.78228843, abs=1e-6)
+    assert variances[127] == pytest.approx(10.37638457, abs=1e-6)
+    assert variances[254] == pytest.approx(9.59446554, abs=1e-6)
+
+
+def test_a_row_for_the_mean_costs_a_quarter_of_the_devices() -> None:
+    """With it, all variances of the distribution are 4/3 of what they are without."""
+    plain, both = (HierarchicalHistogram.design(UNIT, 2.0, mean=mean) for mean in (False, True))
+    for one, other in zip(plain.edge_variances(), both.edge_variances(), strict=True):
+        assert other == pytest.approx(one * 4 / 3)
+
+
+def least_squares(histogram: HierarchicalHistogram, edge: int) -> float:
+    """The variance of the best linear estimate of the share below an edge, the long way.
+
+    Each level tells the shares of its nodes with the covariance of its mechanism for shares that
+    are all equal: v_l/share_l on what sums to zero. Generalized least squares over all levels,
+    with the shares' sum known, by elimination.
+    """
+    cells = histogram.cells
+    size = cells - 1
+    # Unknowns: the shares of all cells but the last, which is 1 minus their sum.
+    normal = [[0.0] * size for _ in range(size)]
+    for level, weight in zip(histogram.levels, histogram.weights, strict=True):
+        p, q = float(level.oracle.p), float(level.oracle.q)
+        m = level.nodes
+        spread = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
+        wide = cells // m
+        for i, j in itertools.product(range(size), repeat=2):
+            # Node shares have information weight/16/spread in every direction that sums to zero.
+            same = (i // wide == j // wide) - (i // wide == m - 1) - (j // wide == m - 1) + 1
+            normal[i][j] += weight / 16 / spread * same
+    right = [1.0 if place < edge else 0.0 for place in range(size)]
+    rows = [[*row, value] for row, value in zip(normal, right, strict=True)]
+    for k in range(size):
+        for i in range(size):
+            if i != k:
+                factor = rows[i][k] / rows[k][k]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return math.fsum(rows[k][size] / rows[k][k] for k in range(edge))
+
+
+@pytest.mark.parametrize("edge", [1, 5, 16, 37, 63])
+def test_variances_are_those_of_least_squares(edge: int) -> None:
+    """The closed form is the inverse of the normal equations."""
+    histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
+    expected = least_squares(histogram, edge)
+    assert histogram.edge_variances()[edge - 1] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "devices"),
+    [
+        (0.5, (6.5e3, 1.6e5, 6.5e5, 1.6e7)),
+        (1.0, (1.5e3, 3.7e4, 1.5e5, 3.7e6)),
+        (2.0, (280, 7e3, 2.8e4, 7e5)),
+    ],
+)
+def test_quantiles_take_devices(epsilon: float, devices: tuple[float, ...]) -> None:
+    """Four times as many as an upper limit needs, for p50, p90, p95 and p99."""
+    histogram = HierarchicalHistogram.design(UNIT, epsilon)
+    found = [4 * reports_for_quantile(histogram, quantile) for quantile in QUANTILES]
+    assert found == pytest.approx(devices, rel=0.03)
+
+
+def test_a_mean_has_a_standard_error() -> None:
+    """In the unit of the metric; on a logarithmic scale that of the mean logarithm."""
+    linear = SlidingWindow.design(NumberRange("-5", "15"), 1.0)
+    assert mean_variance(linear) == pytest.approx(4.0122, abs=1e-4)
+    assert mean_std_error(linear, 10_000) == pytest.approx(10 * math.sqrt(4.0122 / 10_000), 1e-4)
+    log = SlidingWindow.design(NumberRange("1", "100", "log"), 1.0)
+    expected = math.log(100) / 2 * math.sqrt(4.0122 / 400)
+    assert mean_std_error(log, 400) == pytest.approx(expected, rel=1e-4)
+
+
+def metric(**keys: Any) -> Metric:
+    settings = {"low": "1", "high": "50", "ask": '"distribution"', "epsilon": "1.0"} | keys
+    lines = "".join(f"{key} = {value}\n" for key, value in settings.items())
+    return Registry.parse(
+        'schema = 1\napp = "example"\n[metrics.m]\ntype = "number"\ndescription = "d"\n'
+        f'owner = "o"\nexpires = 2099-01-01\nlifetime_epsilon = 9.0\n{lines}'
+    )["m"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "told", "blind"),
+    [
+        ({}, None, False),
+        ({"devices": 300}, "p50, p90, p95, p99 will have no upper limit in a day", True),
+        ({"devices": 1_000}, "p90, p95, p99 will have no upper limit in a day", False),
+        ({"devices": 20_000}, "p95, p99 will have no upper limit in a day", False),
+        ({"devices": 900_000}, "p99 will have no upper limit in a day: p99 takes", False),
+        ({"devices": 2_000_000, "sample_rate": 0.02}, "p99 takes more than 46,712,450", False),
+        ({"devices": 2_000_000}, None, False),
+        ({"devices": 20, "ask": '"mean"'}, "the mean is known to +-0.44 of the range", False),
+        ({"devices": 8, "ask": '"mean"'}, "the mean is known to no better than", True),
+        ({"devices": 10_000, "ask": '"mean"'}, None, False),
+        ({"devices": 5_000, "ask": '["mean", "distribution"]'}, "the mean is known to", False),
+    ],
+)
+def test_a_crowd_that_is_too_small_is_told(
+    keys: dict[str, Any], told: str | None, blind: bool
+) -> None:
+    """Which quantiles never get an upper limit, and how little of a mean is known."""
+    found = forecast(metric(**keys))
+    if told is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert told in found
+        assert found.startswith(f"with {keys['devices']:,} devices at sample_rate ")
+    assert is_blind(metric(**keys)) == blind
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"low": "0.05", "high": "20"}, True),
+        ({"low": "0.05", "high": "20", "scale": '"log"'}, False),
+        ({"low": "0.05", "high": "20", "ask": '"mean"'}, False),
+        ({"low": "0", "high": "20"}, False),
+        ({"low": "0.2", "high": "20"}, False),
+        ({"low": "1", "high": "2000", "integer": "true"}, False),
+    ],
+)
+def test_a_range_that_wastes_cells_is_told(keys: dict[str, Any], told: bool) -> None:
+    """A linear distribution whose high is more than 100 times its low."""
+    found = wasteful_range(metric(**keys))
+    assert (found is not None) == told
+    if told:
+        assert 'try scale = "log"' in str(found)
