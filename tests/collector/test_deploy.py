@@ -219,7 +219,7 @@ def test_what_nginx_refuses_is_a_problem(before, trust, new_collector):
     with closing(trust(port)) as connection:
         assert problem(connection, "GET", "/nothing") == (404, "http-404", None)
         assert problem(connection, "POST", "/v1/reports", b"{") == (400, "not-json", None)
-        large = b"x" * ((1 << 22) + 1)
+        large = b"x" * ((1 << 21) + 4096)
         assert problem(connection, "POST", "/v1/reports", large) == (413, "body-too-large", None)
     with closing(trust(port)) as connection:
         for _ in range(400):
@@ -269,7 +269,7 @@ def test_nothing_of_the_sender_goes_on(before, trust, tmp_path):
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 202
             for path in ("/metrics", "/healthz", "/readyz", "/marker"):
                 assert ask(connection, "GET", path)[0] == 404
-            large = b"x" * ((1 << 22) + 1)
+            large = b"x" * ((1 << 21) + 4096)
             assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
         with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=30)) as connection:
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
