@@ -35,6 +35,9 @@ SITE = "https://deniable.acme.example"
 UNFINISHED = ("being calculated", "正在计算")
 """What a page says that will say more soon."""
 
+PATIENCE = 60.0
+"""Seconds in which a page must have been calculated."""
+
 WIDTH = "400"
 """Columns of the terminal: no sentence is wrapped."""
 
@@ -45,6 +48,7 @@ _SPECS = re.compile(r"^(?:Usage: deniable|  (?=-))\s*(\S+(?: \S+)*)", re.MULTILI
 """What a command takes, as its help has it: the call, and its options without their meaning."""
 
 _SECRET = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}(?![\w-])")
+_RELEASE = re.compile(r"\b[0-9a-f]{24}\b")
 _TYPES = {"text/html": "html", "image/svg+xml": "svg", "text/csv": "csv"}
 
 
@@ -163,15 +167,16 @@ class Dashboard:
         body = {"data": sent} if sent else {}
         if given[:1] == ["<"]:
             body = {"data": (folder / given[1]).read_text("utf-8"), "content_type": "text/plain"}
+        end = time.monotonic() + PATIENCE
         while True:
             response = client.open(path, method=verb, headers=headers, **body)
-            if found := re.search(r"/shared/[\w-]{30,}", response.text):
+            text = response.text if response.mimetype == "text/html" else ""
+            if found := re.search(r"/shared/[\w-]{30,}", text):
                 self._link = found[0]
-            is_page = response.mimetype == "text/html"
-            if response.status_code not in (202, 503) and not (
-                is_page and any(each in response.text for each in UNFINISHED)
-            ):
+            is_waiting = any(each in text for each in UNFINISHED)
+            if response.status_code not in (202, 503) and not is_waiting:
                 return response
+            assert time.monotonic() < end, f"{path}: {response.status} {text}"
             time.sleep(0.1)
 
 
@@ -223,4 +228,4 @@ class Crowd:
     def _told(self, text: str) -> str:
         """The text without what is another one in each run."""
         text = text.replace(str(self.folder), "FOLDER").replace(deniable.__version__, "VERSION")
-        return _SECRET.sub("SECRET", text)
+        return _RELEASE.sub("RELEASE", _SECRET.sub("SECRET", text))
