@@ -72,17 +72,18 @@ def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def inside(folder: Path) -> Iterator[None]:
-    """Work in a folder of the crowd, at the crowd's time and with its settings."""
+def inside(folder: Path, settings: dict[str, str] | None = None) -> Iterator[None]:
+    """Work in a folder of the crowd, at the crowd's time and with its settings and these."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
+    kept.pop("FORCE_COLOR", None)
     given = {
         "DENIABLE_STORE": f"sqlite:///{folder / crowd.STORE}",
         "DENIABLE_RELEASES": crowd.LEDGER,
         "HOME": str(folder),
         "COLUMNS": WIDTH,
         "TERM": "dumb",
+        **(settings or {}),
     }
-    kept.pop("FORCE_COLOR", None)
     here = Path.cwd()
     os.chdir(folder)
     try:
@@ -188,17 +189,20 @@ class Crowd:
 
     def ask(self, line: str) -> Facts:
         """The facts of what a command or a request gives, with its exit code or its status."""
+        settings, _, command = line.rpartition("deniable ")
+        if command and "/" not in settings:
+            return self._command(
+                shlex.split(command), dict(each.split("=") for each in settings.split())
+            )
         verb, rest = line.split(" ", 1)
-        if verb == "deniable":
-            return self._command(shlex.split(rest))
         if verb == "cat":
             path = self.folder / rest
             form = {".csv": "csv", ".html": "html"}.get(path.suffix, "text")
             return facts_of(self._told(path.read_text(encoding="utf-8")), form, around=True)
         return self._request(verb, rest)
 
-    def _command(self, arguments: list[str]) -> Facts:
-        with inside(self.folder):
+    def _command(self, arguments: list[str], settings: dict[str, str]) -> Facts:
+        with inside(self.folder, settings):
             result = run(arguments)
         form = next((FORMS[each] for each in arguments if each in FORMS), "text")
         if "--out" in arguments or result.exit_code == 2 or not result.stdout:
