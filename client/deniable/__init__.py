@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deniable.late import late
+from deniable.lazy import lazy_names
 
 if TYPE_CHECKING:
     from deniable.client import Client
@@ -66,4 +66,4 @@ if not TYPE_CHECKING:
     # Names are fetched when they are first used: an app that starts with telemetry switched
     # off, or a tool that wants one module, does not pay for the rest. Type checkers read
     # the imports above.
-    __getattr__, __dir__ = late(globals(), _HOMES)
+    __getattr__, __dir__ = lazy_names(globals(), _HOMES)

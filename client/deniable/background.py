@@ -1,7 +1,7 @@
 """What a client does between the calls of an app: it writes records to the disk, sends reports, and
 deletes what was taken back.
 
-Every trouble on the way is kept from the app (`deniable.troubles`).
+Every trouble on the way is kept from the app (`deniable.diagnostics`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from deniable.locks import PATIENCE, Lock
 
 if TYPE_CHECKING:
     from deniable.device import Device
+    from deniable.diagnostics import Diagnostics
     from deniable.outbox import OutgoingBatch
     from deniable.recording import Record
-    from deniable.troubles import Troubles
 
 __all__ = ["Background", "Status"]
 
@@ -47,7 +47,7 @@ class Background:
     def __init__(
         self,
         device: Device,
-        troubles: Troubles,
+        troubles: Diagnostics,
         *,
         consent: bool,
         disabled: bool,

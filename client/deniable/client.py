@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from deniable import lifecycle
 from deniable.background import Background, Status
+from deniable.diagnostics import Diagnostics, QueueFull
 from deniable.errors import MetricError, SegmentError, StateError, UndeclaredValueWarning
 from deniable.randomness import Bits, system_bits
-from deniable.troubles import QueueFull, Troubles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ class Client(Background):
         self._clock = clock
         super().__init__(
             device,
-            Troubles(on_trouble),
+            Diagnostics(on_trouble),
             consent=consent,
             disabled=any(lifecycle.is_set(name, os.environ) for name in lifecycle.SWITCHES),
             threads=background,

@@ -13,10 +13,10 @@ from typing import Any
 
 from deniable.compiled_form import FORMAT
 from deniable.compiled_reading import read_document, revealed
-from deniable.keeping import FOREVER
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
+from deniable.retention import FOREVER
 
 __all__ = ["FORMAT", "from_document", "to_document", "to_text"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from deniable import open_windows, outbox, owning
+from deniable import consent, open_windows, outbox
 from deniable.errors import StateError, TransportError
 from deniable.ledger import Ledger
 from deniable.locks import PATIENCE
@@ -152,12 +152,12 @@ class Device:
             return self._until(outbox.next_attempt(connection))
 
     def withdraw(self) -> bool:
-        """Delete open values and unsent reports (see `owning.withdraw`)."""
-        return self._take_back(owning.withdraw)
+        """Delete open values and unsent reports (see `consent.withdraw`)."""
+        return self._take_back(consent.withdraw)
 
     def erase(self) -> bool:
-        """Delete values, reports, the history and the keys of memos (see `owning.erase`)."""
-        return self._take_back(lambda connection: owning.erase(connection, self.clock()))
+        """Delete values, reports, the history and the keys of memos (see `consent.erase`)."""
+        return self._take_back(lambda connection: consent.erase(connection, self.clock()))
 
     def _take_back(self, forget: Callable[[Connection], None]) -> bool:
         try:
@@ -179,7 +179,7 @@ class Device:
 
         with self.state.transaction() as connection:
             ledger = owner.accounts(connection, self.registry)
-            return ledger, owner.waiting_values(connection), owning.erased_on(connection)
+            return ledger, owner.waiting_values(connection), consent.erased_on(connection)
 
     def entries(self) -> list[Entry]:
         """Every stored report, the newest first."""

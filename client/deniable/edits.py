@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from deniable.keeping import in_words
+from deniable.errors import Problem
 from deniable.mechanisms import Memoizing
 from deniable.metric import Answer, Metric
-from deniable.problem import Problem
 from deniable.registry import Registry
+from deniable.retention import in_words
 
 __all__ = ["compare", "foresee"]
 

@@ -19,9 +19,9 @@ from deniable.checks import (
     tags,
     text,
 )
-from deniable.keeping import well_formed
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
+from deniable.retention import well_formed
 from deniable.types import TYPES
 
 __all__ = [

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from deniable import outbox, owner, owning
+from deniable import consent, outbox, owner
 from deniable.errors import DeniableError, StateError
 from deniable.keys import APP
 from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
@@ -167,9 +167,9 @@ def _take_back(state: State, *, erase: bool) -> None:
     try:
         with state.transaction() as connection:
             if erase:
-                owning.erase(connection, time.time())
+                consent.erase(connection, time.time())
             else:
-                owning.withdraw(connection)
+                consent.withdraw(connection)
     except StateError as error:
         if not (error.damaged and state.blank()):
             raise
@@ -191,7 +191,7 @@ class _Kept:
                 entries = outbox.entries(connection)
                 self._ledger: list[Account] = owner.accounts(connection, registry)
                 self._waiting = owner.waiting_values(connection)
-                self._erased = owning.erased_on(connection)
+                self._erased = consent.erased_on(connection)
             self._sending = not state.switched_off
         finally:
             state.close()

@@ -26,13 +26,13 @@ from deniable_collector.oblivious.routes import answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import Done, GroupCommit
 from deniable_collector.serving.guard import Guard
 from deniable_collector.serving.heads import Expected, Heads, RequestHead
 from deniable_collector.serving.incoming import Incoming, Message, Receive, Scope
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
@@ -44,6 +44,9 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 REPORTS = b"/v1/reports"
 CAPSULES = PATH.encode()
+
+_THREADS = 8
+"""Threads of a process that read large bodies, and as many that answer what is no batch."""
 
 _INLINE = 1 << 15
 """Largest body that is read on the event loop: about a millisecond of work. A larger one is read
@@ -73,9 +76,9 @@ class Collector:
         self._gateway: Gateway | None = flask.extensions[GATEWAY]
         self._sealer: Sealer = flask.extensions[SEALER]
         self._settings = settings
-        self._flask = WSGIMiddleware(cast(Any, flask), workers=settings.threads)
-        self._readers = ThreadPoolExecutor(settings.threads, "read")
-        self._group = GroupCommit(self._batch_reader.intake, settings.tick / 1000)
+        self._flask = WSGIMiddleware(cast(Any, flask), workers=_THREADS)
+        self._readers = ThreadPoolExecutor(_THREADS, "read")
+        self._group = GroupCommit(self._batch_reader.intake)
         self.guard = Guard(settings)
         self.heads = Heads()
         self._held = 0

@@ -22,7 +22,6 @@ __all__ = ["collect"]
 @click.option("--store", metavar="URL", help="Where the tallies are (DENIABLE_STORE).")
 @click.option("--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_BIND).")
 @click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")
-@click.option("--threads", metavar="N", help="Threads of each process (DENIABLE_THREADS).")
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
     environ = dict(os.environ)

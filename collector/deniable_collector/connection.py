@@ -16,10 +16,10 @@ import httptools
 from deniable_collector.asgi import CAPSULES, REPORTS, Collector
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.refusals import IntakeError, too_large
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.serving.heads import Expected, RequestHead
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, accepted, wire
 
 __all__ = ["Connection"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from deniable import DeniableError
-from deniable.told import counted
+from deniable.coded_message import counted
 
 __all__ = ["PROBLEMS", "IntakeError", "malformed", "not_http", "too_large", "too_many_reports"]
 

@@ -212,16 +212,12 @@ class Settings:
     )
     bind: str = setting("127.0.0.1:8080", parse_bind, "host:port or unix:/path to listen at")
     workers: int = setting(2, _whole(1, 256), "processes")
-    threads: int = setting(8, _whole(1, 256), "threads of each process, for all but small batches")
     max_body: int = setting(
         1 << 20,
         _size,
         "largest body, once it is decompressed; compressed it may have a sixteenth",
     )
     max_reports: int = setting(1000, _whole(1, 1_000_000), "most reports in one batch")
-    tick: int = setting(
-        20, _whole(0, 1000), "milliseconds between commits at least, in which batches gather"
-    )
     queue: int = setting(
         1 << 25, _size, "bytes of bodies that wait in one process; beyond that it responds with 503"
     )
@@ -246,9 +242,6 @@ class Settings:
         900,
         _whole(1, 1_000_000),
         "most connections of one process; beyond that it responds with 503",
-    )
-    backlog: int = setting(
-        2048, _whole(1, 65_535), "most connections that wait to be accepted by any process"
     )
     rate: str = setting(
         "20/second",

@@ -30,7 +30,7 @@ class ServiceError(DeniableError):
 def collector(registry: Path, store: str, origin: str | None) -> Iterator[str]:
     """A collector at a free port, for devices and for the pages of an origin; its address."""
     # One relay sends for all devices.
-    settings = {"DENIABLE_WORKERS": "1", "DENIABLE_THREADS": "4", "DENIABLE_RATE": "off"}
+    settings = {"DENIABLE_WORKERS": "1", "DENIABLE_RATE": "off"}
     if origin is not None:
         settings["DENIABLE_CORS_ORIGINS"] = origin
     with _service("collect", "127.0.0.1:0", registry, store, settings) as address:

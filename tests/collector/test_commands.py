@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import signal
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,6 @@ from click.testing import CliRunner
 
 from deniable_collector import commands
 from deniable_collector.commands import collect
-from deniable_collector.stores import open_store
 
 from .devices import fetch
 
@@ -25,6 +21,7 @@ def body(new_body):
     return new_body()
 
 
+@pytest.mark.stores("redis")
 def test_it_serves_and_ends(new_collector, home, body):
     """A collector that was started takes a batch, and leaves on SIGTERM with exit 0."""
     collector = new_collector(**home.environ)
@@ -34,59 +31,7 @@ def test_it_serves_and_ends(new_collector, home, body):
     assert collector.stop() == 0
 
 
-def test_an_archive_that_cannot_be_used_is_told_at_the_start(new_collector, home, body, tmp_path):
-    """The collector says once that windows cannot be sealed into their folder, and takes batches;
-    of a folder that can be made it says nothing."""
-    (tmp_path / "file").write_text("")
-    for place in (tmp_path / "file", tmp_path / "folder"):
-        collector = new_collector(**home.environ, DENIABLE_ARCHIVE=str(place))
-        status, _ = fetch(f"{collector.address}/v1/reports", body)
-        assert status == 202
-        assert collector.stop() == 0
-        assert collector.log.count("cannot be used (Not a directory): mount it") == 1
-    assert not (tmp_path / "folder").exists()
-
-
-def test_a_slow_archive_does_not_keep_the_collector(home, monkeypatch, capsys):
-    """A bucket that does not answer is told of after a moment, in which nobody waits longer."""
-    monkeypatch.setattr(commands, "_ARCHIVE_SECONDS", 0.5)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        store = open_store(home.url, prefix=home.prefix, archive="s3://tallies/one")
-        try:
-            store.publish({})
-            began = time.monotonic()
-            commands._check_archive(store, "json")
-            assert time.monotonic() - began < 5
-        finally:
-            store.close()
-    told = capsys.readouterr().err
-    assert "archive-away" in told
-    assert "has not answered within 0.5 seconds" in told
-
-
-def test_keep_alive_and_chunks(new_collector, home, body):
-    """One connection carries several requests, and a body of unknown length is a body."""
-    collector = new_collector(**home.environ)
-    connection = http.client.HTTPConnection(collector.address.removeprefix("http://"), timeout=30)
-    try:
-        for accepted in (1, 0):
-            pieces = iter([body[:20], body[20:]])
-            connection.request("POST", "/v1/reports", pieces, {"Content-Type": "application/json"})
-            with connection.getresponse() as response:
-                assert response.status == 202
-                assert json.load(response)["accepted"] == accepted
-        pieces = iter([b" " * 100_000] * 20)
-        connection.request("POST", "/v1/reports", pieces, {"Content-Type": "application/json"})
-        with connection.getresponse() as response:
-            assert response.status == 413
-    finally:
-        connection.close()
-
-
+@pytest.mark.campaign
 def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, until):
     """On SIGTERM a collector takes no new connection, answers the request whose body is still
     on its way, and then leaves with exit 0."""
@@ -119,6 +64,7 @@ def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, un
     assert collector.stop() == 0
 
 
+@pytest.mark.campaign
 def test_it_ends_while_its_store_stands_still(new_collector, new_redis, body):
     """On SIGTERM during a commit that does not end, the client is told to come again, and the
     collector leaves with exit 0; the batch is counted once in the end."""
@@ -146,28 +92,7 @@ def test_it_ends_while_its_store_stands_still(new_collector, new_redis, body):
     assert (status, found["accepted"] + found["duplicate"]) == (202, 1)
 
 
-def test_nothing_about_clients_in_its_log(new_collector, home, body):
-    """Good, bad and broken requests leave no address and no part of themselves in the log."""
-    collector = new_collector(**home.environ)
-    host, port = collector.address.removeprefix("http://").split(":")
-    for text in (
-        b"GET /marker HTTP/1.1\r\nHost: x\r\nUser-Agent: marker\r\n\r\n",
-        b"GET / HTTP/1.1\r\nmarker marker: marker\r\n\r\n",
-        b"marker\r\n\r\n",
-        b"POST /v1/reports?marker HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n"
-        b"Content-Type: application/json\r\n\r\n{marker",
-    ):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(text)
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(1 << 16):
-                pass
-    assert fetch(f"{collector.address}/v1/reports", body)[0] == 202
-    collector.stop()
-    assert "marker" not in collector.log
-    assert "127.0.0.1" not in collector.log
-
-
+@pytest.mark.campaign
 def test_a_worker_that_dies_is_replaced(new_collector, home, body, until):
     """When every worker is killed, the collector serves again by itself."""
     collector = new_collector(**home.environ)

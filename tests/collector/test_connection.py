@@ -24,7 +24,7 @@ from deniable_collector.stores import open_store
 
 pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
 
-SETTINGS = Settings(rate="off", tick=0)
+SETTINGS = Settings(rate="off")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
@@ -336,7 +336,7 @@ def test_nothing_is_kept_of_a_sender_that_is_refused(client, batch, monkeypatch)
     held = []
 
     def refuse(*_):
-        raise IntakeError("no-key", 401, "No key", "send one")
+        raise IntakeError("no-ingest-key", "send one")
 
     with monkeypatch.context() as patch:
         patch.setattr(client.app, "admit", refuse)

@@ -27,6 +27,8 @@ from deniable import windows
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
+pytestmark = pytest.mark.campaign
+
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KNOWN = {name for name, _, _ in Settings.table()}
@@ -305,21 +307,6 @@ def test_what_is_published_without_tls():
         }
 
 
-def test_the_shipped_rates():
-    """Where a proxy passes no address on, the collectors do not limit the one that they see; where
-    one stands in front, it is trusted."""
-    file = DEPLOY / "compose.two-collectors.yml"
-    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
-    assert services["collector-1"]["environment"]["DENIABLE_RATE"] == "off"
-    nginx = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
-    assert "limit_req zone=requests" in nginx
-    unit = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
-    assert "Environment=DENIABLE_TRUSTED_PROXIES=1" in unit
-    plain = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-    environ = plain["services"]["collector"]["environment"]
-    assert environ["DENIABLE_RATE"] == f"${{DENIABLE_RATE:-{Settings().rate}}}"
-
-
 def shipped_redis(file):
     """The service of Redis in a compose file, and its settings as lines of redis.conf."""
     services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
@@ -394,10 +381,3 @@ def test_the_unit_is_one(tmp_path):
         ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_page_names_every_file():
-    """docs/operating.md says what each of the files is for."""
-    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\| \[`deploy/([\w.-]+)`\]", page, re.M))
-    assert named == {file.name for file in DEPLOY.iterdir()}

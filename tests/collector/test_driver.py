@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import redis
 
-from deniable_collector.stores import StoreError, StoreUnavailable
+from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.redis import driver
 from deniable_collector.stores.redis.driver import Access, Driver
 
@@ -220,3 +220,21 @@ def test_a_node_that_has_joined_is_found(monkeypatch):
     with pytest.raises(redis.exceptions.TryAgainError):
         cluster.get_node("h", 1, "n")
     assert set(asked) == {("h", 1, "n")}
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "words"),
+    [
+        ("redis://localhost", {"ca": __file__}, "DENIABLE_REDIS_CA is for TLS"),
+        ("redis+cluster://localhost", {"key": __file__}, "DENIABLE_REDIS_KEY is for TLS"),
+        ("rediss://localhost", {"ca": "/nowhere"}, "DENIABLE_REDIS_CA names no file"),
+        ("rediss://localhost?ssl_cert_reqs=none", {}, "always checked"),
+        ("redis://me:hush@localhost", {"user": "app"}, "keep one of them"),
+        ("redis://me:hush@localhost", {"password": "other"}, "keep one of them"),
+    ],
+)
+def test_what_does_not_go_together(url, options, words):
+    """A mistake that would leave TLS or the user aside is told before anything is sent."""
+    with pytest.raises(StoreError, match=words) as caught:
+        open_store(url, **options)
+    assert "hush" not in str(caught.value)

@@ -13,14 +13,12 @@ import signal
 import socket
 import struct
 import threading
-import time
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import redis
 
 from deniable import windows, wire
 from deniable_collector.intake import Intake
@@ -28,18 +26,8 @@ from deniable_collector.stores import open_store
 
 from .devices import Devices, post
 
-STORES = ["sqlite", "redis", "cluster"]
-
-
-@pytest.fixture
-def lonely_redis(new_redis):
-    """Starts a Redis for one test, which may harm it; with the address of a store in it."""
-
-    def new(*options):
-        server = new_redis(*options)
-        return server, {"DENIABLE_STORE": server.url}
-
-    return new
+pytestmark = pytest.mark.campaign
+STORES = ["sqlite", "redis"]
 
 
 def workers(collector):
@@ -53,25 +41,27 @@ def kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_killed_collector(home, new_collector, registry):
-    """The whole collector is killed five times under 1,000 batches, and started again."""
+@pytest.mark.stores("sqlite", "redis", "cluster")
+def test_a_killed_collector(home, new_collector, registry, until):
+    """The whole collector is killed four times under 400 batches, and started again."""
     collector = new_collector(**home.environ)
-    devices = Devices(registry, 1_000, [collector.address])
+    devices = Devices(registry, 400, [collector.address])
     devices.start()
 
     def trouble():
+        before = devices.statuses["broken"]
         collector.kill()
+        until(lambda: devices.statuses["broken"] > before, "nobody notices")
         collector.start()
 
-    devices.disturb(5, trouble)
-    assert devices.statuses["broken"] > 0, "no kill met a request"
+    devices.disturb(4, trouble)
     devices.check(home.open())
 
 
 def test_killed_workers(home, new_collector, registry, until):
-    """Workers are killed six times, one at a time, under 1,000 batches."""
+    """Workers are killed six times, one at a time, under 500 batches."""
     collector = new_collector(**home.environ)
-    devices = Devices(registry, 1_000, [collector.address])
+    devices = Devices(registry, 500, [collector.address])
     devices.start()
 
     def trouble():
@@ -79,14 +69,13 @@ def test_killed_workers(home, new_collector, registry, until):
         kill(workers(collector)[0])
 
     devices.disturb(6, trouble)
-    assert devices.statuses["broken"] > 0, "no kill met a request"
     devices.check(home.open())
 
 
 def test_a_killed_master(home, new_collector, registry, until):
     """The master is killed twice and started again beside the workers that it left."""
     collector = new_collector(**home.environ)
-    devices = Devices(registry, 400, [collector.address], pause=0.1)
+    devices = Devices(registry, 200, [collector.address], pause=0.1)
     devices.start()
 
     def trouble():
@@ -110,62 +99,66 @@ def alive(pid):
     return state not in "ZX"
 
 
-def test_a_killed_redis(lonely_redis, new_collector, registry):
-    """Redis, which syncs before it answers, is killed four times and started again."""
-    redis, environ = lonely_redis()
-    collector = new_collector(**environ)
-    devices = Devices(registry, 1_000, [collector.address])
-    devices.start()
+@pytest.fixture
+def troubled(new_redis, new_collector, registry, until):
+    """Sends batches to a collector whose Redis gets into trouble twice: `trouble` has the server,
+    and a function that waits until a batch was refused since."""
 
-    def trouble():
-        redis.kill()
-        time.sleep(0.2)
-        redis.start()
+    def troubled(trouble, *options, count=300):
+        server = new_redis(*options)
+        devices = Devices(registry, count, [new_collector(DENIABLE_STORE=server.url).address])
+        devices.start()
 
-    devices.disturb(4, trouble)
-    assert devices.statuses[503] > 0, "no kill met a commit"
-    devices.check(reading(redis))
+        def once():
+            before = devices.statuses[503]
+            trouble(server, lambda: until(
+                lambda: devices.statuses[503] > before, "no batch is refused"))  # fmt: skip
+
+        devices.disturb(2, once, 120)
+        with closing(open_store(server.url)) as store:
+            devices.check(store)
+
+    return troubled
 
 
-def test_a_redis_that_is_killed_while_it_rewrites(lonely_redis, new_collector, registry, until):
-    """Redis is killed twice in the middle of a rewrite of its append-only file, which is slowed
-    down for that, and started again."""
-    server, environ = lonely_redis("--rdb-key-save-delay", "100000")
-    collector = new_collector(**environ, DENIABLE_JOURNAL_SECONDS="2")
-    devices = Devices(registry, 600, [collector.address], pause=0.05)
-    devices.start()
+def test_a_killed_redis(troubled):
+    """Redis, which syncs before it answers, is killed and started again."""
 
-    def trouble():
-        with closing(redis.Redis.from_url(server.url)) as client:
-            until(lambda: client.info()["aof_rewrite_in_progress"], "nothing is rewritten")
+    def trouble(server, refused):
         server.kill()
+        refused()
         server.start()
 
-    devices.disturb(2, trouble)
-    assert devices.statuses[503] > 0, "no kill met a commit"
-    devices.check(reading(server))
+    troubled(trouble)
 
 
-def reading(redis):
-    return open_store(redis.url)
+def test_a_paused_redis(troubled):
+    """Redis stands still for longer than any timeout, and then goes on with what it was sent
+    before: what was answered 503 and committed all the same is a duplicate later."""
+
+    def trouble(server, refused):
+        server.pause()
+        try:
+            refused()
+        finally:
+            server.resume()
+
+    troubled(trouble, count=150)
 
 
-def test_a_paused_redis(lonely_redis, new_collector, registry):
-    """Redis stands still for ten seconds, longer than any timeout, and then goes on with what
-    it was sent before: what was answered 503 and committed all the same is a duplicate later."""
-    redis, environ = lonely_redis()
-    collector = new_collector(**environ)
-    devices = Devices(registry, 600, [collector.address])
-    devices.start()
+@pytest.mark.parametrize("sync", ["always", "everysec"])
+def test_a_full_disk_under_redis(troubled, sync):
+    """The append-only file cannot grow: Redis refuses or ends itself, and comes back."""
 
-    def trouble():
-        redis.pause()
-        time.sleep(10)
-        redis.resume()
+    def trouble(server, refused):
+        limit_files(server.process.pid, 8_192)
+        refused()
+        if server.process.poll() is None:
+            limit_files(server.process.pid, None)
+        else:
+            server.start()
 
-    devices.disturb(1, trouble)
-    assert devices.statuses[503] > 0
-    devices.check(reading(redis))
+    troubled(trouble, "--appendfsync", sync)
 
 
 def limit_files(pid, size):
@@ -174,10 +167,10 @@ def limit_files(pid, size):
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, resource.RLIM_INFINITY))
 
 
-def test_a_full_disk_under_sqlite(tmp_path, new_collector, registry):
+def test_a_full_disk_under_sqlite(tmp_path, new_collector, registry, until):
     """No file of the collector can grow any more, twice, for a while."""
     collector = new_collector(DENIABLE_STORE=f"sqlite:///{tmp_path / 'store.db'}")
-    devices = Devices(registry, 800, [collector.address])
+    devices = Devices(registry, 300, [collector.address])
     devices.start()
 
     def trouble():
@@ -185,40 +178,13 @@ def test_a_full_disk_under_sqlite(tmp_path, new_collector, registry):
         for pid in workers(collector):
             # The log of SQLite is reused from its beginning; only a cut far below stops it.
             limit_files(pid, 4_096)
-        deadline = time.monotonic() + 30
-        while devices.statuses[503] < before + 10:
-            assert time.monotonic() < deadline, devices.statuses
-            time.sleep(0.01)
+        until(lambda: devices.statuses[503] > before + 10, "no batch is refused")
         for pid in workers(collector):
             limit_files(pid, None)
 
     devices.disturb(2, trouble)
     with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
         devices.check(store)
-
-
-@pytest.mark.parametrize("sync", ["always", "everysec"])
-def test_a_full_disk_under_redis(lonely_redis, new_collector, registry, sync):
-    """The append-only file cannot grow: Redis refuses or ends itself, and comes back."""
-    redis, environ = lonely_redis("--appendfsync", sync)
-    collector = new_collector(**environ)
-    devices = Devices(registry, 800, [collector.address])
-    devices.start()
-
-    def trouble():
-        before = devices.statuses[503]
-        limit_files(redis.process.pid, 8_192)
-        deadline = time.monotonic() + 30
-        while devices.statuses[503] < before + 10:
-            assert time.monotonic() < deadline, devices.statuses
-            time.sleep(0.01)
-        if redis.process.poll() is None:
-            limit_files(redis.process.pid, None)
-        else:
-            redis.start()
-
-    devices.disturb(2, trouble)
-    devices.check(reading(redis))
 
 
 def test_connections_cut_in_the_middle_of_a_body(home, new_collector, registry):
@@ -243,54 +209,7 @@ def test_connections_cut_in_the_middle_of_a_body(home, new_collector, registry):
     devices.check(home.open())
 
 
-class DeafProxy:
-    """Forwards connections; of every second one it drops what the server answers."""
-
-    def __init__(self, target):
-        self._target = target
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.address = "http://{}:{}".format(*self._server.getsockname())
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def close(self):
-        self._server.close()
-
-    def _serve(self):
-        turn = 0
-        with suppress(OSError):
-            while True:
-                client, _ = self._server.accept()
-                turn += 1
-                threading.Thread(
-                    target=self._forward, args=(client, turn % 2 == 0), daemon=True
-                ).start()
-
-    def _forward(self, client, deaf):
-        with suppress(OSError), client, socket.create_connection(self._target) as server:
-            client.settimeout(0.05)
-            server.settimeout(5)
-            pieces = b""
-            with suppress(TimeoutError):
-                while piece := client.recv(65_536):
-                    pieces += piece
-            server.sendall(pieces)
-            answer = server.recv(65_536)
-            if not deaf:
-                client.sendall(answer)
-
-
-def test_lost_answers(home, new_collector, registry):
-    """Every second answer gets lost on its way: the retries are told that they are duplicates."""
-    collector = new_collector(**home.environ)
-    address = urlsplit(collector.address)
-    with closing(DeafProxy((address.hostname, address.port))) as proxy:
-        devices = Devices(registry, 200, [proxy.address])
-        devices.start()
-        devices.finish()
-    assert devices.duplicates > 20
-    devices.check(home.open())
-
-
+@pytest.mark.stores("sqlite", "redis", "cluster")
 def test_the_same_batch_from_many_clients_at_once(home, new_collector, registry):
     """16 clients send the same 40 batches at the same moment, to two collectors on one store:
     of each batch one client is told that it counted, the others that it is a duplicate."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 
 import pytest
-from click.testing import CliRunner
 
 from deniable import windows
 from deniable_collector.stores import open_store
@@ -18,12 +16,12 @@ from deniable_collector.stores.summed.imported import (
     brought_before,
     source_of,
 )
-from deniable_collector.upkeep import commands, importing
+from deniable_collector.upkeep import importing
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
 
-STORES = ["sqlite", "redis", "cluster"]
+STORES = ["sqlite", "redis"]
 DAYS = ["2026-01-05", "2026-01-06", "2026-02-03"]
 
 
@@ -46,7 +44,7 @@ class Origin:
     def file(self, path, **chosen):
         """Its tallies as a file."""
         selection = TallySelection(**chosen)
-        export(self.store, path, selection, origin=self.store.identity())
+        export(self.store, path, selection)
         return path
 
 
@@ -156,36 +154,22 @@ def test_what_was_dropped_may_come_again(origin, store, scheme, tmp_path, noon):
     assert load(sums, store, noon).sums == 1
 
 
-def test_commands_name_the_origin(home, origin, scheme, tmp_path):
-    """`export` and `merge` call the store by its identity, which shows nothing of its secret, and a
-    merge that would count a day twice is refused in words."""
-    file = tmp_path / "tallies.gz"
-    asked = ["export", str(file), "--store", origin.url, "--json"]
-    told = json.loads(CliRunner().invoke(commands.store, asked).stdout)
-    assert told["origin"] == origin.store.identity() != ""
-    merge = ["merge", origin.url]
-    assert CliRunner().invoke(commands.store, merge, env=home.environ).exit_code == 0
+def test_a_store_refuses_its_own_windows(origin, tmp_path, noon, scheme):
+    """A file that a store wrote, or a copy of it, is refused while the store has the windows; what
+    it has dropped may come back."""
+    file = origin.file(tmp_path / "own.gz")
+    with pytest.raises(ArchiveError, match="2026-01-05 of metric m comes from this very store"):
+        load(file, origin.store, noon)
+    later = TallySelection(since=windows.start("2026-02-01"))
+    with pytest.raises(ArchiveError, match="2026-02-03 of metric m comes from this very store"):
+        load(file, origin.store, noon, later)
+    assert origin.store.drop(windows.end("2026-01-31")) == 2
+    assert load(file, origin.store, noon, TallySelection(before=later.since)).reports == 2
+    assert counted(origin.store, scheme) == ALL
+    assert load(file, origin.store, noon, TallySelection(before=later.since)).known_reports == 2
     origin.drop(DAYS[1], "month")
-    done = CliRunner().invoke(commands.store, merge, env=home.environ)
-    assert (done.exit_code, "would be counted twice" in done.output) == (1, True)
-    assert "Traceback" not in done.output
-    assert counted(home.open(), scheme) == ALL
-
-
-def test_a_file_without_an_origin_is_added_as_before(origin, store, scheme, tmp_path, noon):
-    """A file that does not say which store it is from is compared with nothing."""
-    export(origin.store, tmp_path / "tallies.gz")
-    assert load(tmp_path / "tallies.gz", store, noon).reports == len(DAYS)
-    assert store.sums.imported("m", scheme.fingerprint) == []
-
-
-def test_identity_stays(store, scheme, new_id, noon, home):
-    """A store has the same name in every process from its first commit on."""
-    store.publish({"m": [scheme]})
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, DAYS[0]), 0)
-    store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
-    assert len(store.identity()) == 16
-    assert home.open().identity() == store.identity()
+    with pytest.raises(ArchiveError, match="counted twice"):
+        load(origin.file(tmp_path / "again.gz"), origin.store, noon)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 
 import pytest
 import redis
+from tests.stores import free_port
 
 from deniable import windows
 
@@ -45,14 +46,6 @@ def place(request, tmp_path, new_redis):
         return text.encode() + b"".join(files)
 
     return {"DENIABLE_STORE": server.url}, held, server
-
-
-def free_ports():
-    """Two ports that nobody listens at now."""
-    with socket.socket() as first, socket.socket() as second:
-        for probe in (first, second):
-            probe.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
 
 
 def traces(*texts):
@@ -146,6 +139,7 @@ def requests_of(marker, key, good):
     yield b"\x16\x03\x01\x02\x00" + mark
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
 def test_no_marker_stays(new_collector, registry, new_id, place, marker, tmp_path):
     """Markers in every header, path, query, field and body, sent well and badly, from an address
@@ -154,7 +148,7 @@ def test_no_marker_stays(new_collector, registry, new_id, place, marker, tmp_pat
     environ, held, server = place
     key = f"{marker}-ingest-key"
     (tmp_path / "tmp").mkdir()
-    port, metrics_port = free_ports()
+    port, metrics_port = free_port(), free_port()
     collector = new_collector(
         **environ,
         DENIABLE_BIND=f"127.0.0.1:{port}",

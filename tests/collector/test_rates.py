@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deniable_collector.serving import admission
+from deniable_collector.serving import rates
 from deniable_collector.serving.rates import NetworkRate
 
 
@@ -26,9 +26,9 @@ def test_a_network_waits_once_it_has_reached_the_rate() -> None:
 def test_memory_of_networks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many networks are counted, no more than a fixed number is remembered, none by its
     address."""
-    monkeypatch.setattr(admission, "_MOST_NETWORKS", 8)
+    monkeypatch.setattr(rates, "_MOST_NETWORKS", 8)
     rate = NetworkRate("3/minute")
     for number in range(100):
         rate.count(f"203.0.{number}.5")
-    assert 0 < len(rate._limit._counts._counts) <= 8
-    assert not any("203.0" in key for key in rate._limit._counts._counts)
+    assert 0 < len(rate._counts) <= 8
+    assert not any(b"203.0" in key for key in rate._counts)

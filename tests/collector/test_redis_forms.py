@@ -71,8 +71,8 @@ def form_of(value):
     return int.from_bytes(value[:8], "little")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(commits=st.lists(st.dictionaries(PLACES, st.integers(1, 9), max_size=60), max_size=12),
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(commits=st.lists(st.dictionaries(PLACES, st.integers(1, 9), max_size=60), max_size=8),
        order=st.randoms())  # fmt: skip
 def test_a_form_tells_the_sum_and_no_order(store, scheme, fold, value_of, noon, commits, order):
     """Whatever commits come, small ones in place and large ones as a whole, their sum is read; and
@@ -139,51 +139,52 @@ def test_many_reports_of_a_row(store, scheme, new_id, noon, value_of):
 
 
 def test_places_whose_hashes_meet(store, shelf, new_id, noon):
-    """Hundreds of places that all hash into one slot are counted exactly, one by one: the script
+    """Many places that all hash into one slot are counted exactly, one by one: the script
     asks for a larger table, or in the end for the dense form."""
     width = 60_000
     scheme = shelf(width)
     store.publish({"m": [scheme]})
     hashes = np.arange(1, width + 1) * forms._FACTOR % forms._HASHES
-    chosen = (np.argsort(hashes)[:300]).tolist()
+    chosen = (np.argsort(hashes)[:150]).tolist()
     key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
     for cell in chosen:
         store.fold(Commit((new_id(),), {key: Increment(width, 1, (cell,), (2,))}), noon)
     (row,) = store.tally("m", scheme.fingerprint, [WINDOW]).rows
-    assert row.reports == 300
+    assert row.reports == 150
     assert np.flatnonzero(row.cells).tolist() == sorted(chosen)
-    assert row.cells.sum() == 600
+    assert row.cells.sum() == 300
 
 
-def test_a_store_of_dense_tallies_is_read_and_added_to(home, store, scheme, fold, value_of):
-    """A tally that an earlier version has written, dense with zeros at its end left out, is read,
-    added to and sealed; the store's layout then says that the earlier version is too old."""
+def test_a_dense_tally_whose_last_zeros_are_missing(home, store, scheme, fold, value_of):
+    """A dense tally, with zeros at its end left out, is read, added to and sealed."""
     with closing(redis_driver.Redis.from_url(home.url)) as client:
         key = f"{home.prefix}:{{0}}:tally:m:{scheme.fingerprint}:{WINDOW}"
         counters = np.array([4, 5, 0, 9, 8], "<u4").tobytes()
         client.set(key, HEADER.pack(1, 4) + counters)
         client.sadd(f"{home.prefix}:{{0}}:windows:m:{scheme.fingerprint}", WINDOW)
-        client.hset(f"{home.prefix}:layout", "version", "2")
-        later = home.open()
-        assert later.shards == 1
-        assert read(later, scheme) == ([4, 5, 0], {0: 9, 1: 8})
-        later.publish({})
-        assert client.hget(f"{home.prefix}:layout", "version") == b"3"
+    assert read(store, scheme) == ([4, 5, 0], {0: 9, 1: 8})
+    assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 9}
     fold({1: 1, 5_000: 1})
     assert form_of(value_of()) == 4
-    assert read(store, scheme) == ([5, 5, 1], {0: 9, 1: 9, 5_000: 1})
     assert store.seal(TallyKey("m", scheme.fingerprint, WINDOW)) is not None
     assert read(store, scheme) == ([5, 5, 1], {0: 9, 1: 9, 5_000: 1})
 
 
-def test_the_forms_of_a_newer_version_are_refused_in_words(store, home, scheme, fold):
-    """A reader that was running when a newer version first wrote its own forms says to upgrade, and
-    not that its own code is wrong."""
+def test_unknown_forms_are_refused_in_words(store, home, scheme, fold):
+    """A tally in a form that nobody knows is named, and neither read nor added to nor sealed."""
     fold({1: 2})
+    of = "m", scheme.fingerprint
     with closing(redis_driver.Redis.from_url(home.url)) as client:
         key = f"{home.prefix}:{{0}}:tally:m:{scheme.fingerprint}:{WINDOW}"
         for form in (0, 1, 2, 3, 5, 16, 65, 127):
-            client.set(key, HEADER.pack(1, form) + bytes(64))
-            for read in (store.tally, store.row_reports):
-                with pytest.raises(StoreError, match="newer version of deniable has written"):
-                    read("m", scheme.fingerprint, [WINDOW])
+            value = HEADER.pack(1, form) + bytes(64)
+            client.set(key, value)
+            for act in (
+                lambda: store.tally(*of, [WINDOW]),
+                lambda: store.row_reports(*of, [WINDOW]),
+                lambda: store.seal(TallyKey(*of, WINDOW)),
+                lambda: fold({1: 2}),
+            ):
+                with pytest.raises(StoreError, match=f"metric m, window {WINDOW} cannot be read"):
+                    act()
+            assert client.get(key) == value

@@ -20,6 +20,8 @@ from deniable_collector.oblivious.relay_settings import RelaySettings
 
 from .hops import answering
 
+pytestmark = pytest.mark.campaign
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 

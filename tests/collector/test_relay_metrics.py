@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
-import time
 from pathlib import Path
 
 import pytest
 from tests.ports import free_port
 
-from .hops import CAPSULE, PATH, hops
+from .hops import hops
 from .test_metrics import fetch, scrape, value
 from .test_two_hops import ask, new_body
+
+pytestmark = pytest.mark.campaign
 
 __all__ = ["hops", "new_body"]
 
@@ -83,63 +83,3 @@ def test_readiness_is_the_gateways(hops):
     assert headers["Retry-After"] == "5"
     assert b'"urn:deniable:problem:gateway-unavailable"' in body
     assert b"127.0.0.1" not in body
-
-
-def cut_off(connection, piece, seconds):
-    """Whether the other side ends a connection on which pieces are sent without an end."""
-    deadline = time.monotonic() + seconds
-    try:
-        while time.monotonic() < deadline:
-            connection.sendall(piece)
-    except OSError:
-        return True
-    return False
-
-
-def test_slow_and_endless_bodies(hops, new_body):
-    """A body that comes too slowly ends with its connection, one without an end at the limit; both
-    leave nothing in the relay's memory, and others are served meanwhile."""
-    private = f"127.0.0.1:{free_port()}"
-    relay = hops.start_relay(DENIABLE_METRICS_BIND=private, DENIABLE_REQUEST_TIMEOUT="2")
-    host, _, port = relay.address.removeprefix("http://").partition(":")
-    head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: message/ohttp-req\r\n".encode()
-    with socket.create_connection((host, int(port)), 30) as slow:
-        slow.sendall(head + b"Content-Length: 1111\r\n\r\n" + b"x" * 500)
-        with socket.create_connection((host, int(port)), 30) as endless:
-            endless.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
-            # It is read for two more seconds, so that the client can read why.
-            assert cut_off(endless, b"%x\r\n%s\r\n" % (1 << 16, b"x" * (1 << 16)), 20)
-        assert ask(relay.address, body=hops.seal(new_body()).capsule)[0] == 200
-        answer = slow.recv(65_536)
-        assert answer == b"" or b"408" in answer.partition(b"\r\n")[0]
-    deadline = time.monotonic() + 20
-    while value(scrape(f"http://{private}")[0], "deniable_relay_held_bytes"):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
-def test_a_slow_gateway(hops):
-    """A gateway that takes a capsule and never responds costs a device DENIABLE_RELAY_TIMEOUT, and
-    then it is asked to wait."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        relay = hops.start_relay(
-            f"http://127.0.0.1:{silent.getsockname()[1]}", DENIABLE_RELAY_TIMEOUT="1"
-        )
-        begun = time.monotonic()
-        status, _, body = ask(relay.address, body=hops.seal(b"x").capsule, headers=CAPSULE)
-        assert (status, time.monotonic() - begun < 10) == (503, True)
-    assert b"gateway-unavailable" in body
-
-
-def test_kinds_of_capsules(hops, relay, new_body):
-    """Through the relay a capsule for a key of another kind, a cut one, and one of another
-    identity's key are refused in words, and nothing is counted."""
-    before = hops.counted()
-    sealed = hops.seal(new_body())
-    other = bytes([sealed.capsule[0]]) + b"\x00\x10" + sealed.capsule[3:]
-    size = len(sealed.capsule)
-    for capsule in (other, sealed.capsule[: size // 2], sealed.capsule[:20], sealed.capsule[:3]):
-        status, _, body = ask(relay[0], body=capsule)
-        assert status == 400
-        assert len(json.loads(body)["title"]) > 5
-    assert hops.counted() == before

@@ -66,6 +66,7 @@ def events(collector, name):
     return [each for each in read if each["event"] == name]
 
 
+@pytest.mark.campaign
 def test_a_mistake_and_a_hangup(new_collector, new_body, replaced, until, tmp_path, metrics):
     """After a mistake in metrics.toml and SIGHUP, and when its workers are killed then, a collector
     takes batches by the old registry; log and /readyz name each mistake. Mended, it is read."""
@@ -104,6 +105,7 @@ def test_a_mistake_and_a_hangup(new_collector, new_body, replaced, until, tmp_pa
     assert collector.stop() == 0
 
 
+@pytest.mark.campaign
 def test_workers_that_die_meanwhile(new_collector, new_body, replaced, until, tmp_path, metrics):
     """A worker that starts while the file on the disk is broken, or away, uses the registry that
     the collector had; nobody has asked for another one."""

@@ -15,11 +15,13 @@ from deniable_collector.intake import Intake
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sealed.blocks import DamagedBlock
+from deniable_collector.stores.summed.place import Dropped
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.upkeep import retention
 from deniable_collector.upkeep.retention import Retention
 
-STORES = ["sqlite", "redis", "cluster"]
+STORES = ["sqlite", "redis"]
 
 DAY = 86_400.0
 
@@ -61,96 +63,6 @@ def test_two_at_once_do_no_harm(store, scheme, fill, noon):
     assert store.tally("m", scheme.fingerprint, ["2026-10-11", "2026-11-13"]).reports == 1
 
 
-class Trouble:
-    """A store of many metrics that drops no windows of some of them."""
-
-    def __init__(self, error, failing, metrics, *, away_after=10**9):
-        self.error, self.failing, self.metrics = error, failing, metrics
-        self.dropped, self.away_after, self.pings = [], away_after, 0
-
-    def schemes(self):
-        return {metric: {} for metric in self.metrics}
-
-    def drop(self, before, metrics):
-        if self.failing.intersection(metrics):
-            raise self.error
-        self.dropped += metrics
-        return len(metrics)
-
-    def ping(self):
-        self.pings += 1
-        if self.pings > self.away_after:
-            raise StoreUnavailable("Redis cannot answer now")
-
-
-@pytest.mark.parametrize(("error", "later"), [(StoreUnavailable("away"), 600), (StoreError(), DAY)])
-def test_trouble_is_told_and_does_not_end_it(caplog, error, later):
-    """A store that is away is asked again soon; one that refuses, a day later. The metrics behind
-    those that fail are dropped all the same, and one line names all that fail."""
-    store = Trouble(error, {"a", "c"}, "abcd")
-    with caplog.at_level(logging.ERROR):
-        assert Retention(store, 8).apply() == later
-    assert store.dropped == ["b", "d"]
-    (told,) = caplog.messages
-    assert f"windows that are too old stay, of 2 metrics (a, c): {error}" in told
-    caplog.clear()
-    with caplog.at_level(logging.ERROR):
-        assert Retention(Trouble(error, {"a"}, "a"), 8).apply() == later
-    assert "of 1 metric (a)" in caplog.text
-
-
-def test_a_store_that_is_away_is_not_asked_for_each_metric(caplog):
-    """When the store does not answer at all, the metrics that are left do not wait for it."""
-    store = Trouble(StoreUnavailable("away"), {"a", "b", "c"}, "abcd", away_after=1)
-    with caplog.at_level(logging.ERROR):
-        assert Retention(store, 8).apply() == 600
-    assert store.dropped == []
-    assert caplog.messages == [
-        "not every metric was tried: Redis cannot answer now",
-        "windows that are too old stay, of 2 metrics (a, b): away",
-    ]
-
-
-def test_a_store_that_cannot_be_asked_at_all(caplog):
-    """Where even the schemes cannot be read, this is said, and tried again soon."""
-
-    class Away:
-        def schemes(self):
-            raise StoreUnavailable("away")
-
-    with caplog.at_level(logging.ERROR):
-        assert Retention(Away(), 8).apply() == 600
-    assert caplog.messages == ["not every metric was tried: away"]
-
-
-def test_many_failures_are_one_short_line(caplog):
-    """A line names ten metrics and three reasons at most, and says how many failed."""
-    names = [f"m{number}" for number in range(200)]
-    store = Trouble(StoreError("no"), set(names), names)
-    with caplog.at_level(logging.ERROR):
-        Retention(store, 8).apply()
-    (told,) = caplog.messages
-    assert "of 200 metrics (m0, " in told
-    assert len(told) < 200
-    assert caplog.records[0].fields["metrics"] == names
-
-
-def test_a_process_that_ends_leaves_the_rest():
-    """Stopping waits for one metric, and not for all that are left."""
-    store = Trouble(StoreError("no"), {"a", "b"}, "abcd")
-    retention = Retention(store, 8)
-    drop = store.drop
-
-    def ends(before, metrics):
-        if list(metrics) == ["a"]:
-            retention.stop()
-        return drop(before, metrics)
-
-    store.drop = ends
-    retention.apply()
-    assert store.dropped == []
-
-
 RULES = """
 schema = 1
 app = "calm"
@@ -169,58 +81,71 @@ lifetime_epsilon = 20.0
 )
 
 
-@pytest.mark.parametrize("rules", [False, True])
-def test_a_metric_that_cannot_be_dropped_keeps_no_other(
-    home, store, shelf, new_id, noon, tmp_path, caplog, rules
-):
-    """Windows in a folder that is away stay, and are named; those of all other metrics go, and the
-    same happens where `keep` has rules. When the folder is back, the rest goes."""
-    folder, scheme = tmp_path / "archive", shelf(8)
-    metrics = ["alpha", "beta", "gamma"]
-    store.publish({metric: [scheme] for metric in metrics})
-    keys = {each: TallyKey(each, scheme.fingerprint, "2026-08-11") for each in metrics}
-    for key in keys.values():
-        increments = {TallyRowKey(key, 0): Increment(8, 1, (1,), (1,))}
-        store.fold(Commit((new_id(),), increments), noon)
-    declared = Registry.parse(RULES) if rules else ()
-    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as opened:
-        for metric in ("alpha", "beta"):
-            assert opened.seal(keys[metric]) is not None
-        folder.rename(tmp_path / "elsewhere")
-        retention = Retention(opened, 8, lambda: noon, declared)
-        with caplog.at_level(logging.ERROR):
-            retention.apply()
-        left = [each for each in metrics if store.windows(each, scheme.fingerprint)]
-        assert left == ["alpha", "beta"]
-        for metric in left:
-            assert f"metric {metric}, window 2026-08-11" in caplog.text
-        assert "gamma" not in caplog.text
-        kept = ["kept-day-2026-08"] * rules
-        assert [str(each) for each in store.sums.names("gamma", scheme.fingerprint)] == kept
-        (tmp_path / "elsewhere").rename(folder)
-        opened._archive._away = "", 0.0
-        assert retention.apply() == DAY
-        assert not any(store.windows(each, scheme.fingerprint) for each in metrics)
-
-
-def test_each_step_of_a_rule_is_tried(store, shelf, fill, scheme, noon, monkeypatch, caplog):
-    """Where the windows of one scheme cannot be dropped, those of the others are."""
-    other = shelf(9)
-    store.publish({"m": [scheme, other]})
+@pytest.mark.parametrize(
+    ("error", "later"), [(StoreUnavailable("away"), 600), (StoreError("refused"), DAY)]
+)
+@pytest.mark.parametrize("call", ["schemes", "drop"])
+@pytest.mark.stores("sqlite")
+def test_trouble_is_told(store, fill, noon, monkeypatch, caplog, error, later, call):
+    """A store that is away is asked again soon; one that refuses, a day later."""
     fill("2026-08-11")
-    drop = Sums.drop_windows
 
-    def refused(self, metric, fingerprint, before, calendars):
-        if fingerprint == other.fingerprint:
-            raise StoreUnavailable("away")
-        return drop(self, metric, fingerprint, before, calendars)
+    def fails(*arguments):
+        raise error
 
-    monkeypatch.setattr(Sums, "drop_windows", refused)
-    declared = Registry.parse(RULES.replace("alpha", "m"))
+    monkeypatch.setattr(store, call, fails)
     with caplog.at_level(logging.ERROR):
-        assert Retention(store, 0, lambda: noon, declared).apply() == 600
-    assert store.windows("m", scheme.fingerprint) == []
-    assert "windows that are too old stay, of 1 metric (m): away" in caplog.text
+        assert Retention(store, 8, lambda: noon).apply() == later
+    assert caplog.messages == [f"windows that are too old stay: {error}"]
+
+
+@pytest.mark.stores("sqlite")
+def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog):
+    """Metrics with a rule keep their sums, others go by the days; a window that cannot be read
+    stays, and is named once."""
+    scheme, names = shelf(8), ("alpha", "beta", "other")
+    store.publish({name: [scheme] for name in names})
+    for name in names:
+        for window in ("2026-08-11", "2026-08-12"):
+            key = TallyRowKey(TallyKey(name, scheme.fingerprint, window), 0)
+            store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+    read = store.sums._place.window_counters
+
+    def damaged(shard, tally):
+        if (tally.metric, tally.window) == ("alpha", "2026-08-11"):
+            raise DamagedBlock("it is damaged", tally)
+        return read(shard, tally)
+
+    monkeypatch.setattr(store.sums._place, "window_counters", damaged)
+    retention = Retention(store, 8, lambda: noon, Registry.parse(RULES))
+    assert retention.needed
+    assert not Retention(store, 0).needed
+    with caplog.at_level(logging.INFO):
+        assert [retention.apply() for _ in range(2)] == [DAY] * 2
+    assert caplog.messages.count("it is damaged") == 1
+    assert "dropped 2 tallies that ended 8 days ago or earlier" in caplog.messages
+    assert "dropped 2 tallies and sums of beta, as its `keep` says" in caplog.messages
+    left = {name: store.windows(name, scheme.fingerprint) for name in names}
+    assert left == {"alpha": ["2026-08-11"], "beta": [], "other": []}
+    sums = {name: list(map(str, store.sums.names(name, scheme.fingerprint))) for name in names}
+    assert sums == {"alpha": ["kept-day-2026-08"], "beta": ["kept-day-2026-08"], "other": []}
+
+
+@pytest.mark.stores("sqlite")
+def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
+    """Stopping waits for one metric, and not for all that are left."""
+    store.publish({name: [shelf(8)] for name in ("alpha", "beta", "gamma")})
+    retention = Retention(store, 0, lambda: noon, Registry.parse(RULES))
+    asked = []
+
+    def drop(self, metric, *arguments):
+        asked.append(metric)
+        retention.stop()
+        return Dropped()
+
+    monkeypatch.setattr(Sums, "drop_windows", drop)
+    assert retention.apply() == 600
+    assert asked == ["alpha"]
 
 
 def test_a_collector_applies_it(store, scheme, fill, registry, until, monkeypatch):

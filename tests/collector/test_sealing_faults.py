@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +19,7 @@ from deniable_collector.stores import StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.redis import sealing as redis_sealing
 from deniable_collector.stores.redis import strings as redis_strings
-from deniable_collector.stores.sealed import archive as archive_room
-from deniable_collector.stores.sealed import blocks, folder, places
+from deniable_collector.stores.sealed import blocks
 from deniable_collector.stores.sqlite import blocks as sqlite_blocks
 from deniable_collector.stores.sqlite import store as sqlite_store
 from deniable_collector.stores.sqlite.file import SqliteFile
@@ -30,19 +28,12 @@ from .devices import Devices
 from .filling import WIDTH, fill_windows, whole
 from .killing import in_a_child, kill_at
 
+pytestmark = pytest.mark.campaign
 STORES = ["sqlite", "redis", "cluster"]
 WATCHED = {
     each.__file__
-    for each in (
-        *(archive_room, blocks, folder, places),
-        *(sqlite_store, sqlite_blocks, redis_sealing, redis_strings),
-    )
+    for each in (*(blocks, sqlite_store, sqlite_blocks, redis_sealing, redis_strings),)
 } | {sys.modules[SqliteFile.__module__].__file__}
-
-
-@pytest.fixture(params=["store", "folder"])
-def archive(request, tmp_path):
-    return str(tmp_path / "archive") if request.param == "folder" else ""
 
 
 @pytest.fixture
@@ -68,7 +59,7 @@ def full(store, tally, times=1):
     return whole(store, tally.scheme, [tally.window], times)
 
 
-def test_a_process_that_is_killed_at_each_line(home, store, archive, fill, noon):
+def test_a_process_that_is_killed_at_each_line(home, store, fill, noon):
     """A process is killed at every few lines that it runs while it seals, until it gets through:
     each time the window has all of its counts once, open or sealed, and another process seals it.
 
@@ -78,12 +69,12 @@ def test_a_process_that_is_killed_at_each_line(home, store, archive, fill, noon)
                 for month in range(1, 13) for day in range(1, 29))  # fmt: skip
     step = {"sqlite": 3, "redis": 3, "cluster": 7}[home.kind]
     line, sealed = 1, 0
-    with closing(open_store(home.url, prefix=home.prefix, archive=archive)) as reader:
+    with closing(open_store(home.url, prefix=home.prefix)) as reader:
         while True:
             tally = fill(next(days))
 
             def seal(tally=tally, line=line):
-                mine = open_store(home.url, prefix=home.prefix, archive=archive)
+                mine = open_store(home.url, prefix=home.prefix)
                 kill_at(line, WATCHED)
                 mine.seal(tally)
 
@@ -101,62 +92,20 @@ def test_a_process_that_is_killed_at_each_line(home, store, archive, fill, noon)
     assert sealed >= 1
 
 
-def test_a_late_commit_between_reading_and_sealing(home, store, archive, fill, monkeypatch):
-    """Counts that come after a tally was read and before it is sealed keep it open, whole; its
-    file goes, and the next attempt seals it."""
-    sealing = open_store(home.url, prefix=home.prefix, archive=archive)
-    home.opened.append(sealing)
-    tally = fill("2026-11-01")
-    put = sealing._archive.put
-    late = iter([lambda: fill("2026-11-01"), lambda: None])
-
-    def put_late(*arguments):
-        next(late)()
-        return put(*arguments)
-
-    monkeypatch.setattr(sealing._archive, "put", put_late)
-    assert sealing.seal(tally) is None
-    assert not sealing.sealed(*tally[:2], [tally.window])
-    assert full(sealing, tally, times=2)
-    assert not archive or not list(Path(archive).glob("*.block"))
-    assert sealing.seal(tally) is not None
-    assert full(sealing, tally, times=2)
-
-
-def test_a_window_that_is_dropped_while_it_is_sealed(home, store, archive, fill, monkeypatch, noon):
-    """A window that retention drops in the middle of its sealing does not come back."""
-    sealing = open_store(home.url, prefix=home.prefix, archive=archive)
-    home.opened.append(sealing)
-    tally = fill("2026-11-01")
-    put = sealing._archive.put
-
-    def put_late(*arguments):
-        assert store.drop(noon) == 1
-        return put(*arguments)
-
-    monkeypatch.setattr(sealing._archive, "put", put_late)
-    assert sealing.seal(tally) is None
-    assert store.windows(*tally[:2]) == []
-    assert store.tally(*tally[:2], [tally.window]).reports == 0
-    assert not archive or not list(Path(archive).glob("*.block"))
-
-
-def test_a_full_disk(home, store, archive, fill, tmp_path):
+@pytest.mark.stores("sqlite")
+def test_a_full_disk(home, store, fill, tmp_path):
     """Where nothing more fits on the disk, a window stays open and whole, the error says so, and
     it is sealed when there is room again."""
-    if home.kind != "sqlite":
-        # Redis has tallies in memory, which the next test fills.
-        archive = str(tmp_path / "archive")
     tally = fill("2026-11-01")
 
     def seal():
-        mine = open_store(home.url, prefix=home.prefix, archive=archive)
+        mine = open_store(home.url, prefix=home.prefix)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
         with pytest.raises(StoreUnavailable):
             mine.seal(tally)
 
     assert in_a_child(seal) == 0
-    with closing(open_store(home.url, prefix=home.prefix, archive=archive)) as reader:
+    with closing(open_store(home.url, prefix=home.prefix)) as reader:
         assert full(reader, tally)
         assert not reader.sealed(*tally[:2], [tally.window])
         assert reader.seal(tally) is not None

@@ -1,4 +1,4 @@
-"""One SQLite file: how it is opened, migrated, probed, and what is left of its log."""
+"""One SQLite file: how it is opened and waited for, and what is left of its log."""
 
 from __future__ import annotations
 
@@ -79,25 +79,6 @@ def test_how_a_file_is_opened(file):
     thread.start()
     thread.join()
     assert texts(file._path) == ["of a thread"]
-
-
-def test_a_transaction_is_all_or_nothing(file, path):
-    """What a block has written is there after it, and nothing of a block that raises."""
-    statements = asked(file)
-    write(file, "kept")
-    assert statements[0] == "BEGIN IMMEDIATE"
-
-    def broken():
-        with file.transaction("IMMEDIATE") as connection:
-            connection.execute("INSERT INTO t VALUES ('lost')")
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        broken()
-    assert texts(path) == ["kept"]
-    assert not file._connection.in_transaction
-    write(file, "later")
-    assert texts(path) == ["kept", "later"]
 
 
 def test_a_log_is_emptied_when_it_is_due(file, path, clock):
@@ -184,55 +165,6 @@ def test_where_a_log_is_looked_for(file, path, tmp_path):
     assert not SqliteFile(tmp_path / "flat" / "store.db")._log_is_empty()
 
 
-def test_closing(file, path):
-    """The connection is closed, and the next transaction opens another; closing twice, or what
-    was never opened, is nothing."""
-    write(file)
-    before = file._connection
-    file.close()
-    with pytest.raises(sqlite3.ProgrammingError):
-        before.execute("SELECT 1")
-    file.close()
-    SqliteFile(path).close()
-    write(file)
-    assert texts(path) == ["x"] * 2
-
-
-def test_closing_empties_the_log_that_others_use(file, path):
-    """Where another connection is open, what is closed leaves an empty log all the same."""
-    other = SqliteFile(path)
-    write(other)
-    write(file)
-    file.close()
-    assert other._log_is_empty()
-    other.close()
-
-
-def test_a_probe_writes_to_the_log_and_leaves_nothing(file, path):
-    """64 KiB, and little more, reach the log; the cache and the file are as before."""
-    assert file.clear_log(0.0) is None
-    cache = pragma(file, "cache_size")
-    log = path.with_name("store.db-wal")
-    before = log.stat().st_size
-    statements = asked(file)
-    file.probe()
-    assert "PRAGMA cache_size = 4" in statements
-    assert 50_000 < log.stat().st_size - before < 100_000
-    assert pragma(file, "cache_size") == cache
-    assert not file._connection.in_transaction
-    with closing(sqlite3.connect(path)) as other:
-        assert other.execute("SELECT name FROM sqlite_master WHERE name = 'probe'").fetchall() == []
-
-
-def test_a_probe_makes_no_file(path):
-    """What is not there is told, and not made."""
-    with pytest.raises(StoreError, match="start the collector"):
-        SqliteFile(path).probe()
-    with pytest.raises(StoreError, match="start the collector"), SqliteFile(path).transaction(""):
-        pass
-    assert not path.exists()
-
-
 def test_a_child_leaves_its_parent_s_connection_alone(file, path, monkeypatch):
     """After a fork the child has neither connection nor lock of its parent, and does not close the
     connection, which would end the parent's locks."""
@@ -278,77 +210,6 @@ def test_a_busy_file_is_waited_for(clock):
     with pytest.raises(sqlite3.OperationalError):
         module._write_ahead(Locked(10_000))
     assert 499 <= len(clock.sleeps) <= 502
-
-
-def test_a_file_system_without_a_log_is_refused():
-    """Where SQLite keeps another journal the store does not begin."""
-    with pytest.raises(StoreError, match="local disk"):
-        module._write_ahead(Locked(0, "delete"))
-
-
-@pytest.fixture
-def steps(monkeypatch):
-    """Six migrations, each of which writes down its number."""
-
-    def step(number):
-        def migrate(connection):
-            connection.execute("CREATE TABLE IF NOT EXISTS steps (number)")
-            connection.execute("INSERT INTO steps VALUES (?)", (number,))
-
-        return migrate
-
-    steps = tuple(map(step, range(6)))
-    monkeypatch.setattr(module, "MIGRATIONS", steps)
-    return steps
-
-
-def migrated(version):
-    """The steps that a file of this version takes, and whether it was written anew first."""
-    statements = []
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.execute(f"PRAGMA user_version = {version}")
-        connection.set_trace_callback(statements.append)
-        module._migrate(connection, "store.db")
-        assert connection.execute("PRAGMA user_version").fetchone() == (6,)
-        found = (
-            [n for (n,) in connection.execute("SELECT number FROM steps")] if version < 6 else []
-        )
-    return found, "VACUUM" in statements
-
-
-def test_each_version_takes_the_steps_that_it_lacks(steps):
-    """A new file takes all, an older one those after it, and of a version before 4 is written anew,
-    since it may still hold what was deleted."""
-    assert module.OVERWRITES == 4
-    for version in range(7):
-        assert migrated(version) == (list(range(version, 6)), 0 < version < 4)
-    with pytest.raises(StoreError, match="newer version"):
-        migrated(7)
-
-
-def test_a_step_that_fails_changes_nothing(steps, monkeypatch):
-    """The file keeps its version and its tables."""
-
-    def fails(connection):
-        raise KeyError
-
-    monkeypatch.setattr(module, "MIGRATIONS", (*steps[:5], fails))
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.execute("PRAGMA user_version = 2")
-        with pytest.raises(KeyError):
-            module._migrate(connection, "store.db")
-        assert not connection.in_transaction
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-        assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
-
-
-def test_a_file_of_something_else_is_left_alone(steps):
-    """Tables in a file without a version are somebody else's; an empty one becomes ours."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.execute("CREATE TABLE songs (title)")
-        with pytest.raises(StoreError, match="name another path"):
-            module._migrate(connection, "store.db")
-        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
 
 @pytest.mark.parametrize(

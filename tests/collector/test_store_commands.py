@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
+import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,22 +15,13 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_collector.stores.sqlite.store import SqliteStore
 from deniable_collector.upkeep import commands as store_commands
 
-STORES = ["sqlite", "redis", "cluster"]
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Files of dropped windows go at once: another file tests what they wait for."""
-    monkeypatch.setattr("deniable_collector.stores.redis.dropping._SYNC_SECONDS", 0.0)
-
 
 @pytest.fixture
 def run(home):
     """Runs a command on the store of the environment."""
 
-    def run(*arguments, code=0, answer=None, store=None, archive=""):
+    def run(*arguments, code=0, answer=None, store=None):
         environ = home.environ if store is None else {**home.environ, "DENIABLE_STORE": store}
-        environ = {**environ, "DENIABLE_ARCHIVE": str(archive)}
         result = CliRunner().invoke(
             store_commands.store, [str(each) for each in arguments], answer, environ
         )
@@ -81,6 +71,55 @@ def test_info(filled, run, home, scheme):
     assert (dark_mode["windows"], dark_mode["first"], dark_mode["reports"]) == (0, None, 0)
 
 
+@pytest.mark.stores("redis")
+def test_info_of_redis(filled, run, home):
+    """Another kind of store says so, and shows the same."""
+    document = json.loads(run("info", "--json").stdout)
+    assert (document["kind"], document["shards"]) == ("redis", 1)
+    assert document["schemes"][0]["reports"] == 6
+
+
+def test_info_names_what_is_damaged(filled, run, scheme, home):
+    """`info` checks each sealed window and each sum, names the damaged ones, shows the rest, and
+    exits with 1."""
+    of = "browser", scheme.fingerprint
+    filled.seal(TallyKey(*of, "2026-11-01"))
+    filled.seal(TallyKey(*of, "2026-11-02"))
+    assert filled.sums.add_up(*of, "day", "2026-11")
+    assert filled.sums.drop_windows(*of, windows.end("2026-11-01"), ("month",)).tallies == 1
+    whole = json.loads(run("info", "--json").stdout)["schemes"][0]
+    assert (whole["windows"], whole["sealed"], whole["reports"]) == (2, 1, 5)
+    assert whole["sums"] == {"copies": 0, "kept": ["2026-11"], "dropped_windows": 1}
+    assert (
+        "browser: 1 window dropped, whose sums are in 2026-11 to 2026-11 (1 sum)"
+        in run("info").stdout
+    )
+    with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
+        file.execute("UPDATE blocks SET block = substr(block, 1, 20)")
+    said = run("info", "--json", code=1)
+    assert (
+        "warning: the sealed block of metric browser, window 2026-11-02 is damaged" in said.stderr
+    )
+    assert json.loads(said.stdout)["schemes"][0]["reports"] == 3
+    with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
+        file.execute("UPDATE sums SET block = substr(block, 1, 20)")
+    said = run("info", code=1)
+    assert "window kept-day-2026-11 is damaged" in said.stderr
+    assert "browser" in said.stdout
+
+
+def test_drop_names_sums_too(filled, run, scheme):
+    """Kept sums whose period had ended are counted, shown and dropped."""
+    of = "browser", scheme.fingerprint
+    filled.sums.drop_windows(*of, windows.end("2026-11-02"), ("week", "month"))
+    dry = json.loads(run("drop", "--before", "2026-11-09", "--dry-run", "--json").stdout)
+    assert [each["period"] for each in dry["sums"]] == ["2026-W44", "2026-W45"]
+    assert (dry["dropped"], dry["tallies"]) == (False, [])
+    said = run("drop", "--before", "2026-11-09", "--yes").stdout
+    assert "0 tallies of 0 metrics and 2 sums of dropped windows dropped" in said
+    assert [each.period for each in filled.sums.names(*of)] == ["2026-11"]
+
+
 def test_drop_asks_first(filled, run, scheme):
     """Windows go when the question was answered by yes, and not by no or by looking."""
     dry = run("drop", "--before", "2026-11-03", "--dry-run")
@@ -125,8 +164,9 @@ def test_export_and_import(filled, run, home, tmp_path, scheme):
     file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
     assert "6 reports in 3 tallies of 1 scheme" in run("export", file).stdout
     assert "--force" in run("export", file, code=1).output
-    facts = json.loads(run("export", file, "--force", "--origin", "eu", "--json").stdout)
-    assert (facts["origin"], facts["reports"], facts["bytes"]) == ("eu", 6, file.stat().st_size)
+    facts = json.loads(run("export", file, "--force", "--json").stdout)
+    assert (facts["origin"], facts["reports"]) == (filled.identity(), 6)
+    assert facts["bytes"] == file.stat().st_size
     assert "is sound: 6 reports" in run("import", file, "--dry-run", store=other).stdout
     run("info", store=other, code=1)
     assert "added 6 reports" in run("import", file, store=other).stdout
@@ -152,78 +192,10 @@ def test_part_of_a_store(filled, run, tmp_path):
         assert "no metric" in run(*command, file, "--metric", "x", store=other, code=1).output
 
 
-def test_merge(filled, run, home, tmp_path, scheme):
-    """The tallies of another store are added, once; an interrupted or repeated merge adds up."""
-    other = f"sqlite:///{tmp_path / 'other.db'}"
-    prefix = () if home.kind == "sqlite" else ("--prefix", home.prefix)
-    assert "added 6 reports" in run("merge", home.url, *prefix, store=other).stdout
-    assert "nothing was added" in run("merge", home.url, *prefix, store=other).stdout
-    part = json.loads(
-        run("merge", home.url, *prefix, "--since", "2026-11-20", "--json", store=other).stdout
-    )
-    # Another choice is another file, of the same tallies.
-    assert (part["added"]["reports"], part["known"]["reports"]) == (0, 3)
-    with closing(open_store(other)) as target:
-        days = ["2026-11-01", "2026-11-02", "2026-11-20"]
-        assert target.tally("browser", scheme.fingerprint, days).reports == 6
-
-
-def test_an_empty_store_is_not_merged(filled, run, home, tmp_path):
-    """A misspelt prefix names a store without anything in it: that is said, and not `added 0`."""
-    if home.kind == "sqlite":
-        empty, prefix = tmp_path / "empty.db", ()
-        with closing(open_store(f"sqlite:///{empty}")) as store:
-            store.publish({})
-        url = f"sqlite:///{empty}"
-    else:
-        url, prefix = home.url, ("--prefix", "misspelt")
-    other = f"sqlite:///{tmp_path / 'other.db'}"
-    assert "--prefix" in run("merge", url, *prefix, store=other, code=1).output
-
-
-def test_its_own_windows_are_not_added(filled, run, home, tmp_path, scheme):
-    """A store refuses a file or a merge of its own windows, as long as it has them. When they were
-    dropped, they come back, once."""
-    days = ["2026-11-01", "2026-11-02", "2026-11-20"]
-    file = tmp_path / "tallies.gz"
-    run("export", file)
-    assert "counted twice" in run("import", file, code=1).output
-    copy = f"sqlite:///{tmp_path / 'copy.db'}"
-    run("import", file, store=copy)
-    origin = json.loads(run("export", tmp_path / "again.gz", "--json").stdout)["origin"]
-    merged = run("merge", copy, "--origin", origin, code=1)
-    assert "window 2026-11-01 of metric browser comes from this very store" in merged.output
-    assert filled.tally("browser", scheme.fingerprint, days).reports == 6
-    run("drop", "--before", "2026-11-03", "--yes")
-    assert "2026-11-20" in run("import", file, code=1).output
-    back = ("import", file, "--before", "2026-11-03")
-    assert "added 3 reports" in run(*back).stdout
-    assert "nothing was added" in run(*back).stdout
-    assert filled.tally("browser", scheme.fingerprint, days).reports == 6
-
-
-@pytest.mark.parametrize("command", [("verify",), ("seal", "--dry-run"), ("export", "no.gz")])
-def test_days_in_the_wrong_order(filled, run, command):
+def test_days_in_the_wrong_order(filled, run):
     """A range of days that no window can be in is a mistake, and not an empty answer."""
     days = ("--since", "2026-11-03", "--before", "2026-11-02")
-    assert "--since must be the earlier day" in run(*command, *days, code=2).output
-
-
-def test_blocks_are_not_moved_to_an_empty_name(filled, run):
-    """The value of a variable that is not set is no place, and not the store itself."""
-    assert "PLACE is empty" in run("move", "", code=2).output
-
-
-def test_a_store_is_not_merged_into_itself(filled, run, home, scheme):
-    """Nothing is counted twice by naming the same store as both."""
-    assert "same store" in run("merge", home.url, code=1).output
-    if home.kind == "sqlite":
-        path = home.url.removeprefix("sqlite:///")
-        parts = Path(path)
-        other = f"sqlite:///{parts.parent}/../{parts.parent.name}/{parts.name}"
-        assert "same store" in run("merge", other, code=1).output
-    days = ["2026-11-01", "2026-11-02", "2026-11-20"]
-    assert filled.tally("browser", scheme.fingerprint, days).reports == 6
+    assert "--since must be the earlier day" in run("export", "no.gz", *days, code=2).output
 
 
 @pytest.mark.parametrize(
@@ -257,7 +229,7 @@ def test_an_import_that_broke_off(run, home, filled, tmp_path, monkeypatch):
     assert "1 report had been added before" in said
 
 
-@pytest.mark.parametrize("arguments", [("verify",), ("seal",), ("info",)])
+@pytest.mark.parametrize("arguments", [("drop", "--before", "2026-01-01"), ("info",)])
 def test_a_store_that_goes_away(run, filled, tmp_path, monkeypatch, arguments):
     """A command that adds nothing says only that it can be repeated."""
     file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
@@ -284,97 +256,3 @@ def test_a_folder_that_is_not_there(filled, run, tmp_path):
     """An export that cannot be written says which file and why."""
     wrong = run("export", tmp_path / "none" / "x.gz", code=1).output
     assert "No such file or directory" in wrong
-
-
-def test_seal_and_verify(filled, run, scheme, home):
-    """`seal` says what it would do, does it, and says what was saved; `verify` reads all; what
-    other commands show is the same as before."""
-    settled = ("2026-11-01", "2026-11-02")
-    assert "would be sealed" in run("seal", "--dry-run", "--before", "2026-11-03").stdout
-    assert not filled.sealed("browser", scheme.fingerprint, settled)
-    document = json.loads(run("seal", "--json", "--before", "2026-11-03").stdout)
-    assert (document["sealed"], document["tallies"], document["failed"]) == (True, 2, [])
-    assert document["bytes"]["before"] > 0
-    assert filled.sealed("browser", scheme.fingerprint, settled) == set(settled)
-    assert "nothing to seal" in run("seal", "--before", "2026-11-03").stdout
-    assert json.loads(run("verify", "--json").stdout) == {
-        "tallies": 3,
-        "damaged": [],
-        "sums": [],
-        "unused_files": [],
-    }
-    assert "3 tallies can be read, 0 cannot" in run("verify").stdout
-    found = json.loads(run("info", "--json").stdout)["schemes"][0]
-    assert (found["windows"], found["sealed"], found["reports"]) == (3, 2, 6)
-    assert "no metric nobody here" in run("seal", "--metric", "nobody", code=1).output
-
-
-def test_windows_that_may_accept_reports_stay_open(store, scheme, run, new_id, registry):
-    """`seal` leaves a window open whose reports may still come, whatever days are chosen."""
-    day = windows.window_at("day", time.time() - 86_400)
-    key = TallyRowKey(TallyKey("browser", scheme.fingerprint, day), 0)
-    store.fold(Commit((new_id(),), {key: Increment(5, 1, (1,), (1,))}), time.time())
-    assert "nothing to seal" in run("seal", "--before", "2999-01-01").stdout
-    assert not store.sealed("browser", scheme.fingerprint, [day])
-
-
-def test_a_damaged_block_is_named(filled, run, home, scheme, tmp_path):
-    """`verify` names the window of a damaged block and exits with 1; `info` warns and goes on."""
-    folder = tmp_path / "archive"
-    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
-        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
-    (path,) = folder.glob("*.block")
-    path.write_bytes(path.read_bytes()[:-1])
-    text = run("verify", code=1, archive=folder).output
-    assert "the sealed block of metric browser, window 2026-11-01 is damaged" in text
-    assert "2 tallies can be read, 1 cannot" in text
-    told = json.loads(run("verify", "--json", code=1, archive=folder).stdout)
-    assert [each["window"] for each in told["damaged"]] == ["2026-11-01"]
-    shown = run("info", "--json", archive=folder)
-    assert "warning: the sealed block" in shown.stderr
-    assert json.loads(shown.stdout)["schemes"][0]["reports"] == 5
-
-
-def test_unused_files_are_listed(filled, run, home, scheme, tmp_path):
-    """`verify` lists files of blocks that this store does not use, those that a crash left half
-    written too, and no others."""
-    folder = tmp_path / "archive"
-    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
-        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
-    assert json.loads(run("verify", "--json", archive=folder).stdout)["unused_files"] == []
-    (folder / "left.block").write_bytes(b"")
-    assert json.loads(run("verify", "--json", archive=folder).stdout)["unused_files"] == [
-        "left.block"
-    ]
-    (folder / ".k1lled.part").write_bytes(b"sums")
-    text = run("verify", archive=folder).stdout
-    assert "not used by this store: left.block" in text
-    assert "not used by this store: .k1lled.part" in text
-
-
-def test_a_file_that_cannot_be_read_is_named(filled, run, home, scheme, tmp_path):
-    """`verify` and `info` name the window of a file that the disk does not read, and go on."""
-    folder = tmp_path / "archive"
-    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
-        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
-    (path,) = folder.glob("*.block")
-    path.unlink()
-    path.mkdir()
-    text = run("verify", code=1, archive=folder).output
-    assert "metric browser, window 2026-11-01 cannot be read from the folder" in text
-    assert "2 tallies can be read, 1 cannot" in text
-    shown = run("info", "--json", archive=folder)
-    assert "window 2026-11-01 cannot be read" in shown.stderr
-    assert json.loads(shown.stdout)["schemes"][0]["reports"] == 5
-
-
-def test_drop_needs_the_folder(filled, run, home, scheme, tmp_path):
-    """`drop` without the folder of sealed windows drops nothing and says what to set."""
-    folder = tmp_path / "archive"
-    with closing(open_store(home.url, prefix=home.prefix, archive=str(folder))) as store:
-        store.seal(TallyKey("browser", scheme.fingerprint, "2026-11-01"))
-    said = run("drop", "--before", "2026-11-05", "--yes", code=1)
-    assert "is sealed in a folder of files or in a bucket: set DENIABLE_ARCHIVE" in said.output
-    assert len(filled.windows("browser", scheme.fingerprint)) == 3
-    run("drop", "--before", "2026-11-05", "--yes", archive=folder)
-    assert list(folder.glob("*.block")) == []

@@ -10,10 +10,12 @@ import pytest
 import redis
 from tests.ports import free_port
 
-from deniable_collector.stores import StoreError, StoreUnavailable, open_store
+from deniable_collector.stores import StoreUnavailable, open_store
 
 from .certificates import HOST
 from .filling import one_report, reports_in
+
+pytestmark = pytest.mark.campaign
 
 
 @pytest.fixture
@@ -172,21 +174,3 @@ def test_a_cluster_with_tls_without_tls(tls_cluster):
         pytest.raises(StoreUnavailable, match="cannot be reached"),
     ):
         store.ping()
-
-
-@pytest.mark.parametrize(
-    ("url", "options", "words"),
-    [
-        ("redis://localhost", {"ca": __file__}, "DENIABLE_REDIS_CA is for TLS"),
-        ("redis+cluster://localhost", {"key": __file__}, "DENIABLE_REDIS_KEY is for TLS"),
-        ("rediss://localhost", {"ca": "/nowhere"}, "DENIABLE_REDIS_CA names no file"),
-        ("rediss://localhost?ssl_cert_reqs=none", {}, "always checked"),
-        ("redis://me:hush@localhost", {"user": "app"}, "keep one of them"),
-        ("redis://me:hush@localhost", {"password": "other"}, "keep one of them"),
-    ],
-)
-def test_what_does_not_go_together(url, options, words):
-    """A mistake that would leave TLS or the user aside is told before anything is sent."""
-    with pytest.raises(StoreError, match=words) as caught:
-        open_store(url, **options)
-    assert "hush" not in str(caught.value)

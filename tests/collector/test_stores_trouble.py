@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
 from contextlib import closing
 
 import pytest
@@ -44,63 +42,6 @@ def server(new_redis):
     server.kill()
 
 
-def test_a_server_that_still_loads(server, scheme, commit, total, new_id, noon, until):
-    """A server that reads its file is unavailable until it has; then it knows every id."""
-    batches = [new_id() for _ in range(40)]
-    with closing(open_store(server.url)) as store:
-        store.publish({"m": [scheme]})
-        for batch in batches:
-            store.fold(commit(batch), noon)
-        with closing(redis.Redis.from_url(server.url)) as one, one.pipeline() as filler:
-            for number in range(20_000):
-                filler.set(f"filler:{number}", b"")
-            filler.execute()
-        server.kill()
-        server.process = subprocess.Popen(
-            [
-                *(server.binary, "--port", str(server.port), "--dir", str(server.folder)),
-                *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
-                # So that loading lasts some seconds; clients are answered every 1,024 commands.
-                *("--key-load-delay", "100"),
-            ],
-            stdout=subprocess.DEVNULL,
-        )
-        said = []
-
-        def back():
-            try:
-                said.append(store.fold(commit(batches[0]), noon))
-            except StoreUnavailable as error:
-                said.append(str(error))
-            return said[-1] == {batches[0]}
-
-        until(back, "the server does not come back")
-        assert any("BusyLoadingError" in str(each) for each in said), said[:3] + said[-3:]
-        for batch in batches:
-            assert store.fold(commit(batch), noon) == {batch}
-        assert total(store) == len(batches)
-
-
-def test_a_server_that_cannot_save(server, scheme, commit, total, new_id, noon, until):
-    """MISCONF, which a server says whose snapshots fail, passes when an operator has helped."""
-    with closing(open_store(server.url)) as store, closing(redis.Redis.from_url(server.url)) as one:
-        store.publish({"m": [scheme]})
-        store.fold(commit(new_id()), noon)
-        one.config_set("save", "900 1")
-        one.config_set("appendonly", "no")
-        shutil.rmtree(server.folder)
-        one.bgsave()
-        until(lambda: one.info("persistence")["rdb_last_bgsave_status"] != "ok", "it saves")
-        batch = new_id()
-        for act in (lambda: store.fold(commit(batch), noon), store.ping):
-            with pytest.raises(StoreUnavailable, match="MISCONF"):
-                act()
-        assert total(store) == 1
-        one.config_set("stop-writes-on-bgsave-error", "no")
-        assert store.fold(commit(batch), noon) == frozenset()
-        assert total(store) == 2
-
-
 def test_a_server_whose_memory_is_full(server, scheme, commit, total, new_id, noon):
     """A Redis at maxmemory that evicts nothing refuses a ping as it refuses a commit, and says
     why; it can still be read, and takes both when it has room again."""
@@ -126,6 +67,7 @@ def said_by(url, **access):
         return str(caught.value)
 
 
+@pytest.mark.campaign
 def test_a_wrong_password_is_called_that(server, redis_cluster, monkeypatch):
     """No password, a wrong one and an unknown user are told as such, and where to set them; a
     right one that loses a right, as that. No text holds what was sent."""
@@ -175,20 +117,6 @@ def test_why_a_server_cannot_be_reached(monkeypatch):
     assert not any("127.0.0.1" in each or "nowhere" in each for each in said)
 
 
-def test_a_replica_that_has_lost_its_master(server, scheme, commit, total, new_id, noon):
-    """A replica that serves no stale data (MASTERDOWN) is unavailable to readers as well."""
-    with closing(open_store(server.url)) as store, closing(redis.Redis.from_url(server.url)) as one:
-        store.publish({"m": [scheme]})
-        store.fold(commit(new_id()), noon)
-        one.config_set("replica-serve-stale-data", "no")
-        one.replicaof("127.0.0.1", "1")
-        for act in (lambda: store.fold(commit(new_id()), noon), lambda: total(store), store.ping):
-            with pytest.raises(StoreUnavailable):
-                act()
-        one.replicaof("NO", "ONE")
-        assert total(store) == 1
-
-
 def test_replicas_that_are_not_there(server, scheme, commit, total, new_id, noon, monkeypatch):
     """A batch that must reach a replica is not acknowledged without one, and counted once."""
     monkeypatch.setattr(driver, "_WAIT_MILLISECONDS", 100)
@@ -201,6 +129,7 @@ def test_replicas_that_are_not_there(server, scheme, commit, total, new_id, noon
         assert total(store) == 1
 
 
+@pytest.mark.campaign
 def test_one_address_for_the_other(redis_server, redis_cluster):
     """Whoever takes a cluster for one server, or one server for a cluster, is told so."""
     node = redis_cluster.owner("deniable:{0}:x")
@@ -214,24 +143,6 @@ def test_one_address_for_the_other(redis_server, redis_cluster):
         pytest.raises(StoreUnavailable, match="cluster-enabled"),
     ):
         store.ping()
-
-
-def test_a_cluster_that_is_not_there(scheme, commit, new_id, noon, monkeypatch):
-    """Without any of its nodes, every method is unavailable, in words without address or
-    password."""
-    monkeypatch.setattr(driver, "_CONNECT_TIMEOUT", 0.3)
-    with closing(open_store("redis+cluster://me:hush@127.0.0.1:1,localhost:2")) as store:
-        for act in (
-            lambda: store.publish({"m": [scheme]}),
-            lambda: store.fold(commit(new_id()), noon),
-            lambda: store.windows("m", "abc"),
-            store.schemes,
-            store.ping,
-        ):
-            with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
-                act()
-            assert "127.0.0.1" not in str(caught.value)
-            assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Sums over calendars: a month is the sum of its days, also when the days are gone."""
+"""Sums over calendars: what `keep` drops and keeps, and how files carry it.
+
+That a sum is that of its windows, also when they are gone, is in `tests/contract/test_store.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,18 @@ import numpy as np
 import pytest
 
 from deniable import Registry, windows
-from deniable_collector.stores import StoreError, open_store
+from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
 from deniable_collector.stores.errors import NotKept
-from deniable_collector.stores.sealed.blocks import UnreadableFile
+from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
 from deniable_collector.upkeep.reading import check
 from deniable_collector.upkeep.retention import Retention, rules_of
-from deniable_collector.upkeep.sealing import Sealer, add_up_all, settled_periods
 
-STORES = ["sqlite", "redis", "cluster"]
+STORES = ["sqlite", "redis"]
 WIDTH = 40
 DAY = 86_400.0
 REGISTRY = """
@@ -50,26 +52,9 @@ def months(*labels):
 
 
 @pytest.fixture
-def opened(request, home, tmp_path):
-    """Opens stores of one place, with blocks in the store or in a folder."""
-    archive = str(tmp_path / "archive") if getattr(request, "param", "") == "folder" else ""
-    stores = []
-
-    def opened():
-        shards = 1 if home.kind == "sqlite" else 2
-        store = open_store(home.url, prefix=home.prefix, shards=shards, archive=archive)
-        stores.append(store)
-        return store
-
-    yield opened
-    for store in stores:
-        store.close()
-
-
-@pytest.fixture
-def crowd(opened, shelf, new_id, noon):
+def crowd(home, shelf, new_id, noon):
     """A store with 100 days of counts, and what each day has."""
-    return Crowd(opened(), shelf(WIDTH), new_id, noon)
+    return Crowd(home.open(1 if home.kind == "sqlite" else 2), shelf(WIDTH), new_id, noon)
 
 
 class Crowd:
@@ -112,32 +97,16 @@ class Crowd:
         reports = (store or self.store).reports("m", self.scheme, days)
         assert reports == {day: self.truth[day][0] for day in days}
 
-    def check_each(self, days):
-        """Whether the store has exactly each of these days alone, in their order."""
-        found = self.store.each_tally("m", self.scheme, days)
-        assert list(found) == days
-        for day, tally in found.items():
-            (row,) = tally.rows
-            right = self.truth.get(day, np.zeros(WIDTH + 1, np.int64))
-            assert tally.windows == (day,)
-            assert (row.reports, *row.cells) == tuple(right)
-
     def seal(self, step=1):
         for day in self.store.windows("m", self.scheme)[::step]:
             self.store.seal(TallyKey("m", self.scheme, day))
 
     def add_up(self):
         """Makes all copies."""
-        made = 0
-        for day in DAYS:
-            for calendar, period in (
-                ("month", day[:7]),
-                ("quarter", f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}"),
-                ("week", windows.window_at("week", windows.start(day))),
-            ):
-                assert calendar
-                made += bool(self.store.sums.add_up("m", self.scheme, "day", period))
-        return made
+        found = {
+            period_of(calendar, day) for day in DAYS for calendar in ("week", "month", "quarter")
+        }
+        return sum(self.store.sums.add_up("m", self.scheme, "day", each) > 0 for each in found)
 
     def drop(self, before, *calendars):
         return self.store.sums.drop_windows("m", self.scheme, windows.start(before), calendars)
@@ -151,34 +120,6 @@ def test_copies_are_the_sum_of_their_windows(crowd):
     assert crowd.add_up() == 0
     for days in (DAYS, DAYS[3:90], months("2026-01", "2026-02"), DAYS[:7], DAYS[5:6], []):
         crowd.check(days)
-    assert crowd.store.sums.check("m", crowd.scheme) == []
-
-
-def test_each_window_alone_is_read_at_once(crowd):
-    """Many windows read at once are exactly those that each has alone: open, sealed and empty ones,
-    with copies beside them, and where some were dropped; what only a longer sum has is refused."""
-    days = [*DAYS[20:], "2031-01-01", *DAYS[:20]]
-    crowd.check_each(days)
-    crowd.seal(2)
-    crowd.add_up()
-    crowd.check_each(days)
-    assert crowd.store.each_tally("m", crowd.scheme, []) == {}
-    crowd.drop(DAYS[10], "month")
-    kept = [day for day in days if day not in crowd.store.dropped("m", crowd.scheme)]
-    crowd.check_each(kept)
-    with pytest.raises(NotKept):
-        crowd.store.each_tally("m", crowd.scheme, days)
-
-
-def test_a_late_report_is_in_the_sum_at_once(crowd):
-    """A commit to a day that a copy has makes the copy invalid: the days are read, until another
-    copy is made."""
-    crowd.add_up()
-    crowd.add("2026-01-05", 3, 2, 4)
-    crowd.check(DAYS)
-    crowd.check(months("2026-01"))
-    assert crowd.add_up() >= 3
-    crowd.check(months("2026-01"))
 
 
 @pytest.mark.parametrize("copies", [True, False])
@@ -199,19 +140,6 @@ def test_days_go_and_their_sums_stay(crowd, copies):
     crowd.drop("2026-03-05", "week", "month", "quarter")
     crowd.check(DAYS)
     crowd.check(months("2026-02"))
-    assert crowd.store.sums.check("m", crowd.scheme) == []
-
-
-def test_a_range_that_has_no_sum(crowd):
-    """A range within a month whose days are gone is refused, with the months that can be had."""
-    crowd.drop("2026-02-01", "month")
-    with pytest.raises(NotKept) as refused:
-        crowd.check(DAYS[5:])
-    assert refused.value.periods == ("2025-12", "2026-01")
-    with pytest.raises(NotKept):
-        crowd.check(["2026-01-05"])
-    crowd.check(months("2025-12"))
-    crowd.check(months("2026-01", "2026-02"))
 
 
 def test_a_report_for_a_day_that_is_gone(crowd):
@@ -228,33 +156,6 @@ def test_a_report_for_a_day_that_is_gone(crowd):
     assert crowd.drop("2026-02-01", "week", "month").tallies == 1
     crowd.check(months("2026-01"))
     crowd.check(DAYS[:63])
-
-
-def test_windows_that_are_lost_on_purpose(crowd):
-    """Without sums to keep, dropped windows are gone, and so are the copies that had them."""
-    crowd.add_up()
-    crowd.drop("2026-01-01")
-    assert crowd.store.dropped("m", crowd.scheme) == []
-    assert crowd.store.tally("m", crowd.scheme, DAYS[:31]).reports == 0
-    crowd.check(DAYS[31:])
-    gone = windows.end("2026-01-31")
-    assert crowd.store.drop(gone) == 31
-    assert not [
-        name for name in crowd.store.sums.names("m", crowd.scheme) if name.covers("2026-01-31")
-    ]
-    crowd.check(DAYS[62:])
-
-
-def test_dropping_all_drops_the_sums_too(crowd):
-    """`drop` of everything that had ended by a day leaves no sum whose period had ended."""
-    crowd.drop("2026-02-03", "month", "quarter")
-    assert crowd.store.drop(windows.end("2026-01-31"), metrics=("other",)) == 0
-    crowd.check(DAYS)
-    # December, January and the last quarter of 2025.
-    assert crowd.store.drop(windows.end("2026-01-31")) == 3
-    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
-        "kept-day-2026-Q1", "kept-day-2026-02",
-    ]  # fmt: skip
 
 
 def test_months_go_when_their_quarter_has_them(crowd):
@@ -308,27 +209,6 @@ def test_a_sum_that_an_import_brings(crowd):
     crowd.check(DAYS)
 
 
-def test_a_damaged_window_stays(crowd, monkeypatch, home):
-    """A window whose block is damaged is not dropped; the others are, and the failure names it."""
-    if home.kind != "sqlite":
-        pytest.skip("the same code")
-    place = crowd.store.sums._place
-    read = place.window_counters
-
-    def damaged(shard, tally):
-        from deniable_collector.stores.sealed.blocks import DamagedBlock
-
-        if tally.window == "2026-01-05":
-            raise DamagedBlock("the sealed block is damaged", tally)
-        return read(shard, tally)
-
-    monkeypatch.setattr(place, "window_counters", damaged)
-    gone = crowd.drop("2026-02-01", "month")
-    assert gone.tallies == 61
-    assert [tally.window for tally, _ in gone.failed] == ["2026-01-05"]
-    crowd.check(months("2026-01"))
-
-
 def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
     """Counts that come between reading a day and dropping it are in the sum, because the step is
     refused and begun again."""
@@ -344,46 +224,6 @@ def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
     monkeypatch.setattr(place, "change", after_a_commit)
     assert crowd.drop("2026-01-01", "month").tallies == 31
     crowd.check(months("2025-12"))
-
-
-def test_an_unknown_scheme(crowd):
-    """The reports of a scheme that was never published are refused."""
-    with pytest.raises(StoreError):
-        crowd.store.reports("m", "abcdefabcdef", DAYS)
-
-
-@pytest.mark.parametrize("opened", ["store", "folder"], indirect=True)
-def test_files_of_sums(crowd, tmp_path, home):
-    """The files of windows that are dropped into sums go, and all others are in use."""
-    crowd.seal(5)
-    crowd.add_up()
-    crowd.drop("2026-02-03", "month")
-    folder = tmp_path / "archive"
-    if not folder.exists():
-        assert not crowd.store.block_files()
-        return
-    if home.kind != "sqlite":
-        # Those of dropped windows stay for a minute: a Redis that crashes may need them again.
-        assert crowd.store.block_files() < names_in(folder)
-        place = crowd.store.sums._place
-        place._clock = lambda: 1e12
-        place._forget_unused()
-    assert crowd.store.block_files() == names_in(folder)
-
-
-def names_in(folder):
-    """The blocks in a folder."""
-    return {each.name for each in folder.iterdir() if each.name.endswith(".block")}
-
-
-def test_other_processes_see_the_same(crowd, opened):
-    """Another process reads the same sums, and what it adds up is recognized."""
-    crowd.add_up()
-    with closing(opened()) as other:
-        crowd.check(DAYS, other)
-        crowd.drop("2026-02-03", "month")
-        crowd.check(DAYS, other)
-        assert other.sums.names("m", crowd.scheme) == crowd.store.sums.names("m", crowd.scheme)
 
 
 def declared(keep, window="day"):
@@ -426,32 +266,6 @@ def test_sums_are_kept_for_their_time(crowd, home):
     ]  # fmt: skip
 
 
-def test_the_collector_adds_up_what_is_sealed(crowd):
-    """The sealer adds up each period whose windows are all sealed and accept no more reports, and
-    removes a copy that has become useless."""
-    now = moment("2026-02-09")
-    crowd.seal()
-    sealer = Sealer(crowd.store, clock=lambda: now)
-    sealer._rest = lambda seconds: False
-    sealer.apply()
-    names = {str(name) for name in crowd.store.sums.names("m", crowd.scheme)}
-    assert names >= {"copy-day-2025-12", "copy-day-2026-01", "copy-day-2025-Q4"}
-    assert not names & {"copy-day-2026-02", "copy-day-2026-Q1", "copy-day-2026-W06"}
-    crowd.check(DAYS)
-    assert settled_periods(crowd.store, now) == []
-    crowd.add("2026-01-05", 3, 2, 4)
-    assert settled_periods(crowd.store, now) == []  # until the day is sealed again
-    crowd.seal()
-    late = {period for *_, period in settled_periods(crowd.store, now)}
-    assert late == {"2026-01", "2026-W02"}
-    crowd.drop("2026-01-01", "month")
-    late = {period for *_, period in settled_periods(crowd.store, now)}
-    assert "2025-12" not in late
-    add_up_all(crowd.store, settled_periods(crowd.store, now))
-    assert settled_periods(crowd.store, now) == []
-    crowd.check(DAYS)
-
-
 def test_a_rule_for_each_metric():
     """A rule has the days of its windows and the calendars whose sums stay."""
     (rule,) = rules_of(declared('{ month = "forever" }'), 400).values()
@@ -471,7 +285,7 @@ def test_export_and_import_take_sums_along(crowd, tmp_path, noon, shelf):
     crowd.drop("2026-02-03", "week", "month")
     crowd.add("2026-01-05", 3, 2, 4)
     path = tmp_path / "tallies.gz"
-    contents = export(crowd.store, path, origin="a")
+    contents = export(crowd.store, path)
     assert contents.sums == len(crowd.store.sums.names("m", crowd.scheme))
     assert check(path) == contents
     with closing(open_store(f"sqlite:///{tmp_path}/other.db")) as other:
@@ -499,7 +313,7 @@ def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
     with closing(open_store(f"sqlite:///{tmp_path}/other.db")) as other:
         weeks = Crowd(other, shelf(WIDTH), crowd.new_id, noon)
         weeks.drop("2026-01-05", "week")
-        export(other, path, origin="weeks")
+        export(other, path)
         with pytest.raises(ArchiveError, match=r"2025-12-01 .* its week, .* its month"):
             load(path, crowd.store, noon)
         crowd.check(DAYS)
@@ -521,10 +335,9 @@ def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
         ('{"line":"sum"', '{"line":"none"'),
     ],
 )
-def test_a_file_with_a_damaged_sum(crowd, tmp_path, old, new, home):
+@pytest.mark.stores("sqlite")
+def test_a_file_with_a_damaged_sum(crowd, tmp_path, old, new):
     """A file whose sums do not hold together is refused as a whole."""
-    if home.kind != "sqlite":
-        pytest.skip("the same code")
     crowd.drop("2026-02-03", "month")
     path = tmp_path / "tallies.gz"
     export(crowd.store, path)
@@ -533,22 +346,3 @@ def test_a_file_with_a_damaged_sum(crowd, tmp_path, old, new, home):
     path.write_bytes(gzip.compress(text.replace(old, new).encode()))
     with pytest.raises(ArchiveError):
         check(path)
-
-
-def test_a_file_that_cannot_be_read_keeps_back_its_own_sums(crowd, monkeypatch):
-    """Where a window's file cannot be read, its sums are named as failed, and the others made."""
-    crowd.seal()
-    place = crowd.store.sums._place
-    read = place.window_counters
-
-    def unreadable(shard, tally):
-        if tally.window == "2025-12-07":
-            raise UnreadableFile("its file cannot be read", tally=tally)
-        return read(shard, tally)
-
-    monkeypatch.setattr(place, "window_counters", unreadable)
-    periods = settled_periods(crowd.store, moment("2026-02-09"))
-    outcome = add_up_all(crowd.store, periods)
-    failed = {tally.window for tally, _ in outcome.failed}
-    assert failed == {"2025-W49", "2025-12", "2025-Q4"}
-    assert outcome.tallies == len(periods) - 3 > 3

@@ -189,11 +189,10 @@ class Crowd:
 
     def ask(self, line: str) -> Facts:
         """The facts of what a command or a request gives, with its exit code or its status."""
-        settings, _, command = line.rpartition("deniable ")
-        if command and "/" not in settings:
-            return self._command(
-                shlex.split(command), dict(each.split("=") for each in settings.split())
-            )
+        settings, command, arguments = line.partition("deniable ")
+        if command:
+            given = dict(each.split("=", 1) for each in settings.split())
+            return self._command(shlex.split(arguments), given)
         verb, rest = line.split(" ", 1)
         if verb == "cat":
             path = self.folder / rest

@@ -1,7 +1,7 @@
 """What is asked of the crowd: for each file of facts, the commands and addresses that it is about.
 
-A line is a command as it is typed, also after settings, or a request: `GET /address`, `POST /address < file`, or
-`POST /address name=value`. A command runs in a folder of the crowd's, with its store; what it
+A line is a command as it is typed, also after settings, or a request: `GET /address`,
+`POST /address < file`, or `POST /address name=value`. A command runs in a folder of the crowd's, with its store; what it
 writes there is read by the commands below it, and by `cat`. `visit` requests what the pages below
 it would wait for, and keeps no facts. A line that ends with a backslash goes on in the next one.
 """
@@ -400,6 +400,7 @@ _ASKED = {
         DENIABLE_BOARDS=drafts DENIABLE_ANNOTATIONS=rules.toml deniable lint
         deniable compile -o metrics.json
         deniable compile -o metrics.json --check
+        deniable compile -o metrics.ts
         deniable add weather --type boolean --yes --epsilon 1 --lifetime-epsilon 4 \\
             --expires 2027-06-30
         deniable lint --json

@@ -1,8 +1,8 @@
 """What deniable says of one crowd stays what it said: every number and every sentence.
 
 The files in `facts` have the facts of each output (`facts.py`), not its layout. Where a change is
-meant, `python -m pytest tests/contract/test_facts.py --take` takes them anew; its difference is part of the
-commit.
+meant, `python -m pytest tests/contract/test_facts.py --take` takes them anew; its difference is
+part of the commit.
 """
 
 from __future__ import annotations

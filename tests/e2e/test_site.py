@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import subprocess
 import sys
@@ -21,6 +20,8 @@ from tests.tools import need
 import deniable
 from deniable import Client
 from deniable_collector.openapi import description
+from deniable_estimator.dashboard.api import ENDPOINTS
+from deniable_estimator.dashboard.api.description import describe
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -153,10 +154,9 @@ def test_every_typescript_name_is_there(site: Path) -> None:
             assert re.search(rf"<h[234]>{name}\b", page), f"{path.name}: {name}"
 
 
-READ = ROOT / "estimator/deniable_estimator/dashboard/api/openapi.json"
 OPENAPI = {
     "http-collector": description(),
-    "http-read": json.loads(READ.read_text(encoding="utf-8")),
+    "http-read": describe(ENDPOINTS),
 }
 
 

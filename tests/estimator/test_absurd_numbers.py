@@ -15,6 +15,8 @@ from deniable_collector.tally import Tally
 from deniable_estimator.terminal import NO_DATA
 
 NUMBERS = ["0", "1", "-1", "nan", "inf", "-inf", "1e308", "5e-324", "9" * 5_000, ""]
+pytestmark = pytest.mark.campaign
+
 DATES = ["0001-01-01", "9999-12-31", "2026-02-30", "nan", ""]
 
 CALLS = {

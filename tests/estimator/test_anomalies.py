@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,7 +28,6 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import (
     LEAST_REPORTS,
-    SENTENCES,
     Figure,
     Verdict,
     figures,
@@ -38,7 +36,6 @@ from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.intervals import Noise
-from deniable_estimator.terminal.tables import estimate_view
 
 SPACE = ProjectiveGeometry.best(4.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 
@@ -101,6 +98,7 @@ def honest_verdicts(
     return verdicts
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize("name", [*CLOSED, *OPEN])
 def test_honest_crowds_raise_no_alarm(name: str, crowd: str) -> None:
@@ -132,6 +130,7 @@ def test_honest_crowds_raise_no_alarm(name: str, crowd: str) -> None:
         assert (np.array(p) <= 0.005).sum() <= stats.binom.isf(1e-5, len(p), 0.005)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", ["boolean", "bitmaps"])
 def test_the_default_level_is_kept(name: str) -> None:
     """In 2,000 honest tallies of one mind, the worst case, alarms at .001 are as rare as that.
@@ -141,33 +140,6 @@ def test_the_default_level_is_kept(name: str) -> None:
     verdicts = honest_verdicts(CLOSED[name](), "one mind", 10_000, 2000, np.random.default_rng(2))
     alarms = sum(bool(verdict.alarms()) for verdict in verdicts)
     assert alarms <= stats.binom.isf(1e-4, 2000, 0.001)
-
-
-def test_memory_over_windows_raises_no_alarm() -> None:
-    """Devices that report again out of the same memory, in the same row, look honest.
-
-    200 devices in 64 rows report 10 times each: rows differ far more than 2,000 independent
-    reports would; 100 tallies, seed 3, alarms at .05 at most a binomial tail of 1e-4.
-    """
-    rng = np.random.default_rng(3)
-    mechanism = MEMOIZED_STRING_DESIGNS["rappor"]("city", 1.0, 4.0)
-    alarms = naive = 0
-    for _ in range(100):
-        places = rng.multinomial(200, np.full(64, 1 / 64))
-        rows = tuple(TallyRow(10 * int(n), np.zeros(128, np.int64)) for n in places)
-        tally = Tally("", "", tuple("abcdefghij"), rows)
-        judged = [
-            next(
-                each
-                for each in figures_of(tally, mechanism, *nothing(), again)
-                if each.name == "rows"
-            )
-            for again in (10.0, 1.0)
-        ]
-        alarms += judged[0].p_value <= 0.05
-        naive += judged[1].p_value <= 0.05
-    assert alarms <= stats.binom.isf(1e-4, 100, 0.05)
-    assert naive == 100
 
 
 @pytest.mark.parametrize("counts", [(900, 1100), (950, 1000, 1050), (500, 540, 480, 470, 510)])
@@ -291,53 +263,6 @@ def category(mechanism: Mechanism[Any]) -> Scheme:
     return Scheme("category", mechanism, tuple(f"v{x}" for x in range(mechanism.size)))
 
 
-@pytest.mark.parametrize("targets", [5, 27])
-def test_several_targets_push_the_others_below_zero(targets: int) -> None:
-    """5% fakes that all select the same columns, filled up at random, are noticed: *low*.
-
-    Subset selection of 27 of 100 values at epsilon 1, 100,000 reports, shares falling as
-    1 / rank**1.5, 10 tallies, seed 4; simulated power above .99 for each.
-    """
-    rng = np.random.default_rng(4)
-    mechanism = SubsetSelection.design(100, 1.0)
-    scheme = category(mechanism)
-    aim = np.arange(50, 50 + targets)
-    others = np.setdiff1d(np.arange(100), aim)
-    for _ in range(10):
-        cells = np.zeros(100, np.int64)
-        cells[aim] = 5000
-        for _ in range(5000):
-            cells[rng.choice(others, mechanism.k - targets, replace=False)] += 1
-        tally = with_fakes(crowd(scheme, 95_000, 1.5, rng), 5000, cells)
-        found = estimate(tally, scheme)
-        assert found.anomalous
-        assert "low" in {figure.name for figure in found.verdict.alarms()}
-
-
-def test_bare_bitmaps_are_noticed_and_padded_ones_are_not() -> None:
-    """1% fakes that set one bit and no other are noticed by their *ones*; as many that fill
-    up with random bits to the honest number are not, and nothing in the counts could tell.
-
-    Unary encoding of 100 values at epsilon 1, 100,000 reports, 10 tallies of each, seed 5: the
-    first lie 60 standard errors out; of the second, alarms at .001 stay below a tail of 1e-4.
-    """
-    rng = np.random.default_rng(5)
-    mechanism = UnaryEncoding.optimized(100, 1.0)
-    scheme = category(mechanism)
-    alarms = 0
-    for _ in range(10):
-        honest = crowd(scheme, 99_000, 1.0, rng)
-        cells = np.zeros(100, np.int64)
-        cells[50] = 1000
-        bare = estimate(with_fakes(honest, 1000, cells), scheme).verdict.alarms()
-        assert {"ones", "low"} <= {figure.name for figure in bare}
-        wanted = float(mechanism.p + 99 * mechanism.q) - 1
-        padding = rng.binomial(1000, wanted / 99, 100)
-        padding[50] = 1000
-        alarms += estimate(with_fakes(honest, 1000, padding), scheme).anomalous
-    assert alarms <= stats.binom.isf(1e-4, 10, 0.001)
-
-
 def test_a_message_that_comes_too_often_is_noticed() -> None:
     """1% fakes that send the one message which supports six values are noticed: *repeated*.
 
@@ -425,29 +350,3 @@ def test_combined_schemes_are_judged_together() -> None:
                 if (each.name, each.scheme) == (figure.name, figure.scheme)
             ]
             assert same.p_adjusted >= figure.p_adjusted
-
-
-@pytest.mark.parametrize("name", SENTENCES)
-def test_every_figure_says_what_is_strange(name: str) -> None:
-    """Each figure has a sentence that names what was seen, or that names no number at all."""
-    text = Figure(name, "", 0.25, 0.125, 0.0, value="Oslo").text
-    assert "{" not in text
-    assert text[-1] != "."
-
-
-def test_an_alarm_is_printed_with_what_to_do() -> None:
-    """The terminal's view has the budget always, and an alarm with its advice if there is one."""
-    from rich.console import Console
-
-    scheme = category(SubsetSelection.design(2, 1.0))
-    honest = sample_tally(scheme, np.array([94_050, 950]), np.random.default_rng(11))
-    fake = with_fakes(honest, 5000, np.array([5000, 0]))
-    texts = []
-    for tally in (honest, fake):
-        console = Console(width=200, record=True, file=io.StringIO())
-        console.print(estimate_view(estimate(tally, scheme)))
-        texts.append(console.export_text())
-    assert all("1% fake devices could add up to" in text for text in texts)
-    assert "Anomalous" not in texts[0]
-    assert "Anomalous: the lowest share, -" in texts[1]
-    assert "leave them out; do not correct" in texts[1]

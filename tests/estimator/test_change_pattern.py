@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,16 @@ import pytest
 from deniable.mechanisms import (
     BasicRappor,
     Bloom,
-    DBitFlip,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
     Memoizing,
-    NumberRange,
     Rappor,
     Rounds,
     SubsetSelection,
 )
 from deniable.randomness import PRECISION
 from deniable_estimator.analyses import memory_of
-from deniable_estimator.privacy.change_pattern import reports_that_show
+from deniable_estimator.privacy.computing import reports_that_show
 
 ONE = 1 << PRECISION
 EVEN = math.floor(ONE * math.exp(2) / (math.exp(2) + 1))
@@ -42,32 +39,6 @@ def alternation_loss(mechanism: Memoizing[Any], reports: int) -> float:
 def test_binary_losses(reports: int, loss: float) -> None:
     """With epsilon 2 in both rounds, alternation loses these, although two memos make 4."""
     assert alternation_loss(BINARY, reports) == pytest.approx(loss, abs=5e-4)
-
-
-def test_the_pages_numbers() -> None:
-    """docs/memory.md gives the losses rounded down and the costs of any history rounded up."""
-    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in page.splitlines()
-        if line.startswith("|")
-    ]
-    table = {row[0]: row[1:] for row in rows}
-    losses = [f"{math.floor(100 * alternation_loss(BINARY, int(t))) / 100}" for t in table["T"]]
-    assert table["epsilon"] == losses
-    costs = {
-        "memoized subset selection, 2 values": MemoizedSubsetSelection.design(2, 1.0, 4.0),
-        "memoized subset selection, 5 values": MemoizedSubsetSelection.design(5, 1.0, 4.0),
-        "memoized subset selection, 100 values": MemoizedSubsetSelection.design(100, 1.0, 4.0),
-        "memoized local hashing": MemoizedLocalHashing.design("city", 1.0, 4.0),
-        "basic RAPPOR, 5 values": BasicRappor.design(5, 1.0, 4.0),
-        "RAPPOR, 128 bits": Rappor.design("city", 1.0, 4.0),
-        "dBitFlip, 16 or more cells of a number": DBitFlip.design(
-            NumberRange("0", "1"), 1.0, 4.0, cells=64
-        ),
-    }
-    for name, mechanism in costs.items():
-        assert table[name] == [f"{math.ceil(100 * mechanism.fresh_epsilon) / 100:.2f}"]
 
 
 def _likelihoods(mechanism: Memoizing[Any], item: int) -> dict[int, Fraction]:
@@ -168,12 +139,6 @@ def test_the_fewest_reports(epsilon: float) -> None:
     assert alternation_loss(BINARY, reports) > epsilon
     if reports > 2:
         assert alternation_loss(BINARY, reports - 2) <= epsilon
-
-
-def test_faint_reports_show_nothing_soon() -> None:
-    """Fresh noise that says next to nothing shows no change within 65,536 reports."""
-    faint = MemoizedSubsetSelection(2, 1, ONE * 3 // 4, ONE // 2 + 1)
-    assert reports_that_show(memory_of(faint), 4.0) is None
 
 
 def test_other_mechanisms_are_refused() -> None:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.analyses.cohorts.fit import joint_fit, left_out, singly
+from deniable_estimator.analyses.cohorts.fit import joint_fit, singly
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
 
 P01, P11 = 0.5625, 0.6875
@@ -102,6 +102,7 @@ def many(
     return found, truth
 
 
+@pytest.mark.campaign
 def test_intervals_cover_and_discoveries_are_mostly_true() -> None:
     """95% intervals cover 93 to 97% of the candidates; at most 5% of those detected are false.
 
@@ -119,50 +120,7 @@ def test_intervals_cover_and_discoveries_are_mostly_true() -> None:
     assert stats.binomtest(false, detected, 0.05, alternative="greater").pvalue > 1e-4
 
 
-def test_single_estimates_are_unbiased() -> None:
-    """The shares of candidates that nobody has average to 0.
-
-    Seed 3, z-test over 40 tables of 260 such candidates at alpha = 1e-4; one comparison. Most
-    are not selected; those that were are left in, since leaving them out would bias the rest.
-    """
-    found, truth = many(3, 40, 200_000)
-    averages = [float(d.share[truth == 0].mean()) for d in found]
-    assert stats.ttest_1samp(averages, 0.0).pvalue > 1e-4
-
-
-def test_the_common_string_is_not_biased() -> None:
-    """The share of the most common string is unbiased, whatever the weights are.
-
-    Seed 4, t-test over 60 tables at alpha = 1e-4; one comparison. Weights from raw counts
-    would shift it by about a standard error.
-    """
-    found, truth = many(4, 60, 200_000)
-    errors = [float(d.share[0] - truth[0]) for d in found]
-    assert stats.ttest_1samp(errors, 0.0).pvalue > 1e-4
-
-
-def test_p_values_of_absent_strings_are_uniform() -> None:
-    """Without any candidate in the crowd, p-values are uniform and detections rare.
-
-    Seed 5, Kolmogorov-Smirnov over 20 tables of 200 candidates at alpha = 1e-4. A false
-    discovery rate of 5% allows one table in 20 to detect anything; 7 or more have a
-    probability below 1e-4. Two comparisons.
-    """
-    rng = np.random.default_rng(5)
-    p, tables = [], 0
-    for _ in range(20):
-        positions = rng.integers(0, 128, (200, 64, 2))
-        strangers = rng.integers(0, 128, (3_000, 64, 2))
-        counts, reports = draw_table(rng, strangers, 128, np.full(3_000, 1 / 3_000), 100_000)
-        found = decode(
-            counts, reports, Design.of(positions, 128), P01, P11, background=density(128, 2)
-        )
-        p.append(found.p_value)
-        tables += bool(found.detected.any())
-    assert stats.kstest(np.concatenate(p), "uniform").pvalue > 1e-4
-    assert tables < 7
-
-
+@pytest.mark.campaign
 def test_p_values_hold_far_out_beside_strings_that_are_not_listed() -> None:
     """Of strings that nobody has, p-values below 1e-2, 1e-3 and 1e-4 are as frequent as they say.
 
@@ -176,25 +134,6 @@ def test_p_values_hold_far_out_beside_strings_that_are_not_listed() -> None:
         assert stats.binomtest(int((p < level).sum()), len(p), level).pvalue > 1e-4
 
 
-def test_a_fitted_string_is_judged_as_if_it_entered() -> None:
-    """Its z is what it would be on top of a fit of all the others.
-
-    Seed 15, z from 1 to 21 (the fit's own are up to 43, as nothing is cut off there), to 0.2 or a
-    tenth: a fit without it measures the noise anew.
-    """
-    rng = np.random.default_rng(15)
-    positions = rng.integers(0, 64, (12, 32, 2))
-    counts, reports = draw_table(rng, positions, 64, fading(12, 3), 200_000)
-    design, c = Design.of(positions, 64), density(64, 2)
-    table = CohortTable.of(counts, reports, P01, P11, c, Winsor.for_cells(64))
-    fit = joint_fit(table, design, np.arange(12), np.full(design.size, c))
-    z = left_out(table, design, fit)
-    for at in range(12):
-        rest = joint_fit(table, design, np.delete(np.arange(12), at), fit.expected)
-        share, variance = singly(table, design, rest)
-        assert z[at] == pytest.approx(share[at] / np.sqrt(variance[at]), rel=0.1, abs=0.2)
-
-
 def test_no_signal_is_an_answer() -> None:
     """Counts that are exactly what noise gives detect nothing and explain nothing."""
     reports = np.full(16, 1_600)
@@ -206,18 +145,6 @@ def test_no_signal_is_an_answer() -> None:
     assert found.explained_share == 0
     assert found.unexplained == (1.0, 1.0, 1.0)
     assert np.isfinite(found.share).all()
-
-
-def test_without_reports_nothing_is_known() -> None:
-    """A table of no reports has unknown shares, and no detection."""
-    design = Design.of(np.zeros((3, 2, 1), np.int64), 4)
-    found = decode(
-        np.zeros((2, 4), np.int64), np.zeros(2, np.int64), design, P01, P11, background=0.25
-    )
-    assert found.n == 0
-    assert np.isnan(found.share).all()
-    assert np.isinf(found.std_error).all()
-    assert not found.detected.any()
 
 
 def test_empty_cohorts_weigh_nothing() -> None:
@@ -242,19 +169,6 @@ def test_empty_cohorts_weigh_nothing() -> None:
     selected = with_it.detected
     # The winsor limit looks at the cells of a candidate, whether or not their cohort is empty.
     np.testing.assert_allclose(with_it.share[selected], without.share[selected], atol=1e-3)
-
-
-def test_decoding_is_deterministic() -> None:
-    """The same table gives the same numbers, to the last bit."""
-    rng = np.random.default_rng(8)
-    positions = rng.integers(0, 32, (80, 16, 2))
-    counts, reports = draw_table(rng, positions, 32, fading(80, 8), 50_000)
-    first, second = (
-        decode(counts, reports, Design.of(positions, 32), P01, P11, background=density(32, 2))
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(first.share, second.share)
-    np.testing.assert_array_equal(first.std_error, second.std_error)
 
 
 def test_candidates_that_hash_alike_share_one_estimate() -> None:
@@ -287,21 +201,6 @@ def test_basic_rappor_takes_each_bit_by_itself() -> None:
     assert found.detected.tolist() == [True, False, False]
 
 
-def test_one_small_cohort_is_decoded() -> None:
-    """In one cohort of 32 bits, strong strings do not hide each other.
-
-    Seed 10; the weakest of the four shares has 8 standard errors, so alpha < 1e-9 each.
-    """
-    rng = np.random.default_rng(10)
-    positions = np.arange(20).reshape(20, 1, 1)
-    shares = np.zeros(20)
-    shares[[0, 4, 7, 19]] = 0.4, 0.3, 0.2, 0.1
-    counts, reports = draw_table(rng, positions, 32, shares, 100_000)
-    found = decode(counts, reports, Design.of(positions, 32), P01, P11, background=1 / 32)
-    assert set(np.flatnonzero(found.detected)) >= {0, 4, 7, 19}
-    assert found.detected.sum() <= 6
-
-
 def test_a_share_that_the_fit_determines_is_unknown() -> None:
     """A filter that is a sum and difference of fitted ones gets no number and no precision."""
     ring = Design.of(np.array([[[0, 1]], [[1, 2]], [[2, 3]], [[3, 0]], [[4, 5]]]), 8)
@@ -315,68 +214,6 @@ def test_a_share_that_the_fit_determines_is_unknown() -> None:
     assert np.isinf(joint_fit(table, ring, np.arange(4), fit.expected).variance).all()
 
 
-def test_intervals_hold_where_the_noise_is_small() -> None:
-    """Who happened to be asked counts too: both cells of a device's string move together.
-
-    Seed 11, 150 tables with p01 = .05, p11 = .95, h = 2. The error of the top share over its
-    standard error has variance 1 by a chi-square test at alpha = 1e-4; cells taken as
-    independent would make it 1.6. One comparison.
-    """
-    rng = np.random.default_rng(11)
-    shares = np.array([0.5, 0.3, 0.2])
-    z = []
-    for _ in range(150):
-        positions = rng.integers(0, 64, (30, 8, 2))
-        counts, reports = draw_table(rng, positions[:3], 64, shares, 20_000, 0.05, 0.95)
-        found = decode(
-            counts, reports, Design.of(positions, 64), 0.05, 0.95, background=density(64, 2)
-        )
-        z.append((found.share[0] - 0.5) / found.std_error[0])
-    total = float(np.square(z).sum())
-    low, high = stats.chi2.ppf([0.00005, 0.99995], 150)
-    assert low < total < high
-
-
-def test_columns_of_few_reports_do_not_lift_common_strings() -> None:
-    """Where a column is set twice by chance, cutting off high counts does not move shares.
-
-    Seed 13, 60 tables of 1,024 cohorts with 195 reports each in one of 56 columns (epsilon 4); a
-    string has half of the crowd, strings that are not asked for the rest. z-test of the mean
-    error in standard errors at alpha = 1e-4; one comparison. It was 0.6 of them.
-    """
-    rng = np.random.default_rng(13)
-    p11 = np.exp(4) / (np.exp(4) + 55)
-    p01 = (1 - p11) / 55
-    z = []
-    for _ in range(60):
-        positions = rng.integers(0, 56, (3, 1024, 1))
-        filled = np.full((1024, 56), 0.5 / 56)
-        filled[np.arange(1024), positions[0, :, 0]] += 0.5
-        reports = rng.multinomial(200_000, np.full(1024, 1 / 1024))
-        counts = rng.multinomial(reports, p01 + (p11 - p01) * filled)
-        design = Design.of(positions, 56)
-        found = decode(counts, reports, design, p01, p11, background=1 / 56, exclusive=True)
-        z.append((found.share[0] - 0.5) / found.std_error[0])
-    assert stats.norm.sf(abs(np.mean(z)) * np.sqrt(len(z))) > 5e-5
-
-
-def test_the_whole_map_may_be_too_small_for_the_crowd() -> None:
-    """What strings outside the map hold is unexplained, within its interval.
-
-    Seed 12, one interval at level 1 - 1e-6; one comparison.
-    """
-    rng = np.random.default_rng(12)
-    positions = rng.integers(0, 64, (400, 32, 2))
-    shares = np.concatenate([[0.3, 0.2], np.full(398, 0.5 / 398)])
-    counts, reports = draw_table(rng, positions, 64, shares, 500_000)
-    design = Design.of(positions[:2], 64)
-    found = decode(counts, reports, design, P01, P11, background=density(64, 2), level=1 - 1e-6)
-    low, rest, high = found.unexplained
-    assert low < 0.5 < high
-    assert high - low < 0.2
-    assert rest == pytest.approx(1 - found.share.sum())
-
-
 def test_arguments_that_do_not_fit_are_refused() -> None:
     """A design of another shape, or reports without information, is a programmer's mistake."""
     design = Design.of(np.zeros((1, 2, 1), np.int64), 4)
@@ -388,21 +225,3 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         Design.of(np.full((1, 2, 1), 4), 4)
     with pytest.raises(ValueError, match="positions are"):
         Design.of(np.zeros((1, 2), np.int64), 4)
-
-
-def test_a_cell_that_two_hashes_meet_in_counts_once() -> None:
-    """Sums and dense filters see a cell once, whatever the order of its hashes."""
-    design = Design.of(np.array([[[2, 2], [1, 0]]]), 4)
-    assert design.sums(np.arange(8.0)).tolist() == [2 + 5 + 4]
-    assert np.flatnonzero(design.filters()[:, 0]).tolist() == [2, 4, 5]
-
-
-@pytest.mark.parametrize("cells", [1, 64])
-def test_winsorized_moments_are_those_of_a_cut_normal(cells: int) -> None:
-    """slope and square equal the normal integrals, to 1e-6."""
-    winsor = Winsor.for_cells(cells)
-    z = np.linspace(-40, 40, 800_001)
-    weight = stats.norm.pdf(z) * (z[1] - z[0])
-    assert winsor.slope == pytest.approx(weight[np.abs(z) < winsor.limit].sum(), abs=1e-4)
-    cut = np.clip(z, -winsor.limit, winsor.limit)
-    assert winsor.square == pytest.approx((weight * cut**2).sum(), abs=1e-6)

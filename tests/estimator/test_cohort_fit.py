@@ -307,16 +307,6 @@ def test_what_other_strings_lift(count: int) -> None:
     assert np.ptp(found) > 0.01
 
 
-def test_cells_alike_are_not_freed_of_a_lift() -> None:
-    """Nothing is taken off where the widest scale is less than a tenth above the median."""
-    residual = np.linspace(-1, 5, 9)
-    for widest, freed in ((1.0, False), (1.09, False), (1.11, True)):
-        scale = np.array([1.0] * 8 + [widest])
-        assert uneven()._lifted(residual, scale).any() == freed
-    scale = np.array([2.0] * 8 + [2.0 * 1.1])
-    assert uneven()._lifted(residual, scale).any()  # a tenth itself
-
-
 def test_the_lift_at_the_median_is_that_of_the_quiet_half() -> None:
     """Where the quiet half is at the median no noise is added, and louder cells do not count; at
     the widest scale less of the same is cut off."""
@@ -387,13 +377,6 @@ def test_a_joint_fit_is_generalized_least_squares(
     assert fit.selected.tolist() == [1, 7, 0, 2]
 
 
-def test_a_fit_goes_on_from_what_was_expected(table: CohortTable, design: Design) -> None:
-    """The first weights are those of the fit so far."""
-    flat, full = np.full(design.size, BACKGROUND), np.full(design.size, 0.9)
-    one, other = (joint_fit(table, design, np.arange(3), each) for each in (flat, full))
-    assert not np.array_equal(one.weights, other.weights)
-
-
 def test_what_others_determine_is_not_identified(table: CohortTable, design: Design) -> None:
     """A candidate twice in the fit has an infinite variance, and the others a finite one."""
     flat = np.full(design.size, BACKGROUND)
@@ -423,15 +406,6 @@ def test_a_share_that_joins_the_fit(table: CohortTable, design: Design, fit: Fit
     np.testing.assert_allclose(variance[others], table.winsor.loss / left[others])
     assert np.isnan(share[fit.selected]).all()
     assert np.isinf(variance[fit.selected]).all()
-
-
-def test_an_empty_fit_takes_nothing_away(table: CohortTable, design: Design) -> None:
-    """Then a candidate has all of its information."""
-    empty = joint_fit(table, design, np.empty(0, np.intp), np.full(design.size, BACKGROUND))
-    score, information = scores(table, design, empty.expected, empty.weights)
-    share, variance = singly(table, design, empty)
-    np.testing.assert_allclose(share, score / information)
-    np.testing.assert_allclose(variance, table.winsor.loss / information)
 
 
 def test_a_large_overlap_is_averaged(

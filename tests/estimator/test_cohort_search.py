@@ -17,14 +17,10 @@ from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
     Fit,
-    covariance,
     joint_fit,
-    left_out,
-    singly,
-    skewness,
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
-from deniable_estimator.statistics.significance import adjust_p, normal_score, p_values
+from deniable_estimator.statistics.significance import adjust_p
 
 COHORTS, COLUMNS = 32, 64
 
@@ -75,17 +71,6 @@ def test_the_step_up_test_is_that_of_benjamini_and_hochberg(fdr: float, others: 
     assert decoder._accepted(p, fdr, 60 + others).tolist() == expected.tolist()
 
 
-def test_the_step_up_test_at_its_thresholds() -> None:
-    """A p-value at its threshold is accepted, those below it with it, and one above never."""
-    for p, expected in (
-        ([1 / 16, 0.9], [True, False]),
-        ([0.9, 2 / 16, 2 / 16], [False, True, True]),
-        ([1 / 15, 0.9], [False, False]),
-        ([], []),
-    ):
-        assert decoder._accepted(np.array(p), 0.25, 4).tolist() == expected
-
-
 def left(z: list[float], selected: int, live: int = 500, tied: int = 20) -> float:
     """What the search leaves of a table, with z that many candidates complete by 0."""
     table: Any = SimpleNamespace(live=live, tied=tied)
@@ -109,35 +94,6 @@ def test_the_search_uses_up_degrees_of_freedom() -> None:
     table: Any = SimpleNamespace(live=500, tied=0)
     fit: Any = SimpleNamespace(selected=np.arange(4))
     assert decoder._left_by_search(table, np.array([0.5, -0.5] * 2), fit, 0.8) == 1
-
-
-@pytest.mark.parametrize(
-    ("columns", "candidates", "all_at_once"),
-    [(1024, 30, True), (1025, 30, False), (10, 8, True), (10, 9, False)],
-)
-def test_a_small_table_begins_with_all(
-    fitted: list[list[int]], columns: int, candidates: int, all_at_once: bool
-) -> None:
-    """Up to 1,024 cells the search begins with all candidates, if they are at most 0.8 of them."""
-    design = Design.of(np.arange(candidates).reshape(candidates, 1, 1), columns)
-    counts, reports = np.full((1, columns), 300), np.array([1_000])
-    table = CohortTable.of(counts, reports, 0.25, 0.75, 1 / columns, Winsor.for_cells(1))
-    decoder._search(table, design, 0.04)
-    assert len(fitted[0]) == (candidates if all_at_once else 0)
-
-
-def test_a_small_table_with_room_for_few_begins_with_none(
-    fitted: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More candidates than the fit may hold do not enter at once, however small the table."""
-    for most, first in ((8, 8), (7, 0)):
-        monkeypatch.setattr(decoder, "_MOST_SELECTED", most)
-        design = Design.of(np.arange(8).reshape(8, 1, 1), 20)
-        counts, reports = np.full((1, 20), 300), np.array([1_000])
-        table = CohortTable.of(counts, reports, 0.25, 0.75, 1 / 20, Winsor.for_cells(1))
-        fitted.clear()
-        decoder._search(table, design, 0.04)
-        assert len(fitted[0]) == first
 
 
 @pytest.mark.parametrize(("second", "together"), [(0.3, True), (0.27, False)])
@@ -174,32 +130,6 @@ def test_a_fit_holds_so_many_at_most(
     assert search(table, design) == [2, 3, 4, 5, 6]
 
 
-def test_rounds_end(fitted: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """After so many rounds the search ends with what it has."""
-    monkeypatch.setattr(decoder, "_MOST_ROUNDS", 2)
-    table, design = exact([0.5, 0.2, 0.08, 0.0])
-    assert search(table, design) == [0, 1]
-
-
-def test_who_was_dropped_twice_stays_out(
-    fitted: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A candidate that the joint fit drops may enter once more, and no third time."""
-    table, design = exact([0.5, 0.2, 0.0])
-
-    def nothing_confirmed(
-        table: CohortTable, design: Design, fit: Fit, fdr: float, dropped: NDArray[np.int64]
-    ) -> Fit:
-        dropped[fit.selected] += 1
-        return joint_fit(
-            table, design, np.empty(0, np.intp), np.full(design.size, table.background)
-        )
-
-    monkeypatch.setattr(decoder, "_prune", nothing_confirmed)
-    assert search(table, design) == []
-    assert fitted == [[], [0], [0], [1], [1]]
-
-
 def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> None:
     """Of five that are not confirmed three go, then one, then one, the weakest first; each is
     counted once, and those that are confirmed are not."""
@@ -211,67 +141,6 @@ def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> Non
     assert fit.selected.tolist() == [0, 2, 6]
     assert fitted == [[0, 2, 4, 6, 7], [0, 2, 4, 6], [0, 2, 6]]
     assert dropped.tolist() == [0, 1, 0, 1, 1, 1, 0, 1]
-
-
-def test_all_may_be_dropped(fitted: list[list[int]]) -> None:
-    """A fit of nobody's strings ends empty."""
-    table, design = exact([-0.1, -0.2, -0.3])
-    flat, dropped = np.full(design.size, table.background), np.zeros(3, np.int64)
-    fit = decoder._prune(table, design, joint_fit(table, design, np.arange(3), flat), 0.04, dropped)
-    assert not len(fit.selected)
-    assert fitted == [[0], []]
-
-
-def test_what_is_told_is_put_together_from_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fitted shares are those of the fit; others are what they would be beside it, over the
-    fraction that the search has left; the explained share has the variance of a sum."""
-    table, design = exact([0.3, 0.2, 0.1, 0.0, 0.0])
-    flat = np.full(design.size, table.background)
-    fit = joint_fit(table, design, np.array([3, 0]), flat)  # a string that nobody has is in it
-    asked: list[float] = []
-
-    def found(table: CohortTable, design: Design, fdr: float) -> Fit:
-        asked.append(fdr)
-        return fit
-
-    def half_used(table: CohortTable, z: Any, fit: Fit, fdr: float) -> float:
-        asked.append(fdr)
-        return 0.5
-
-    monkeypatch.setattr(decoder, "_search", found)
-    monkeypatch.setattr(decoder, "_left_by_search", half_used)
-    result = decoder._together(table, design, 0.05)
-    assert asked == pytest.approx([0.04, 0.04])
-    assert result.detected.tolist() == [True, True, True, False, False]
-    alone, noise = singly(table, design, fit)
-    spread = covariance(table, design, fit, 0.5)
-    assert result.share == pytest.approx(
-        [fit.share[1], alone[1] / 0.5, alone[2] / 0.5, fit.share[0], alone[4] / 0.5]
-    )
-    assert result.variance == pytest.approx(
-        [spread[1, 1], noise[1] / 0.25, noise[2] / 0.25, spread[0, 0], noise[4] / 0.25]
-    )
-    z = alone / np.sqrt(noise)
-    z[[3, 0]] = left_out(table, design, fit)
-    p = p_values(normal_score(z, np.full(5, skewness(table, design, fit))))
-    assert result.p_value == pytest.approx(p)
-    expected = result.variance[:3].sum()
-    assert result.explained_variance == pytest.approx(expected)
-
-
-def test_fitted_shares_vary_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variance of what two fitted strings explain holds their covariance twice."""
-    table, design = exact([0.3, 0.2, 0.0])
-    flat = np.full(design.size, table.background)
-    fit = joint_fit(table, design, np.array([0, 1]), flat)
-    monkeypatch.setattr(decoder, "_search", lambda *_: fit)
-    result = decoder._together(table, design, 0.05)
-    assert result.detected.tolist() == [True, True, False]
-    spread = covariance(table, design, fit)
-    assert abs(spread[0, 1]) > 0.05 * spread[0, 0]
-    assert result.explained_variance == pytest.approx(
-        spread[0, 0] + spread[1, 1] + 2 * spread[0, 1]
-    )
 
 
 def test_shares_of_own_cells_are_weighted_means() -> None:
@@ -305,14 +174,6 @@ def test_shares_of_own_cells_are_weighted_means() -> None:
     assert found.explained_share == pytest.approx(one + two)
     expected = sum(variances[:2]) - 2 * one * two / 3_000
     assert found.explained_error == pytest.approx(math.sqrt(expected))
-
-
-def test_more_than_everybody_explains_without_error() -> None:
-    """Where shares add up to more than 1 the variance of their sum is not below 0."""
-    design = Design.of(np.arange(2).reshape(2, 1, 1), 2)
-    found = decode(np.array([[900, 900]]), np.array([1_000]), design, 0.0, 1.0, background=0)
-    assert found.explained_share == pytest.approx(1.8)
-    assert found.explained_error == 0
 
 
 def test_intervals_are_so_many_standard_errors_wide() -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from deniable import Scheme
 from deniable.mechanisms import (
@@ -22,15 +20,12 @@ from deniable.mechanisms import (
     Rappor,
     SubsetSelection,
 )
-from deniable_collector.tally import Tally, TallyRow, empty_tally
-from deniable_estimator.analyses import ANALYSES, cohorts, oracle_analysis
-from deniable_estimator.analyses.candidates import support_counts
-from deniable_estimator.analyses.cohorts import CohortAnalysis, decoder
+from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.analyses import cohorts, oracle_analysis
+from deniable_estimator.analyses.cohorts import decoder
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.statistics.intervals import debias
-from deniable_estimator.terminal import simulate
 
 MECHANISMS: dict[str, Mechanism[Any]] = {
     "cohort local hashing": CohortLocalHashing("city", 64, SubsetSelection.design(8, 2.0, k=1)),
@@ -58,6 +53,7 @@ def crowd(
     return sample_tally(scheme, counts, rng, values=STRINGS), truth
 
 
+@pytest.mark.campaign
 @every
 def test_shares_are_estimated_within_their_intervals(mechanism: Mechanism[Any]) -> None:
     """95% intervals of 100 candidates, 80 of them nobody's, cover; the common ones are detected.
@@ -81,40 +77,7 @@ def test_shares_are_estimated_within_their_intervals(mechanism: Mechanism[Any]) 
     assert false <= (true + false) / 8
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [CohortLocalHashing.design("s", 1.0), MemoizedLocalHashing.design("s", 1.0, 2.0)],
-    ids=["fresh", "memoized"],
-)
-def test_one_column_of_a_few_rules_out_the_others(mechanism: Mechanism[Any]) -> None:
-    """With 4 buckets, a report that names one is a report that names none of the others.
-
-    Sixteen crowds of a million devices, 800 candidates of which 30 are somebody's, seed 8: of
-    12,800 intervals at 95% between 94.3 and 96.5% cover (alpha about 5e-4 for the lower, as
-    candidates are nearly independent), and of all that is detected at most 7% is nobody's
-    (nominal 5%; at some 500 detected 7% has alpha .03 if 5% were true, which it is not: it
-    is 3%). Cells taken for independent ones gave 91.8% and 10 to 12%.
-    """
-    scheme = Scheme("string", mechanism, ())
-    strings = [f"candidate {number}" for number in range(800)]
-    truth = np.zeros(len(strings))
-    truth[:30] = 1 / np.arange(1, 31)
-    truth /= truth.sum()
-    rng = np.random.default_rng(8)
-    covered, true, false = [], 0, 0
-    for _ in range(16):
-        counts = rng.multinomial(1_000_000, truth)
-        found = estimate(
-            sample_tally(scheme, counts, rng, values=strings, metric="site"), scheme, strings
-        )
-        covered.append((found.low <= truth) & (truth <= found.high))
-        true += int(found.detected[truth > 0].sum())
-        false += int(found.detected[truth == 0].sum())
-    assert 0.943 <= np.mean(covered) <= 0.965
-    assert true > 300
-    assert false <= 0.07 * (true + false)
-
-
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("kind", "channel", "devices"),
     [
@@ -130,8 +93,8 @@ def test_intervals_hold_what_the_search_has_used_up(
 ) -> None:
     """Where many strings nearly stand out, intervals of the common ones and of the others cover.
 
-    150 tables under 150 salts, 600 candidates of which 100 are somebody's by a power law, seed 12.
-    Of 2,250 intervals of the 15 most common strings between 93.5 and 96.5% cover, and of 12,750
+    60 tables under 60 salts, 600 candidates of which 100 are somebody's by a power law, seed 12.
+    Of 900 intervals of the 15 most common strings between 92.6 and 97.4% cover, and of 5,100
     of the other 85 the same: both are 3 standard errors over tables or more (alpha .003 each, four
     comparisons). Without what the search has used up they cover 91 to 92% and 90 to 92%.
     """
@@ -141,34 +104,14 @@ def test_intervals_hold_what_the_search_has_used_up(
     truth[:100] = np.arange(1, 101) ** -1.1
     truth /= truth.sum()
     covered = []
-    for salt in range(150):
+    for salt in range(60):
         scheme = Scheme("string", kind(f"salt {salt}", 128, channel), ())
         tally = sample_tally(scheme, rng.multinomial(devices, truth), rng, values=strings)
         found = estimate(tally, scheme, strings)
         covered.append(((found.low <= truth) & (truth <= found.high))[:100])
     common, others = np.mean(covered, axis=0)[:15].mean(), np.mean(covered, axis=0)[15:].mean()
-    assert 0.935 <= common <= 0.965
-    assert 0.935 <= others <= 0.965
-
-
-@pytest.mark.parametrize("name", ["cohort local hashing", "memoized local hashing"])
-def test_collisions_do_not_add_up(name: str) -> None:
-    """Where counting supporters is wrong by the collisions of common strings, this is not.
-
-    Ten million devices in 64 cohorts of 8 buckets, seed 5: of 80 strings that nobody has, the
-    plain counts are off by 3 of their standard errors and more, root mean square; the
-    decoded ones by 0.7 to 1.3 (binomial sd of that: 8%).
-    """
-    mechanism = MECHANISMS[name]
-    scheme = Scheme("string", mechanism, ())
-    tally, truth = crowd(mechanism, 20, 10_000_000, np.random.default_rng(5))
-    support = support_counts(tally, scheme, STRINGS)
-    plain = debias(support.counts, support.reports, mechanism.p, mechanism.q)
-    found = estimate(tally, scheme, STRINGS)
-    nobody = truth == 0
-    errors = found.std_error[nobody]
-    assert np.sqrt(np.mean((plain[nobody] / errors) ** 2)) > 3
-    assert 0.7 < np.sqrt(np.mean((found.share[nobody] / errors) ** 2)) < 1.3
+    assert 0.926 <= common <= 0.974
+    assert 0.926 <= others <= 0.974
 
 
 def test_a_closed_list_may_be_hashed() -> None:
@@ -186,20 +129,7 @@ def test_a_closed_list_may_be_hashed() -> None:
     assert some.detected.all()
 
 
-def test_what_is_not_asked_for_is_told() -> None:
-    """A warning says how much of the crowd the detected strings leave unexplained.
-
-    A million devices, seed 7: the first of 20 strings is known to have 31%, the rest is not
-    asked for.
-    """
-    mechanism = MECHANISMS["RAPPOR"]
-    tally, truth = crowd(mechanism, 20, 1_000_000, np.random.default_rng(7))
-    found = estimate(tally, Scheme("string", mechanism, ()), [STRINGS[0], "Oslo"])
-    (told,) = (each for each in found.warnings if "explain" in each)
-    assert f"explain {found.share[0]:.0%} of the crowd" in told
-    assert truth[0] < 0.4
-
-
+@pytest.mark.campaign
 @every
 def test_strings_beyond_the_joint_fit_are_no_ghosts(
     mechanism: Mechanism[Any], monkeypatch: pytest.MonkeyPatch
@@ -233,20 +163,6 @@ def test_no_reports(mechanism: Mechanism[Any]) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_candidates_that_hash_alike_are_named() -> None:
-    """Two strings with the same bit in the only cohort share an estimate, and a warning."""
-    mechanism = Rappor(Bloom("city", 1, 8, 1), Rappor.design("city", 2.0, 4.0).rounds)
-    bits: dict[int, list[str]] = {}
-    for text in STRINGS:
-        bits.setdefault(mechanism.cell(0, text), []).append(text)
-    first, second = next(texts[:2] for texts in bits.values() if len(texts) > 1)
-    scheme = Scheme("string", mechanism, ())
-    tally = sample_tally(scheme, np.array([50_000]), np.random.default_rng(8), values=[first])
-    found = estimate(tally, scheme, [first, second])
-    assert found.share[0] == found.share[1]
-    assert any(f"{second!r} like {first!r}" in each for each in found.warnings)
-
-
 def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into memory is refused, with how many would fit."""
     monkeypatch.setattr(cohorts, "_MOST_CELLS", 6400)
@@ -261,66 +177,3 @@ def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
         find(hashing, [*STRINGS, "one more"])
     with pytest.raises(EstimateError, match="at most 25 at a time"):
         find(MECHANISMS["RAPPOR, two hashes"], STRINGS)
-
-
-def test_only_cohort_tables_are_decoded_here() -> None:
-    """Every mechanism whose strings are estimated jointly is tested above."""
-    joint = {kind for kind, analysis in ANALYSES.items() if issubclass(analysis, CohortAnalysis)}
-    assert {type(each) for each in MECHANISMS.values()} == joint
-
-
-MEMORY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-[metrics.browser]
-type = "category"
-description = "The browser."
-epsilon = 1.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-values = ["firefox", "chrome", "safari", "other"]
-[metrics.city]
-type = "string"
-description = "The city."
-epsilon = 2.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-mechanism = "{strings}"
-"""
-
-
-@pytest.mark.parametrize("strings", ["auto", "rappor", "rappor_paper"])
-@pytest.mark.parametrize("metric", ["browser", "city"])
-def test_simulate_metrics_with_memory(metric: str, strings: str, tmp_path: Path) -> None:
-    """`deniable simulate` draws a window of any metric with memory, and estimates it."""
-    registry, names = tmp_path / "metrics.toml", tmp_path / "names.txt"
-    text = MEMORY.format(strings=strings)
-    if strings == "rappor_paper":
-        text = text.replace("lifetime_epsilon = 4.0", "lifetime_epsilon = 4.5")
-    registry.write_text(text)
-    names.write_text("Oslo\nBergen\nBodø\n", encoding="utf-8")
-    asked = ["--candidates", str(names)] if metric == "city" else []
-    result = CliRunner().invoke(
-        simulate,
-        [metric, "--registry", str(registry), "--devices=100000", "--seed=1", "--json", *asked],
-    )
-    assert result.exit_code == 0, result.output
-    answer = json.loads(result.stdout)
-    for row in answer["values"]:
-        assert abs(row["share"] - row["truth"]) < 6 * row["std_error"]
-
-
-def test_tally_rows_stay_integers() -> None:
-    """Weighing reports down over windows leaves the tally itself alone."""
-    mechanism = MECHANISMS["memoized local hashing"]
-    one, _ = crowd(mechanism, 20, 10_000, np.random.default_rng(10))
-    rows = tuple(TallyRow(row.reports, row.cells.copy()) for row in one.rows)
-    tally = Tally("m", one.scheme, ("2026-11-01", "2026-11-02"), rows)
-    scheme = Scheme("string", mechanism, ())
-    twice = estimate(tally, scheme, STRINGS)
-    assert twice.devices == twice.n / 2
-    assert all(np.array_equal(a.cells, b.cells) for a, b in zip(one.rows, tally.rows, strict=True))
-    assert twice.std_error[0] > estimate(one, scheme, STRINGS).std_error[0]

@@ -10,7 +10,6 @@ import pytest
 
 from deniable import Scheme
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
@@ -94,32 +93,6 @@ def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
     assert combine([haunted, haunted]).ghosts.tolist() == [True, True, False]
 
 
-def test_combination_is_unbiased_and_covers(make_scheme: Callable[..., Scheme]) -> None:
-    """Over 1,500 pairs of tallies the mean is the truth and 95% intervals cover 93.5 to 96.5%.
-
-    Shares .6, .3, .1, 0; epsilon 1 and 2 with 600 devices each; seed 11; 4 comparisons each.
-    Bias: |z| < 4 of the mean (false alarm 6e-5 each). Coverage: the fraction has a standard
-    deviation of .0056, so each fails by chance with probability .008.
-    """
-    truth = np.array([0.6, 0.3, 0.1, 0.0])
-    schemes = [make_scheme(4, 1.0), make_scheme(4, 2.0)]
-    rng = np.random.default_rng(11)
-    shares, covered = [], np.zeros(4)
-    for _ in range(1500):
-        both = combine(
-            [
-                estimate(sample_tally(scheme, rng.multinomial(600, truth), rng), scheme)
-                for scheme in schemes
-            ]
-        )
-        shares.append(both.share)
-        covered += (both.low <= truth) & (truth <= both.high)
-    z = (np.mean(shares, axis=0) - truth) / (np.std(shares, axis=0) / np.sqrt(1500))
-    assert (np.abs(z) < 4).all()
-    assert (covered / 1500 >= 0.935).all()
-    assert (covered / 1500 <= 0.965).all()
-
-
 def test_values_that_some_schemes_lack(
     make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
 ) -> None:
@@ -159,22 +132,6 @@ def test_devices_vary_together_where_both_schemes_know_a_value(
     variance = (weights**2 * own).sum(axis=0) + 2 * weights.prod(axis=0) * common
     assert found.std_error[:2] == pytest.approx(np.sqrt(variance), rel=1e-3)
     assert found.std_error[2] == pytest.approx(second.std_error[2], rel=1e-3)
-
-
-@pytest.mark.parametrize(("lacking", "named"), [(5, "c, d, e, f, g"), (6, "c, d, e, f, g, ...")])
-def test_five_values_are_named_that_some_schemes_lack(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally], lacking: int, named: str
-) -> None:
-    """The warning counts them all and names the first five."""
-    names = list("abcdefgh"[: 2 + lacking])
-    new, old = make_scheme(len(names), 1.0, 1, names), make_scheme(2, 1.0, values=["a", "b"])
-    parts = [
-        estimate(make_tally(new, 1000, [1000 // len(names)] * len(names)), new),
-        estimate(make_tally(old, 1000, [400, 600]), old),
-    ]
-    (warning,) = [each for each in combine(parts).warnings if "some schemes only" in each]
-    assert f"; {lacking} of them" in warning
-    assert warning.endswith(f"some schemes only: {named}")
 
 
 def test_empty_estimates_do_not_count(

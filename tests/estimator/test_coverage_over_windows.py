@@ -17,19 +17,14 @@ from numpy.typing import NDArray
 
 from deniable import Registry, Scheme, windows
 from deniable.mechanisms import (
-    CohortLocalHashing,
-    HashedProjectiveGeometry,
     MemoizedSubsetSelection,
-    ProjectiveGeometry,
-    SubsetSelection,
 )
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers.shares import estimate
-from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import read
-from deniable_estimator.statistics.participation import Participation
+
+pytestmark = pytest.mark.campaign
 
 DAYS = windows.span("day", date(2026, 1, 5), date(2027, 1, 4))
 """The first is a Monday."""
@@ -244,160 +239,3 @@ def test_intervals_cover_the_share_among_all_devices(name: str) -> None:
     metric, truth, crowd = CROWDS[name]
     found = covered(declared(metric), truth, crowd, POPULATIONS, 1)
     assert (abs(found - 0.95) <= 0.021).all(), found
-
-
-def in_turn(*mechanisms: Any, windows: int) -> Turns:
-    """One scheme after the other, so many windows each."""
-    return [
-        (Scheme("boolean", mechanism, ("true", "false")), range(at * windows, (at + 1) * windows))
-        for at, mechanism in enumerate(mechanisms)
-    ]
-
-
-TURNS: dict[str, list[Any]] = {
-    "fresh": [SubsetSelection.design(2, epsilon) for epsilon in (4.0, 3.0)],
-    "memory": [MemoizedSubsetSelection.design(2, epsilon, 6.0, k=1) for epsilon in (4.0, 3.0)],
-    "fresh, then memory": [
-        SubsetSelection.design(2, 3.0),
-        MemoizedSubsetSelection.design(2, 3.0, 5.0, k=1),
-    ],
-}
-
-
-def metric_of(name: str) -> str:
-    """The metric of today under which these schemes were used."""
-    if name == "fresh":
-        return f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 200.0"
-    return f'{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 6.0\nlongitudinal = "memoize"'
-
-
-@pytest.mark.parametrize("name", TURNS)
-def test_schemes_that_the_same_devices_used_in_turn(name: str) -> None:
-    """Two schemes in ten windows each: the people are the same, though all noise is new.
-
-    1,000 populations of 1,000 devices, seed 2; the band as above, 3 comparisons. Variances
-    that are added as if other devices had used the second scheme covered .83 with memory.
-    """
-    found = covered(
-        *(declared(metric_of(name)), HALVES, lambda rng: reporting(rng, 1000, 20)),
-        *(POPULATIONS, 2, in_turn(*TURNS[name], windows=10)),
-    )
-    assert (abs(found - 0.95) <= 0.021).all(), found
-
-
-STAYS = np.random.default_rng(0).integers(0, 30, 1000)
-"""When each of 1,000 devices comes; it leaves ten windows later."""
-
-NEARLY = SubsetSelection.design(2, 4.0).threshold - 1000
-"""Of a scheme that reveals hardly less: it costs as many reports."""
-
-CAUTIOUS: dict[str, tuple[str, Crowd, Turns | None]] = {
-    "devices that come and go": (
-        f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0",
-        lambda rng: reporting(rng, 1000, 40, since=STAYS, until=STAYS + 10),
-        None,
-    ),
-    "a budget spent under the first scheme": (
-        f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 24.0\nsample_rate = 0.8",
-        lambda rng: reporting(rng, 1000, 20, 0.8, 6, since=STAYS // 2),
-        in_turn(SubsetSelection.design(2, 4.0), SubsetSelection(2, 1, NEARLY), windows=10),
-    ),
-    "two schemes side by side": (
-        f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0",
-        lambda rng: reporting(rng, 1000, 20, since=STAYS // 30, until=STAYS // 30 + 10),
-        in_turn(SubsetSelection.design(2, 4.0), SubsetSelection(2, 1, NEARLY), windows=10),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CAUTIOUS)
-def test_intervals_are_cautious_where_devices_do_not_stay(name: str) -> None:
-    """Where devices report in fewer windows than they may, intervals cover at least as often.
-
-    500 populations, seed 3; the part that covers has a standard deviation of .0098 or less, so
-    each of the 3 comparisons fails by chance with probability .001.
-    """
-    metric, crowd, turns = CAUTIOUS[name]
-    found = covered(declared(metric), HALVES, crowd, 500, 3, turns)
-    assert (found >= 0.92).all(), found
-
-
-def changing(rng: np.random.Generator, shares: Sequence[float], reported: Reported) -> Held:
-    """Each device draws a new value in about a tenth of the windows."""
-    held = rng.choice(len(shares), reported.shape, p=np.array(shares))
-    for window in range(1, reported.shape[1]):
-        keeps = rng.random(len(reported)) > 0.1
-        held[keeps, window] = held[keeps, window - 1]
-    return held
-
-
-@pytest.mark.parametrize("name", ["little noise, 30 windows", "memory"])
-def test_intervals_are_cautious_where_values_change(name: str) -> None:
-    """Where values change, the share is the average over the windows, and intervals cover it at
-    least as often; 500 populations, seed 4, 2 comparisons with the bound as above."""
-    metric, truth, crowd = CROWDS[name]
-    found = covered(declared(metric), truth, crowd, 500, 4, hold=changing)
-    assert (found >= 0.92).all(), found
-
-
-STRINGS = [f"string {each}" for each in range(6)]
-POPULAR = [0.35, 0.25, 0.2, 0.1, 0.06, 0.04]
-
-HASHED: dict[str, Any] = {
-    "hashed projective geometry": HashedProjectiveGeometry(
-        "m",
-        4,
-        ProjectiveGeometry.best(3.0, 300, 3000, lambda each: each.q / (each.p - each.q) ** 2),
-    ),
-    "cohort local hashing": CohortLocalHashing("m", 16, SubsetSelection.design(21, 3.0, k=1)),
-}
-
-
-@pytest.mark.parametrize("name", HASHED)
-def test_intervals_of_strings_cover_the_share_among_all_devices(name: str) -> None:
-    """Of strings that 500 devices report in each of 20 windows, 95% of the intervals cover.
-
-    150 populations of 6 strings, seed 5. The part of 900 intervals that covers has a standard
-    deviation of at most .0073 * 1.3, as shares that sum to 1 vary together: 3 of them are .028
-    (alpha .003 for each of 2 comparisons). Intervals for independent reports cover less than .8.
-    """
-    scheme, rng = Scheme("string", HASHED[name], ()), np.random.default_rng(5)
-    everyone = np.ones((500, 20), np.bool_)
-    same, apart = [], []
-    for _ in range(150):
-        held = holding(rng, POPULAR, everyone)
-        store = collected([(scheme, range(20))], STRINGS, held, everyone, rng)
-        tally = store.tally("m", scheme.fingerprint, DAYS[:20])
-        for answers, told in ((same, None), (apart, Participation({"": tally.reports}))):
-            found = estimate(tally, scheme, STRINGS, participation=told)
-            answers.append((found.low <= POPULAR) & (found.high >= POPULAR))
-    assert abs(np.mean(same) - 0.95) <= 0.028
-    assert np.mean(apart) < 0.8
-
-
-@pytest.mark.parametrize("stay", [False, True])
-def test_changes_are_those_among_all_devices(stay: bool) -> None:
-    """Between two periods of ten windows the 95% interval of a change covers as often as it
-    says where other devices report in the second, and more often where the same ones do.
-
-    700 populations of 1,000 devices, seed 6; the part that covers has a standard deviation of
-    .0082, and 3 of them are .025 (alpha .003 for each of 3 comparisons).
-    """
-    registry = declared(f"{BOOLEAN}\nepsilon = 4.0\nlifetime_epsilon = 120.0")
-    scheme, rng = registry["m"].scheme, np.random.default_rng(6)
-    everyone = np.ones((1000, 20), np.bool_)
-    inside = 0
-    for _ in range(700):
-        held = holding(rng, HALVES, everyone)
-        if not stay:
-            held = np.hstack([held[:, :10], holding(rng, HALVES, everyone)[:, :10]])
-        periods = []
-        for first in (0, 10):
-            within = slice(first, first + 10)
-            rows = rows_of(scheme, scheme.items, held[:, within], everyone[:, within], rng)
-            tally = Tally("m", scheme.fingerprint, tuple(DAYS[within]), rows)
-            periods.append(estimate(tally, scheme))
-        change = compare(*periods)
-        inside += int(change.low[0] <= 0 <= change.high[0])
-    assert inside / 700 >= 0.925
-    assert stay or inside / 700 <= 0.975

@@ -13,17 +13,14 @@ import numpy as np
 import pytest
 from dp_accounting import rdp
 from dp_accounting.pld import (
-    PLDAccountant,
     common,
     pld_pmf,
     privacy_loss_distribution,
 )
-from dp_accounting.pld.accountant import advanced_composition
 
 from deniable_estimator.privacy.blanket import Blanket, within
 from deniable_estimator.privacy.composition import (
     Repeated,
-    advanced,
     composed_epsilon,
     least_epsilon,
     loss_of,
@@ -104,13 +101,6 @@ def test_pure_epsilons_compose_as_in_dp_accounting() -> None:
     assert (1 - _TOLERANCE / 10) * theirs <= ours <= (1 + _TOLERANCE) * theirs
 
 
-def test_our_advanced_composition_is_the_weaker_formula() -> None:
-    """Ours is the formula that holds for different epsilons too, so it is above theirs, which is
-    the optimum for equal ones, by a quarter at most here."""
-    theirs = advanced_composition(common.DifferentialPrivacyParameters(0.1, 0), 100, 1e-6)
-    assert theirs <= advanced([(0.1, 100)], 1e-6) <= 1.25 * theirs
-
-
 def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting() -> None:
     """Binary randomized response is the worst case of its epsilon, so ours is theirs, but for the
     orders that are tried."""
@@ -122,38 +112,3 @@ def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting() -> None:
     theirs = accountant.get_epsilon(1e-6)
     ours = renyi([Repeated(loss_of(within(1 / 2, math.exp(0.1), 0.1), 1, 1e-12), 100)], 1e-6)
     assert 0.98 * theirs <= ours <= 1.02 * theirs
-
-
-def _accountant() -> PLDAccountant:
-    return PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
-
-
-def test_count_that_dp_accounting_ignores_counts_here() -> None:
-    """The pinned version takes one hundred randomized responses for one, if they are given as a
-    count or as one composed event. If this fails, the defect is mended: then take it out of
-    docs/outsider.md. Our composition of ten is that of ten single ones."""
-    event = dp_accounting.RandomizedResponseDpEvent(10 / (math.exp(0.1) + 9), 10)
-    counted, composed, looped = _accountant(), _accountant(), _accountant()
-    counted.compose(event, 100)
-    composed.compose(dp_accounting.SelfComposedDpEvent(event, 100))
-    for _ in range(100):
-        looped.compose(event)
-    right = looped.get_epsilon(1e-6)
-    assert right == pytest.approx(2.071, abs=1e-3)
-    for wrong in (counted, composed):
-        assert wrong.get_epsilon(1e-6) < 0.05 * right
-    loss = loss_of(_HUNDRED, 10_000, 1e-12)
-    at_once = composed_epsilon([Repeated(loss, 10)], 1e-8, 10.0)
-    one_by_one = composed_epsilon([Repeated(loss, 1)] * 10, 1e-8, 10.0)
-    assert at_once == pytest.approx(one_by_one, rel=2e-3)
-    assert at_once > 2 * composed_epsilon([Repeated(loss, 1)], 1e-8, 1.0)
-
-
-def test_dp_accounting_knows_no_sampled_randomized_response() -> None:
-    """It supports randomized response only where one value replaces another, and never from a
-    sample, so it cannot credit a device's coin either."""
-    event = dp_accounting.RandomizedResponseDpEvent(0.5, 2)
-    added = PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
-    assert _accountant().supports(event)
-    assert not added.supports(event)
-    assert not _accountant().supports(dp_accounting.PoissonSampledDpEvent(0.1, event))

@@ -10,14 +10,11 @@ import pytest
 from deniable import Registry, windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.questions.segments import by_segment
 from deniable_estimator.questions.trend import trend
 
-TOKEN = "a-token-of-more-than-sixteen-characters"
 LAST = date(2026, 3, 15)
 FIRST = date(2025, 12, 1)
 DAYS = [f"{FIRST + timedelta(each)}" for each in range((LAST - FIRST).days + 1)]
@@ -148,60 +145,3 @@ def test_windows_are_looked_at_one_by_one_as_far_as_they_are_there(months):
     chosen = select(months, REGISTRY, "dark")
     assert chosen.labels == tuple(DAYS)
     assert chosen.apart().labels == tuple(day for day in DAYS if day >= "2026-01-15")
-
-
-@pytest.fixture
-def client(months):
-    """A signed-in browser."""
-    settings = DashboardSettings(dashboard_token=TOKEN)
-    app = create_app(settings, store=months, registry=REGISTRY, clock=lambda: NOW)
-    client = app.test_client()
-    client.post("/login", data={"token": TOKEN})
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    return client
-
-
-def test_pages_show_what_is_kept(client):
-    """The page says what is kept, and draws whole months by month without being asked."""
-    page = client.get("/metric/dark?from=2025-12-01&to=2026-03-15").text
-    assert "days for 60 days; months for ever" in page
-    assert "2025-12" in page
-    page = client.get("/metric/dark").text
-    assert client.get("/metric/dark").status_code == 200
-    assert "1 December 2025" in page or "Dec 2025" in page or "2025" in page
-    assert client.get("/").status_code == 200
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "from=2026-01-05&to=2026-03-15",
-        "from=2025-12-01&to=2026-03-15&by=day",
-        "without=2026-01-05&from=2026-01-01",
-    ],
-)
-def test_a_page_says_why_it_cannot_show_days(client, query):
-    """A page of days that are gone is refused in words, with its form, and never breaks."""
-    for language, words in (("en", "dropped"), ("zh", "已删除")):
-        answer = client.get(f"/metric/dark?{query}", headers={"Accept-Language": language})
-        assert answer.status_code == 400
-        assert words in answer.text
-        assert "<form" in answer.text
-
-
-def test_the_api_and_files_say_so_too(client):
-    """The API gives the metric's sums, answers over whole months, and else a problem in words."""
-    client.environ_base["HTTP_ACCEPT"] = "*/*"
-    declared = client.get("/api/v1/metrics/dark").json
-    assert declared["keep"] == {"day": 60, "month": "forever"}
-    assert declared["schemes"][0]["sums"] == ["2025-12", "2026-01"]
-    good = client.get("/api/v1/metrics/dark/estimate?from=2025-12-01&to=2026-03-15")
-    assert good.status_code == 200
-    for path in ("estimate", "trend"):
-        bad = client.get(f"/api/v1/metrics/dark/{path}?from=2026-01-05&to=2026-03-15")
-        assert bad.status_code in (400, 422)
-        assert "dropped" in bad.json["detail"]
-    assert (
-        client.get("/api/v1/metrics/dark/trend?from=2025-12-01&to=2026-03-15").json["by"] == "month"
-    )
-    assert client.get("/metric/dark/trend.csv?from=2026-01-05&to=2026-03-15").status_code == 400

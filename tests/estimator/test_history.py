@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from scipy import stats
 
 from deniable import Registry, Scheme
 from deniable.mechanisms import SubsetSelection
-from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.anomalies import Figure, Verdict
+from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.questions.history import LEAST_HISTORY, History, inspect
 from deniable_estimator.questions.looks import Look, look
-from deniable_estimator.questions.reading import Part, Question, select
+from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.terminal import ALARM, NO_DATA
-from deniable_estimator.terminal import anomalies as command
 
 VALUES = ("a", "b", "c", "d", "e")
 SCHEME = Scheme("category", SubsetSelection.design(5, 1.0), VALUES)
@@ -45,23 +38,6 @@ def steady(count: int, rng: np.random.Generator) -> Iterator[tuple[int, np.ndarr
     for _ in range(count):
         devices = int(20_000 * np.exp(rng.normal(0, 0.05)))
         yield devices, np.array([5, 4, 3, 2, 1]) * np.exp(rng.normal(0, 0.03, 5))
-
-
-def test_steady_windows_raise_no_alarm() -> None:
-    """Windows that vary from day to day as they always did are called anomalous at most once in
-    1,000 histories: 200 of 12 windows each, seed 1, at most a binomial tail of 1e-4; and of
-    all jumps by themselves, 5% are below .05, to a tail of 1e-4 with 2 for their dependence.
-    """
-    rng = np.random.default_rng(1)
-    alarms, p = 0, []
-    for _ in range(200):
-        found = history(list(steady(12, rng)), rng)
-        alarms += bool(found.anomalous)
-        p += [each.p_value for each in found.windows[-1].verdict.figures if each.name == "reports"]
-        p += [each.p_value for each in found.windows[-1].verdict.figures if each.name == "jump"]
-    assert alarms <= stats.binom.isf(1e-4, 200, 0.001)
-    assert len(p) == 400
-    assert (np.array(p) <= 0.05).sum() <= 2 * stats.binom.isf(1e-4, 400, 0.05)
 
 
 def test_a_jump_is_noticed_in_its_window() -> None:
@@ -90,93 +66,6 @@ def test_a_short_history_is_no_measure() -> None:
     names = [{figure.name for figure in window.verdict.figures} for window in found.windows]
     assert names[-1] == {"low", "lowest", "jump", "reports"}
     assert all(each == {"low", "lowest"} for each in names[:-1])
-
-
-@pytest.fixture
-def run(registry_file: Path, store_url: str) -> Callable[..., Result]:
-    def invoke(*arguments: str) -> Result:
-        common = ["--registry", str(registry_file), "--store", store_url]
-        return CliRunner().invoke(command, [*arguments, *common], env={"COLUMNS": "160"})
-
-    return invoke
-
-
-def fill_days(
-    registry: Registry, fill: Callable[[Tally, Scheme], None], odd: int | None = None
-) -> None:
-    """Ten days of 2,000 browsers; on the odd day, as many fakes for one value besides."""
-    scheme = registry["browser"].scheme
-    rng = np.random.default_rng(4)
-    for day in range(1, 11):
-        counts = rng.multinomial(2000, [0.5, 0.45, 0.05, 0.0])
-        tally = sample_tally(scheme, counts, rng, metric="browser", window=f"2026-11-{day:02}")
-        if day == odd:
-            (row,) = tally.rows
-            fakes = TallyRow(4000, row.cells + np.array([2000, 0, 0, 0]))
-            tally = replace(tally, rows=(fakes,))
-        fill(tally, scheme)
-
-
-def test_the_command_shows_honest_windows(
-    run: Callable[..., Result], registry: Registry, fill: Callable[[Tally, Scheme], None]
-) -> None:
-    """Honest windows are listed, nothing is called strange, and the exit code is 0."""
-    fill_days(registry, fill)
-    result = run("browser")
-    assert result.exit_code == 0, result.output
-    assert "2026-11-10" in result.output
-    assert "Nothing here is unlike honest reports." in result.output
-
-
-def test_the_command_points_at_the_window(
-    run: Callable[..., Result], registry: Registry, fill: Callable[[Tally, Scheme], None]
-) -> None:
-    """A window full of fakes is named, with what to do, by exit code 4; JSON says the same."""
-    fill_days(registry, fill, odd=9)
-    result = run("browser")
-    assert result.exit_code == ALARM
-    (line,) = [line for line in result.output.splitlines() if line.startswith("2026-11-09")]
-    assert "the lowest share, -" in line
-    assert "Leave such windows out" in result.output
-    document = json.loads(run("browser", "--json").output)
-    assert [each["window"] for each in document["windows"] if each["anomalous"]] == ["2026-11-09"]
-    assert run("browser", "--to", "2026-11-08").exit_code == 0
-
-
-def test_the_command_without_reports(run: Callable[..., Result]) -> None:
-    """Without reports it says so, as the other commands do."""
-    assert run("browser").exit_code == NO_DATA
-
-
-def test_the_command_leaves_windows_out(
-    run: Callable[..., Result], registry: Registry, fill: Callable[[Tally, Scheme], None]
-) -> None:
-    """Without the odd window nothing is strange; what is no window is refused by its name."""
-    fill_days(registry, fill, odd=9)
-    result = run("browser", "--without", "2026-11-09")
-    assert result.exit_code == 0, result.output
-    assert "2026-11-09" not in result.output
-    assert "2026-11-10" in result.output
-    wrong = run("browser", "--without", "yesterday")
-    assert wrong.exit_code == 2
-    assert "--without" in wrong.output
-
-
-def test_a_short_look_sees_what_an_estimate_sees(
-    store: Store, registry: Registry, fill: Callable[[Tally, Scheme], None]
-) -> None:
-    """What is looked at in a window without an estimate is what the estimate says, to the bit."""
-    fill_days(registry, fill, odd=9)
-    for day in ("2026-11-08", "2026-11-09"):
-        question = select(store, registry, "browser", *[date.fromisoformat(day)] * 2).read()
-        short, whole = look(day, question), Look.of(day, question.estimate())
-        assert short is not None
-        assert (short.n, short.scheme, short.values) == (whole.n, whole.scheme, whole.values)
-        assert (short.share == whole.share).all()
-        assert short.variance == pytest.approx(whole.variance)
-        assert Verdict.of(short.figures).figures == whole.figures
-    nothing = select(store, registry, "browser", *[date(2026, 12, 1)] * 2).read()
-    assert look("2026-12-01", nothing) is None
 
 
 def test_strings_are_looked_at_undecoded() -> None:
@@ -240,6 +129,7 @@ def looked(label: str, tally: Tally) -> Look:
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("crowd", ["one mind", "power law", "varying"])
 def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
     """A page of 14 honest days, each with its jump and its number of reports, raises a false alarm
@@ -275,32 +165,6 @@ def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
             for page in pages
         ]  # fmt: skip
         assert 3 <= (14 * np.array(least) <= 0.05).sum() <= most
-
-
-def test_six_thousand_fakes_in_a_day_are_seen_among_many_windows() -> None:
-    """6,000 fakes that push one value on one of 28 days raise an alarm, in their window and in no
-    other; the tally of all days together shows nothing.
-
-    12 values at epsilon 1, 20,000 honest devices a day, shares falling as 1 / rank, 20 pages,
-    seed 8: the target moves by more than 20 of its standard errors, so that all 20 are found."""
-    rng = np.random.default_rng(8)
-    shares = 1 / np.arange(1, 13)
-    shown = {f"{number:02}" for number in range(28, 56)}
-    for day in range(28, 48):
-        tallies = {
-            f"{number:02}": drawn(shares, rng.poisson(20_000), rng, 6000 * (number == day))
-            for number in range(56)
-        }
-        looks = [looked(label, tally) for label, tally in tallies.items()]
-        found = inspect("m", looks, shown=shown)
-        assert [each.label for each in found.anomalous] == [f"{day}"]
-        alarms = {each.name: each for each in found.anomalous[0].verdict.alarms()}
-        assert alarms["jump"].value == "v5"
-        assert alarms["jump"].observed > 0.3
-        assert alarms["reports"].observed > 1.2 * alarms["reports"].expected
-        rows = [tallies[label].rows[0] for label in sorted(shown)]
-        together = Tally("m", LARGE.fingerprint, tuple(shown), (sum(rows[1:], rows[0]),))
-        assert not estimate(together, LARGE).anomalous
 
 
 def test_reports_that_are_still_coming_in_are_no_alarm() -> None:

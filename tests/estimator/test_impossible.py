@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 from scipy import stats
 
 from deniable import Scheme
@@ -16,10 +13,6 @@ from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.dashboard.charts import bar_chart, folded_chart
-from deniable_estimator.dashboard.table import table
-from deniable_estimator.dashboard.words import headline
-from deniable_estimator.terminal.tables import estimate_view
 
 VALUES = ("a", "b", "c", "d", "e", "f")
 SCHEME = Scheme("category", SubsetSelection.design(6, 1.0), VALUES)
@@ -50,6 +43,7 @@ def test_what_lies_beyond_everything_is_impossible() -> None:
         .impossible.any()  # fmt: skip
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("n", [60, 1000, 20_000])
 @pytest.mark.parametrize("scheme", [SCHEME, BOOLEAN], ids=["six", "two"])
 def test_honest_shares_are_hardly_ever_impossible(scheme: Scheme, n: int) -> None:
@@ -63,34 +57,3 @@ def test_honest_shares_are_hardly_ever_impossible(scheme: Scheme, n: int) -> Non
     found = sum(replace(each, alarm_level=0.05).impossible.any() for each in drawn)
     assert found <= stats.binom.isf(1e-5, 300, 0.05)
     assert sum(replace(each, alarm_level=0.5).impossible.any() for each in drawn) >= 3
-
-
-def test_nothing_impossible_leads() -> None:
-    """The headline says which share is impossible instead of who leads, also of a boolean."""
-    told = headline(expected([1.15, -0.5, 0.2, 0.15, 0.0, 0.0], 5000))
-    assert told.startswith("Impossible: \N{MINUS SIGN}50.0% for b, 115.0% for a. Do not rely on")
-    assert "leads" not in told
-    yes = headline(expected([1.2, -0.2], 400, BOOLEAN))
-    assert re.match(r"Impossible: 1(19|20)\.\d% say yes\. Do not rely on", yes)
-
-
-def test_the_picture_and_the_table_mark_it() -> None:
-    """Impossible values stand first in chart and table, marked so and not as noise, and are not
-    folded away with it; the terminal says so too."""
-    found = expected([0.3, -0.5, 0.2, 0.85, 0.15, 0.0], 5000)
-    folded = folded_chart(found, limit=10, noise_limit=10)
-    bars = {bar.label: bar for bar in folded.standing.bars}
-    assert folded.standing.bars[0].label == "b"
-    assert (bars["b"].impossible, bars["b"].noise) == (True, False)
-    assert "b \N{MINUS SIGN}50.0%, which is impossible" in folded.standing.description
-    assert folded.noise is not None
-    assert [bar.label for bar in folded.noise.bars] == ["f"]
-    assert [bar.label for bar in bar_chart(found).bars if bar.impossible] == ["b"]
-    lines = table(found, 10)
-    first = lines.standing[0]
-    assert (first.value, first.impossible, first.noise) == ("b", True, False)
-    assert [line.value for line in lines.noise] == ["f"]
-    console = Console(width=120, file=io.StringIO())
-    console.print(estimate_view(found))
-    assert isinstance(console.file, io.StringIO)
-    assert "Impossible: b. No honest crowd" in console.file.getvalue()

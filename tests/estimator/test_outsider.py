@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-from html import unescape
 from itertools import pairwise
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import Registry
-from deniable.mechanisms import Memoizing
-from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.blanket import Blanket, bits, crowd_epsilon, hidden, within
 from deniable_estimator.privacy.composition import (
     Repeated,
@@ -25,16 +20,11 @@ from deniable_estimator.privacy.composition import (
     loss_of,
     renyi,
 )
-from deniable_estimator.privacy.derivation import derivation_of
-from deniable_estimator.privacy.mechanism_blankets import blanket_of
 from deniable_estimator.privacy.outsider import (
-    SPANS,
-    Outsider,
     outsider_of,
     outsider_together,
 )
 from deniable_estimator.privacy.spans import _sharing
-from deniable_estimator.terminal import privacy
 
 _HEAD = """schema = 1
 app = "editor"
@@ -184,15 +174,6 @@ def test_composition_is_below_all_others() -> None:
     assert tight < renyi(parts, 1e-8) < advanced([(half, 100)], 5e-9) < 100 * each
 
 
-def test_different_metrics_compose_in_any_order() -> None:
-    """Sums of several metrics reveal more than of one, and the order does not matter."""
-    one, other = (loss_of(each, 10**4, 1e-13) for each in (_BINARY, _HUNDRED))
-    there = composed_epsilon([Repeated(one, 10), Repeated(other, 20)], 1e-8, 30.0)
-    back = composed_epsilon([Repeated(other, 20), Repeated(one, 10)], 1e-8, 30.0)
-    assert there == pytest.approx(back, rel=2e-3)
-    assert there > composed_epsilon([Repeated(other, 20)], 1e-8, 20.0)
-
-
 def test_number_that_shares_a_row_is_rarely_smaller() -> None:
     """The exact binomial probability of a smaller one is below the stated chance."""
     from scipy import stats
@@ -279,124 +260,6 @@ def test_delta_that_is_none_is_refused(delta: float) -> None:
     registry = _registry()
     with pytest.raises(ValueError, match="delta must be from"):
         outsider_of(registry, registry["theme"], 1000, delta)
-
-
-def test_sum_of_no_report_is_refused() -> None:
-    """There must be a report."""
-    registry = _registry()
-    with pytest.raises(ValueError, match="at least one report, not 0"):
-        outsider_of(registry, registry["theme"], 0)
-    with pytest.raises(ValueError, match="at least one report"):
-        _BINARY.delta(0.1, 0)
-    with pytest.raises(ValueError, match="not negative"):
-        _BINARY.delta(-0.1, 10)
-
-
-def _call(tmp_path_text: str, *arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(privacy, ["--registry", tmp_path_text, *arguments])
-    return result.exit_code, result.output
-
-
-def test_command(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """`deniable privacy --outsider` has figures and assumptions, as text and as JSON."""
-    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
-    path.write_text(_HEAD + _METRICS, "utf-8")
-    code, text = _call(str(path), "theme", "--outsider", "--reports", "10000")
-    assert code == 0
-    assert "n = 10,000 reports or more" in text
-    assert "What is assumed" in text
-    assert "unless a relay" in " ".join(text.split())
-    code, text = _call(str(path), "--outsider", "--json", "--delta", "1e-9")
-    document = json.loads(text)
-    assert code == 0
-    assert document["delta"] == 1e-9
-    assert set(document["spans"]) <= set(SPANS)
-    assert document["assumed"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--delta", "1e-9"), "belong to --outsider"),
-        (("--outsider", "--delta", "0"), "not in the range"),
-        (("--outsider", "--reports", "0"), "not in the range"),
-        (("--outsider", "--household", "2"), "--household"),
-        (("nothing", "--outsider"), "nothing"),
-    ],
-)
-def test_command_refuses(
-    arguments: tuple[str, ...], told: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Each wrong call is refused with what is wrong."""
-    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
-    path.write_text(_HEAD + _METRICS, "utf-8")
-    code, text = _call(str(path), *arguments)
-    assert code != 0
-    assert told in text
-
-
-def test_segments_are_said_to_count_for_themselves() -> None:
-    """The n of a metric with segments is that of a segment."""
-    registry = _registry(
-        """
-[segments.country]
-values = ["de", "fr"]
-"""
-        + _METRICS.replace('"The theme."', '"The theme."\nsegments = ["country"]')
-    )
-    found: Outsider = outsider_of(registry, registry["theme"])
-    assert any("of a segment" in each for each in found.to_dict()["assumed"])
-
-
-def test_report_is_a_page_that_needs_nothing_else(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The guarantee in writing has the exact odds, the figures of sums, and no address to load."""
-    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
-    path.write_text(_HEAD + _METRICS, "utf-8")
-    code, page = _call(str(path), "--report", "--reports", "10000")
-    assert code == 0
-    registry = _registry()
-    for metric in registry:
-        mechanism = metric.scheme.mechanism
-        assert str(mechanism.odds) in page
-        assert repr(mechanism.epsilon) in page
-        derived = derivation_of(mechanism)
-        assert derived is not None
-        for told in (derived.made, str(derived.high), str(derived.low), derived.source):
-            assert told in unescape(page)
-        if isinstance(mechanism, Memoizing):
-            assert str(mechanism.lifetime_odds) in page
-            assert str(mechanism.fresh_odds) in page
-        assert f"γ = {blanket_of(mechanism).gamma:.6f}" in page
-    for told in guarantee_in(registry, registry["theme"]).not_covered:
-        assert page.count(told) == 1, "what no metric covers is said once"
-    year = outsider_of(registry, registry["theme"], 10_000).spans["year"].epsilon.epsilon
-    assert f"{math.ceil(year * 1e4) / 1e4:.4f}" in page
-    for loading in ("http:", "https:", "src=", "<link", "<script", "url(", "@import"):
-        assert loading not in page
-    assert page == _call(str(path), "--report", "--reports", "10000")[1]
-
-
-def test_report_takes_texts_as_texts(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a registry says is shown, not run."""
-    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
-    text = (_HEAD + _METRICS).replace("The theme.", "<script>alert(1)</script>\u202e")
-    path.write_text(text, "utf-8")
-    code, page = _call(str(path), "--report")
-    assert code == 0
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
-
-
-@pytest.mark.parametrize("other", [("theme",), ("--outsider",), ("--json",), ("--household", "3")])
-def test_report_stands_alone(
-    other: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """The report is of all metrics, and no other choice goes with it."""
-    path = tmp_path_factory.mktemp("registry") / "metrics.toml"
-    path.write_text(_HEAD + _METRICS, "utf-8")
-    code, text = _call(str(path), "--report", *other)
-    assert code == 2
-    assert "one page of all metrics" in text
 
 
 @pytest.mark.parametrize("blanket", [_BINARY, _HUNDRED, bits(0.75, 0.25, 1, math.log(9))])

@@ -41,7 +41,7 @@ from deniable.mechanisms.base import ONE
 from deniable.mechanisms.number_range import TOP
 from deniable_estimator.privacy.blanket import Blanket, hidden, within
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
-from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
+from deniable_estimator.privacy.mechanism_blankets import blanket_of
 
 _EPSILONS = (0.0, 0.3, 0.8, 1.5)
 _RANGE = NumberRange("0", "10")
@@ -230,96 +230,6 @@ def test_two_windows_compose() -> None:
         both = np.outer(first, first).ravel(), np.outer(second, second).ravel()
         for epsilon in _EPSILONS:
             assert composed_delta([Repeated(loss, 2)], epsilon) >= _exact(*both, epsilon)
-
-
-def _memo_chain(
-    mechanism: MemoizedSubsetSelection, histories: Sequence[Sequence[int]]
-) -> list[np.ndarray]:
-    """The distributions of all reports of one device, in order, under histories of values."""
-    memo, fresh = mechanism.permanent, mechanism.fresh
-    values = range(mechanism.size)
-    given = [[float(fresh.likelihood(Report(0, u), m)) for u in values] for m in values]
-    found = []
-    for history in histories:
-        chances = []
-        for reports in product(values, repeat=len(history)):
-            total = 0.0
-            for memos in product(values, repeat=mechanism.size):
-                drawn = math.prod(
-                    float(memo.likelihood(Report(0, m), x)) for x, m in enumerate(memos)
-                )
-                total += drawn * math.prod(
-                    given[memos[x]][u] for x, u in zip(history, reports, strict=True)
-                )
-            chances.append(total)
-        found.append(np.array(chances))
-    return found
-
-
-def test_values_that_stay_are_covered() -> None:
-    """Four windows from one memo of each of two values stay within the bound for such values."""
-    mechanism = MemoizedSubsetSelection.design(2, 0.4, 1.0)
-    first, second = _memo_chain(mechanism, [(0,) * 4, (1,) * 4])
-    found = fresh_round(mechanism)
-    assert found is not None
-    loss = loss_of(found.report, 1, 1e-12)
-    for epsilon in (0.1, 0.3, 0.5, 0.8, 0.95):
-        within_memos = math.log1p(math.expm1(epsilon) / found.apart)
-        steady = found.apart * composed_delta([Repeated(loss, 4)], within_memos)
-        assert steady >= _exact(first, second, epsilon) - 1e-12
-
-
-def test_values_that_change_are_covered_and_single_reports_composed_are_not() -> None:
-    """A value that alternates, beside one that stays. To compose what single reports reveal, as if
-    each had a memo of its own, is a known wrong bound, and fails where the right one holds."""
-    mechanism = MemoizedSubsetSelection.design(2, 0.4, 0.5)
-    first, second = _memo_chain(mechanism, [(0, 1, 0, 1), (0, 0, 0, 0)])
-    found = fresh_round(mechanism)
-    assert found is not None
-    assert found.any_history
-    right, wrong = (
-        Repeated(loss_of(each, 1, 1e-12), 4) for each in (found.report, blanket_of(mechanism))
-    )
-    failures = 0
-    for epsilon in (0.1, 0.8, 1.6, 2.5):
-        exact = _exact(first, second, epsilon)
-        assert composed_delta([right], epsilon) >= exact - 1e-12
-        failures += composed_delta([wrong], epsilon) < exact
-    assert failures
-
-
-@pytest.mark.parametrize("hashes", [1, 2])
-def test_fresh_round_of_bitmaps_covers_all_pairs_of_memos(hashes: int) -> None:
-    """Reports from two memos that differ in 2h bits, among others that have any of their memos."""
-    rounds = Rounds(_EVEN, ONE // 3, ONE * 3 // 4)
-    mechanism = Rappor(Bloom("a", 1, 4, hashes), rounds)
-    bits = 2 * hashes
-    one, zero = rounds.q / ONE, rounds.p / ONE
-    channel = np.array(
-        [
-            [
-                math.prod(
-                    (one if memo >> j & 1 else zero)
-                    if report >> j & 1
-                    else 1 - (one if memo >> j & 1 else zero)
-                    for j in range(bits)
-                )
-                for report in range(1 << bits)
-            ]
-            for memo in range(1 << bits)
-        ]
-    )
-    found = fresh_round(mechanism)
-    assert found is not None
-    assert not found.any_history
-    last = (1 << bits) - 1
-    count = 3 if hashes == 1 else 2
-    for memo in range(last + 1):
-        for others in ((0,) * (count - 1), (last,) * (count - 1)):
-            first, second = _pair(channel, memo, last - memo, others)
-            for epsilon in _EPSILONS:
-                bound = found.report.delta(epsilon, count)
-                assert bound >= _exact(first, second, epsilon) - 1e-12
 
 
 def test_within_is_the_worst_of_all_overlaps() -> None:

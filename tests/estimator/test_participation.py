@@ -147,18 +147,3 @@ def test_a_common_budget_bounds_a_device_over_schemes() -> None:
     assert together(parts, weights, matrix) == pytest.approx([0.0], abs=1e-12)
     endless = [Participation(part.reports) for part in parts]
     assert together(endless, weights, overlap(endless))[0] > 0.001
-
-
-def test_who_reports_again_is_no_evidence_of_a_value(make_scheme: Callable[..., Scheme]) -> None:
-    """Where nobody has a value, nobody has it however often devices report: p-values and what
-    looks dishonest stay the same without memory, while intervals widen."""
-    scheme = make_scheme(30, 4.0)
-    counts = np.random.default_rng(1).multinomial(100_000, np.full(30, 1 / 30))
-    tally = Tally("m", scheme.fingerprint, ("a", "b"), (TallyRow(100_000, counts),))
-    apart = estimate(tally, scheme, participation=Participation({"": 100_000}))
-    same = estimate(tally, scheme)
-    assert same.p_value.tolist() == apart.p_value.tolist()
-    assert same.verdict == apart.verdict
-    assert same.verdict.figures
-    assert (same.std_error > apart.std_error).all()
-    assert (same.low[apart.low > 0] < apart.low[apart.low > 0]).all()

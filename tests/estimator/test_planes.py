@@ -136,6 +136,7 @@ def exact(mechanism: Mechanism[Any], crowd: list[Any]) -> dict[Cells, Fraction]:
     return tallies
 
 
+@pytest.mark.campaign
 @cases
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_joint_distribution_is_exact(
@@ -230,35 +231,3 @@ def test_planes_are_supports(mechanism: ProjectiveGeometry) -> None:
     for item in range(mechanism.size):
         expected = [cell.column for cell in mechanism.support(item)]
         assert space.plane(item).tolist() == expected
-
-
-@pytest.mark.parametrize(("devices", "size"), [(10**9, 10_007), (30_000, 10_007), (50, 9)])
-def test_a_crowd_is_spread_evenly(devices: int, size: int) -> None:
-    """Many devices over equal cells, by blocks or one by one, lose nobody and are multinomial.
-
-    Chi-square, two-sided, at alpha = 1e-6 for each of three comparisons; seed 8.
-    """
-    cells = planes._spread(devices, size, np.random.default_rng(8))
-    assert cells.shape == (size,)
-    assert cells.sum() == devices
-    assert 5e-7 < stats.chisquare(cells).pvalue < 1 - 5e-7
-
-
-def test_a_large_space_keeps_its_marginals() -> None:
-    """50,000,000 devices over 3,000 values, at once, are within 5 errors of expectation.
-
-    3,000 normal z-scores from seed 7: false alarm below 0.002; their spread within 10% of one
-    (chi-square, below 1e-3).
-    """
-    mechanism = ProjectiveGeometry.design(3000, 2.0)
-    scheme = Scheme("category", mechanism, tuple(f"v{number}" for number in range(3000)))
-    counts = np.zeros(3000, np.int64)
-    counts[:3] = [30_000_000, 19_000_000, 900_000]
-    counts[3:103] = 1000
-    tally = sample_tally(scheme, counts, np.random.default_rng(7))
-    found = support_counts(tally, scheme).counts
-    n, p, q = int(counts.sum()), float(mechanism.p), float(mechanism.q)
-    error = np.sqrt(counts * p * (1 - p) + (n - counts) * q * (1 - q))
-    z = (found - counts * p - (n - counts) * q) / error
-    assert np.abs(z).max() < 5
-    assert 0.9 < z.var() < 1.1

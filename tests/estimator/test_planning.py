@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from bisect import bisect_left
 from datetime import date
@@ -14,13 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable import Metric, Scheme, SchemeError
+from deniable import Metric, SchemeError
 from deniable.mechanisms import Mechanism, Memoizing, design
-from deniable.mechanisms.choice import loss
 from deniable.types import Category
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
 from deniable_estimator.forecasting.detection import (
     LEVEL,
     POWER,
@@ -113,41 +109,6 @@ def test_detectable_share_has_its_power(size: int, epsilon: float, reports: int)
         assert power(mechanism, size, reports, 0.98 * share) < POWER - 0.003
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "size", "epsilon", "n"),
-    [
-        ("subset_selection", 30, 1.0, 20_000),
-        ("randomized_response", 2_000, 8.0, 2_000),
-        ("randomized_response", 1_000, 10.0, 10_000),
-    ],
-)
-def test_detectable_share_is_detected_in_estimates(
-    mechanism: str, size: int, epsilon: float, n: int
-) -> None:
-    """A value of the smallest detectable share is detected in 80% of tallies, any of the values
-    that nobody has in at most 5%.
-
-    Chance supporters of each value: 4,800, 0.2 and 0.4. Bonferroni, 1,000 tallies each, seed 5:
-    the fraction found has a standard deviation of .0126, that of any false find .007; bounds at 4
-    of them and, for the power, .003 for the forecast's own error: false alarm 4e-4 in all (6
-    comparisons).
-    """
-    channel = design(mechanism, size, epsilon)
-    scheme = Scheme("category", channel, tuple(map(str, range(size))))
-    share = detectable_share(channel, size, n)
-    assert share is not None
-    truth = np.array([share, 1 - share] + [0.0] * (size - 2))
-    rng = np.random.default_rng(5)
-    found = false = 0
-    for _ in range(1000):
-        tally = sample_tally(scheme, rng.multinomial(n, truth), rng)
-        detected = estimate(tally, scheme, adjust="bonferroni").detected
-        found += bool(detected[0])
-        false += bool(detected[2:].any())
-    assert abs(found / 1000 - POWER) < 4 * 0.0126 + 0.003
-    assert false / 1000 < LEVEL + 4 * 0.007
-
-
 @pytest.mark.parametrize("size", [2, 10, 1000, 200_000])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 10.0])
 @pytest.mark.parametrize("share", [0.9, 0.1, 0.001])
@@ -180,14 +141,6 @@ def test_devices_and_shares_are_inverse(size: int, epsilon: float) -> None:
             assert found > 0.99 * share
 
 
-def test_half_width() -> None:
-    """The reports for an interval of +- 1 point give a standard error of .01 / 1.96."""
-    mechanism = design("auto", 2, 1.0)
-    reports = reports_for_half_width(mechanism, 0.3, 0.01)
-    assert std_error(mechanism, 0.3, reports) * 1.959964 <= 0.01
-    assert std_error(mechanism, 0.3, reports - 1) * 1.959964 > 0.01
-
-
 def test_devices_are_whole_and_enough() -> None:
     """The devices that a plan asks for are the reports over the sample rate, rounded up, at the
     share of an even spread if no other is given."""
@@ -209,23 +162,6 @@ def test_hopeless_plans_say_so() -> None:
     assert usable(mechanism, 1000, 10_000)
     assert detectable_share(mechanism, 1000, 0.1) is None
     assert not usable(mechanism, 1000, 0.1)
-
-
-def test_loss_of_a_named_mechanism() -> None:
-    """Randomized response over 100 values at epsilon 1 costs 9.6 times the least variance."""
-    assert loss(design("randomized_response", 100, 1.0), 100, 1.0) == pytest.approx(9.6, abs=0.05)
-
-
-def test_large_domains_and_strings() -> None:
-    """A million values, and as many candidate strings, cost three bytes and a few percent."""
-    values = plan(1_000_000, 2.0, 10**6)
-    strings = plan(1_000_000, 2.0, 10**6, mechanism="hashed_projective_geometry")
-    assert values.mechanism == "projective_geometry"
-    assert "bytes a report" in values.reason
-    for made in (values, strings):
-        assert made.report_bytes <= 3
-        assert 1 < made.loss < 1.05
-    assert strings.tally_cells > 500_000
 
 
 def test_sampling_and_lifetime() -> None:
@@ -285,12 +221,6 @@ def test_memory_needs_a_lifetime() -> None:
     for lifetime in (None, 0.5, 1.0):
         with pytest.raises(SchemeError, match="lifetime_epsilon"):
             plan(8, 1.0, 1000, memoize=True, lifetime_epsilon=lifetime)
-
-
-def test_plan_is_json() -> None:
-    """A plan survives JSON as it is."""
-    made = plan(10, 1.0, 100_000, lifetime_epsilon=3.0)
-    assert json.loads(json.dumps(made.to_dict(), allow_nan=False)) == made.to_dict()
 
 
 def test_impossible_plans() -> None:

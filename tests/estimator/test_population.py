@@ -61,12 +61,6 @@ def test_mistakes_in_the_file(
     assert caught.value.line == line
 
 
-def test_no_file(tmp_path: Path) -> None:
-    """A file that is not there is refused with the reason."""
-    with pytest.raises(ValueListError, match="cannot be read"):
-        read_shares(tmp_path / "none.csv", VALUES)
-
-
 def test_a_crowd_knows_its_truth() -> None:
     """Quantiles are the smallest numbers that enough devices do not exceed; means are weighted."""
     crowd = Crowd.of(np.array([4.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from deniable import Registry
 from deniable.exact import exp_below
 from deniable.mechanisms import Memoizing
 from deniable_estimator.privacy import Bound, Guarantee, guarantee, together
-from deniable_estimator.privacy.words import chance, factor, pace, rounded_up
-from deniable_estimator.terminal import privacy
+from deniable_estimator.privacy.words import chance, factor, rounded_up
 
 HEAD = """
 schema = 1
@@ -210,149 +205,3 @@ def test_words_never_understate() -> None:
     assert chance(Bound(1.0)) == "73.2"
     assert chance(Bound(8.0)) == "99.97"
     assert chance(Bound(50.0)) == "100"
-
-
-def test_the_pace_with_memory() -> None:
-    """Without a budget the metric's expiry is what ends reports."""
-    given = one("browser", memory=True)
-    assert pace(given) == "A device reports every day until the metric expires."
-
-
-@pytest.fixture
-def ask(tmp_path: Path) -> Any:
-    """Run `deniable privacy` on a registry with all kinds of metrics."""
-    path = tmp_path / "metrics.toml"
-
-    def run(*arguments: str, cap: str = "") -> Result:
-        text = HEAD.format(cap=cap) + FRESH.format(rate=0.02, window="day")
-        path.write_text(text + MEMORY.format(strings="rappor"))
-        return CliRunner().invoke(
-            privacy, [*arguments, "--registry", str(path)], env={"COLUMNS": "200"}
-        )
-
-    return run
-
-
-def test_command_for_one_metric(ask: Any) -> None:
-    """The text has the bounds, who learns what, and what is not covered."""
-    text = ask("dark_mode").output
-    for part in ("x 2.72", "73.2%", "8 reports", "the network", "Not covered", "reinstalled"):
-        assert part in text
-    assert "times at which" not in text
-
-
-def test_command_for_a_metric_with_memory(ask: Any) -> None:
-    """The text says that times of change are not covered, with an example."""
-    text = " ".join(ask("browser").output.split())
-    for part in (
-        "not about the times at which they change",
-        "reports of two alternating values",
-        "5 memos",
-        "the times at which a value changes",
-        "until the metric expires",
-    ):
-        assert part in text, part
-
-
-def test_command_for_all_metrics(ask: Any) -> None:
-    """A row for each metric, and the total, with or without a cap."""
-    text = ask("--household", "2").output
-    for part in ("dark_mode", "browser*", "city*", "all together", "no bound", "household of 2"):
-        assert part in text, part
-    assert "caps the sum at lifetime_epsilon = 9" in ask(cap="lifetime_epsilon = 9").output
-
-
-def test_command_as_json(ask: Any) -> None:
-    """--json has the same numbers, and nothing else, for one metric and for all."""
-    whole = json.loads(ask("--json").stdout)
-    single = json.loads(ask("browser", "--json").stdout)
-    assert whole["metrics"][1] == single
-    assert single["report"]["epsilon"] <= 1.0
-    assert single["memory"]["cells"] == 5
-    assert single["lifetime"] is None
-    assert "the network" in single["learned_by"]
-    assert len(single["not_covered"]) == 4
-    assert len(whole["metrics"][0]["not_covered"]) == 3
-
-
-def test_the_storage_of_a_browser_is_not_covered(tmp_path: Path) -> None:
-    """Of a metric that is recorded on the web, the label and JSON say that bounds for several
-    reports hold for one life of the storage; all figures are the same as elsewhere."""
-    text = """
-schema = 1
-app = "example"
-[metrics.m]
-type = "boolean"
-description = "m"
-owner = "me"
-expires = 2027-06-30
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-    path = tmp_path / "metrics.toml"
-    anywhere = guarantee(Registry.parse(text)["m"])
-    for platform, web in (("python", False), ("web", True), (["web", "python"], True)):
-        path.write_text(f"{text}platform = {json.dumps(platform)}")
-        given = guarantee(Registry.load(path)["m"])
-        assert given.web is web
-        assert replace(given, platform=()) == anywhere
-        told = [each for each in given.not_covered if "one life of the storage" in each]
-        assert len(told) == len(given.not_covered) - len(anywhere.not_covered) == web
-        named = [platform] if isinstance(platform, str) else platform
-        assert given.to_dict()["platform"] == named
-        for arguments in (["m"], []):
-            shown = CliRunner().invoke(privacy, [*arguments, "--registry", str(path)])
-            assert ("one life of the storage" in " ".join(shown.output.split())) is web
-
-
-def test_the_time_of_an_answer_is_not_covered(tmp_path: Path) -> None:
-    """Of a metric that is answered at once, the network learns roughly when the app was used, and
-    no true value lies on the device; the bounds on its reports are the same as at the close."""
-    text = """
-schema = 1
-app = "example"
-[metrics.m]
-type = "boolean"
-description = "m"
-owner = "me"
-expires = 2027-06-30
-aggregate = "first"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-    at_close = guarantee(Registry.parse(text)["m"])
-    at_once = guarantee(Registry.parse(text + 'answer = "at_once"')["m"])
-    assert (at_close.answer, at_once.answer) == ("at_close", "at_once")
-    for who in ("the network", "the collector's operator"):
-        assert "roughly when the app was first used" in at_once.learned_by[who]
-        assert "roughly when" not in at_close.learned_by[who]
-    assert at_once.learned_by["a thief of the device"] == (
-        "the noisy reports it has made, and no true value"
-    )
-    memory = text.replace("8.0", '8.0\nlongitudinal = "memoize"') + 'answer = "at_once"'
-    remembered = guarantee(Registry.parse(memory)["m"])
-    assert "the key of its memory" in remembered.learned_by["a thief of the device"]
-    assert len(at_once.not_covered) == len(at_close.not_covered) + 1
-    assert len(remembered.not_covered) == len(at_close.not_covered) + 2
-    assert replace(at_once, answer="at_close") == at_close
-    path = tmp_path / "metrics.toml"
-    path.write_text(text + 'answer = "at_once"')
-    shown = CliRunner().invoke(privacy, ["--registry", str(path)])
-    assert "Answered at once: m." in " ".join(shown.output.split())
-    one = CliRunner().invoke(privacy, ["m", "--registry", str(path)])
-    assert "answered at once, so the time of a report" in " ".join(one.output.split())
-
-
-def test_command_for_an_unknown_metric(ask: Any) -> None:
-    """An unknown name is refused with the one that was meant."""
-    result = ask("dark_mood")
-    assert result.exit_code == 1
-    assert "did you mean dark_mode?" in result.stderr
-
-
-def test_a_huge_household_has_figures_too(ask: Any) -> None:
-    """A million devices with one value reveal all there is, which is told, not overflown."""
-    text = ask("dark_mode", "--household", "1000000").output
-    assert "10^" in text
-    document = json.loads(ask("dark_mode", "--household", "1000000", "--json").stdout)
-    assert (document["lifetime"]["odds"], document["lifetime"]["belief"]) == (None, 1.0)

@@ -126,18 +126,6 @@ def test_candidates_that_an_earlier_scheme_lacks(
         read(store, registry, "browser", candidates=["netscape"])
 
 
-def test_windows_of_another_kind_are_left_out(
-    store: Store,
-    registry: Registry,
-    current: Scheme,
-    fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
-) -> None:
-    """Weeks that were reported before the metric became daily do not overlap its days."""
-    fill(make_tally(current, 100, [50, 30, 10, 10], ["2026-W46"]), current)
-    assert read(store, registry, "browser").n == 0
-
-
 @pytest.mark.parametrize("kind", ["day", "week", "month"])
 def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
     """The windows of many ranges, which may overlap, end within a window or hold none, are those
@@ -168,19 +156,6 @@ def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
         )
     assert len(set(found)) > 3
     assert () in found
-
-
-def test_nothing_reported_yet(store: Store, registry: Registry) -> None:
-    """Before the first report the estimate has n = 0, today's scheme and its values."""
-    answer = read(store, registry, "browser")
-    assert answer.n == 0
-    assert answer.values == registry["browser"].values
-
-
-def test_reversed_range(store: Store, registry: Registry) -> None:
-    """A range that ends before it begins is refused."""
-    with pytest.raises(EstimateError, match="swap"):
-        read(store, registry, "browser", date(2026, 11, 2), date(2026, 11, 1))
 
 
 @pytest.mark.parametrize(

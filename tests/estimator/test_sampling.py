@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.mechanisms import NumberRange, Report, SlidingWindow, SubsetSelection
+from deniable.mechanisms import NumberRange, SlidingWindow, SubsetSelection
 from deniable_estimator.analyses import ANALYSES, subset_selection
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
@@ -29,21 +27,6 @@ def _scheme(k: int) -> Scheme:
     return Scheme("category", SubsetSelection(4, k, 7 << 50), ("a", "b", "c", "d"))
 
 
-def _distribution(mechanism: SubsetSelection) -> dict[tuple[int, ...], Fraction]:
-    """The exact probability of every tally of the crowd, from the likelihoods."""
-    subsets = list(itertools.combinations(range(4), mechanism.k))
-    tallies: dict[tuple[int, ...], Fraction] = {(0, 0, 0, 0): Fraction(1)}
-    for item in (item for item, count in enumerate(CROWD) for _ in range(count)):
-        grown: dict[tuple[int, ...], Fraction] = {}
-        for (tally, probability), subset in itertools.product(tallies.items(), subsets):
-            columns = subset[0] if mechanism.k == 1 else sum(1 << j for j in subset)
-            after = tuple(cell + (j in subset) for j, cell in enumerate(tally))
-            more = probability * mechanism.likelihood(Report(0, columns), item)
-            grown[after] = grown.get(after, Fraction(0)) + more
-        tallies = grown
-    return tallies
-
-
 @functools.cache
 def _sampled(k: int) -> Counter[tuple[int, ...]]:
     rng = np.random.default_rng(k)
@@ -54,31 +37,7 @@ def _sampled(k: int) -> Counter[tuple[int, ...]]:
     )
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_joint_distribution_is_exact(k: int) -> None:
-    """Whole tallies of three devices appear as often as the likelihoods say, jointly.
-
-    Chi-square over all tallies with at least 5 expected in 6,000 draws (the rest pooled);
-    alpha 1e-4 for each of 3 comparisons; seed k.
-    """
-    exact = _distribution(_scheme(k).mechanism)
-    assert sum(exact.values()) == 1
-    seen = _sampled(k)
-    assert set(seen) <= set(exact)
-    expected = {tally: DRAWS * float(probability) for tally, probability in exact.items()}
-    often = [tally for tally in exact if expected[tally] >= 5]
-    assert len(often) > 8
-    observed = [seen[tally] for tally in often]
-    wanted = [expected[tally] for tally in often]
-    rest = DRAWS - sum(wanted)
-    if rest > 5:
-        observed.append(DRAWS - sum(observed))
-        wanted.append(rest)
-    else:
-        wanted = [each * sum(observed) / sum(wanted) for each in wanted]
-    assert stats.chisquare(observed, wanted).pvalue > 1e-4
-
-
+@pytest.mark.campaign
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_same_tallies_as_the_real_randomizer(k: int) -> None:
     """Tallies of devices that really randomize cannot be told from simulated ones.
@@ -104,26 +63,6 @@ def test_same_tallies_as_the_real_randomizer(k: int) -> None:
     assert stats.chi2_contingency(table).pvalue > 1e-6
 
 
-def test_every_value_has_its_binomial_marginal(make_scheme: Callable[..., Scheme]) -> None:
-    """Each cell's mean and variance are those of its binomial sums, for k = 8 of 29.
-
-    1,000 tallies of 290 devices, seed 3. 58 comparisons, each a normal z below 4.5 (mean)
-    or 5 (variance, normal approximation): false alarm below .0005 in all.
-    """
-    scheme = make_scheme(29, 1.0)
-    assert scheme.mechanism.k == 8
-    counts = np.zeros(29, np.int64)
-    counts[[0, 13, 28]] = [100, 150, 40]
-    rng = np.random.default_rng(3)
-    drawn = np.array([sample_tally(scheme, counts, rng).rows[0].cells for _ in range(1000)])
-    p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
-    mean = counts * p + (290 - counts) * q
-    variance = counts * p * (1 - p) + (290 - counts) * q * (1 - q)
-    assert (np.abs(drawn.mean(axis=0) - mean) < 4.5 * np.sqrt(variance / 1000)).all()
-    assert (np.abs(drawn.var(axis=0) / variance - 1) < 5 * np.sqrt(2 / 1000)).all()
-    assert (drawn.sum(axis=1) == 290 * 8).all()
-
-
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (100, 4.0), (100, 1.0)])
 def test_billions_of_devices(size: int, epsilon: float, make_scheme: Callable[..., Scheme]) -> None:
     """5,000,000,000 devices are one draw, with every report in it and within 6 errors of truth."""
@@ -146,13 +85,6 @@ def test_crowds_beyond_one_draw_are_split(
     row = sample_tally(scheme, np.full(20, 77), np.random.default_rng(1)).rows[0]
     assert row.reports == 20 * 77
     assert row.cells.sum() == row.reports * scheme.mechanism.k
-
-
-def test_nobody(make_scheme: Callable[..., Scheme]) -> None:
-    """No devices make an empty tally."""
-    row = sample_tally(make_scheme(20, 1.0), np.zeros(20, int), np.random.default_rng(1)).rows[0]
-    assert row.reports == 0
-    assert not row.cells.any()
 
 
 def test_wrong_questions(
@@ -182,9 +114,3 @@ def test_numbers_are_drawn_as_their_positions() -> None:
         positions, np.array([2, 1500, 3]), np.random.default_rng(1)
     )
     assert tally.rows[0].cells.tolist() == row.cells.tolist()
-
-
-def test_values_are_not_numbers() -> None:
-    """A scheme of values is refused."""
-    with pytest.raises(EstimateError, match="no mechanism for numbers"):
-        sample_numbers(_scheme(1), np.ones(1), np.ones(1, np.int64), np.random.default_rng(1))

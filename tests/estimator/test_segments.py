@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from rich.console import Console
 
 from deniable import Registry
 from deniable.segments import Segment
@@ -27,14 +25,10 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.questions.asking import places_of, sliced
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.questions.segment_trends import period_of, trends_by_segment
 from deniable_estimator.questions.segments import by_segment, enough_reports
-from deniable_estimator.questions.slices import places_of, sliced
-from deniable_estimator.terminal.estimate_command import estimate
-from deniable_estimator.terminal.plan_command import plan
-from deniable_estimator.terminal.segments_view import segments_view
-from deniable_estimator.terminal.trend_command import trend
 
 REGISTRY = """
 schema = 1
@@ -229,45 +223,6 @@ def theme(world: World, day: int = 0, n: int = 6000) -> None:
         world.crowd("theme", place, np.arange(6), (n * shares).astype(int), day)
 
 
-def test_two_segments(world: World) -> None:
-    """Both together, or one of them for all values of the other; `where` limits the other."""
-    theme(world)
-    by_plan = by_segment(world.store, world.registry, "theme", ["plan"], now=NOW)
-    names = [name for name, differs in zip(by_plan.names, by_plan.differs, strict=True) if differs]
-    assert set(names) == {"light", "sepia"}
-    assert [each.answer.n for each in by_plan.groups] == [24_000, 24_000]
-    both = by_segment(world.store, world.registry, "theme", ["platform", "plan"], now=NOW)
-    assert [each.name for each in both.groups][:3] == ["ios, free", "android, free", "web, free"]
-    paid = by_segment(
-        world.store, world.registry, "theme", ["platform"], where={"plan": "paid"}, now=NOW
-    )
-    assert paid.total.n == 24_000
-    assert not paid.differs.any()
-
-
-@pytest.mark.parametrize("metric", ["startup", "plugin"])
-def test_numbers_and_strings(world: World, metric: str) -> None:
-    """Every type of answer is split: a number with its mean and quantiles, a memoized string with
-    its candidates; what differs is found."""
-    declared = world.registry[metric]
-    items: Any = ("a", "b", "c")
-    candidates = ["a", "b", "c", "d"] if metric == "plugin" else None
-    if metric == "startup":
-        items = np.array([declared.item(declared.normalize(each)) for each in (1.0, 4.0, 8.0)])
-    for place, counts in enumerate([[90_000, 60_000, 30_000], [30_000, 60_000, 90_000]]):
-        world.crowd(metric, place, items, counts)
-    split = by_segment(
-        world.store, world.registry, metric, ["plan"], candidates=candidates, now=NOW
-    )
-    found = dict(zip(split.names, split.differs.tolist(), strict=True))
-    assert (found["mean"] if metric == "startup" else found["a"] and found["c"]) is True
-    assert found.get("d", False) is False
-    json.dumps(split.to_dict(), allow_nan=False)
-    rows = list(csv.DictReader(io.StringIO(split.to_csv())))
-    assert {each["part"] for each in rows} == {"segment", "total"}
-    assert {each["plan"] for each in rows} == {"free", "paid", ""}
-
-
 def test_earlier_lists_of_a_segment(dark: World) -> None:
     """After a change of the list, reports of both schemes of a value are combined; those of a
     value that is gone stay; those without the segment count in the total alone."""
@@ -286,16 +241,6 @@ def test_earlier_lists_of_a_segment(dark: World) -> None:
     assert split.total.n == 3 * sum(SIZES.values()) + 2000 + 600
     assert any("600 reports of earlier schemes" in note for note in split.notes)
     assert len(split.groups[0].answer.schemes) == 2
-
-
-def test_nothing_is_reported(world: World) -> None:
-    """Without reports there is a total of none, no segment and nothing to compare."""
-    split = by_segment(world.store, world.registry, "dark_mode", ["platform"], now=NOW)
-    assert (split.total.n, split.groups, split.small, split.reference) == (0, (), (), None)
-    assert "not two segments" in split.verdict
-    json.dumps(split.to_dict(), allow_nan=False)
-    assert split.to_csv().count("\n") == 3
-    assert trends_by_segment(world.store, world.registry, "dark_mode", ["platform"]).groups == ()
 
 
 @pytest.mark.parametrize(
@@ -368,102 +313,3 @@ def test_slices_add_up(world: World) -> None:
     assert places_of(scheme, {"platform": "web"}) == (2, 6)
     assert places_of(scheme, {"platform": "tv"}) == ()
     assert Segment("plan", ("free", "paid")) in scheme.segments
-
-
-@pytest.fixture
-def run(dark: World, tmp_path: Path) -> Callable[..., Any]:
-    """Runs a command on the store."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(REGISTRY, encoding="utf-8")
-    address = f"sqlite:///{tmp_path / 'store.db'}"
-
-    def run(command: Any, *arguments: str, columns: int = 120) -> Any:
-        given = [*arguments, "--registry", str(path), "--store", address]
-        return CliRunner().invoke(command, given, env={"COLUMNS": str(columns)})
-
-    return run
-
-
-def test_the_commands(run: Callable[..., Any]) -> None:
-    """The table names segments, differences and what folds; JSON and CSV have all of it."""
-    done = run(estimate, "dark_mode", "--by", "platform")
-    assert done.exit_code == 0, done.output
-    for told in ("The segments differ", "android", "difference from", "(+", "not private"):
-        assert told in done.output
-    document = json.loads(run(estimate, "dark_mode", "--by", "platform", "--json").output)
-    assert document["segments"][0]["segment"] == {"platform": "ios"}
-    assert document["reference"] == {"platform": "ios"}
-    assert document["tests"][0]["differs"] is True
-    rows = list(
-        csv.DictReader(io.StringIO(run(estimate, "dark_mode", "--by", "platform", "--csv").output))
-    )
-    assert rows[0]["platform"] == "ios"
-    alone = run(estimate, "dark_mode", "--where", "platform=web", "--json")
-    assert json.loads(alone.output)["n"] == 900
-    trends = run(trend, "dark_mode", "--by-segment", "platform")
-    assert trends.exit_code == 0, trends.output
-    assert "android" in trends.output
-    found = json.loads(run(trend, "dark_mode", "--by-segment", "platform", "--json").output)
-    assert len(found["segments"]) == 4
-    only = json.loads(run(trend, "dark_mode", "--where", "platform=web", "--json").output)
-    assert [each["n"] for each in only["periods"]] == [300] * 3
-
-
-def test_a_table_of_eighty_columns(run: Callable[..., Any], dark: World) -> None:
-    """Where there is no room for the pictures, names and numbers are still in one line each."""
-    crowd = (1000, 1500, 1400, 900, 1100, 1300, 800, 700)
-    for place, n in enumerate(crowd):
-        dark.crowd("theme", place, np.arange(6), [n - 100, 100, 0, 0, 0, 0])
-    arguments = ["theme", "--by", "platform", "--by", "plan"]
-    told = run(estimate, *arguments, columns=80).output
-    lines = [line.split() for line in told.splitlines()]
-    assert next(each for each in lines if each[:1] == ["light"])[:3] == ["light", "ios,", "free"]
-    android = next(each for each in lines if each[:3] == ["android,", "paid", "1,300"])
-    assert android[-1].endswith(")")
-    assert "█" not in told
-    assert "█" in run(estimate, *arguments).output
-
-
-def test_a_segment_that_is_called_total(world: World) -> None:
-    """The line of all segments shows no difference of a segment that has its name."""
-    registry = Registry.parse(REGISTRY.replace('"web"]', '"total"]'))
-    world.store.publish({each.name: [each.scheme] for each in registry})
-    for place in (0, 2):
-        world.crowd("dark_mode", place, np.arange(2), [302 - place, 700], registry=registry)
-    console = Console(width=120, file=io.StringIO())
-    console.print(segments_view(by_segment(world.store, registry, "dark_mode", ["platform"])))
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    named = [line for line in lines if line.split()[:1] == ["total"]]
-    assert [" to " in line for line in named] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        (["--where", "platform"], 2, "is not like platform=web"),
-        (["--where", "platform=web", "--where", "platform=ios"], 2, "names platform twice"),
-        (["--where", "shoe=red"], 1, "not counted by a segment shoe"),
-        (["--by", "shoe"], 1, "counted by platform"),
-        (["--against", "platform=web"], 2, "need --by"),
-        (["--by", "platform", "--recent", "--against", "platform=web"], 2, "compares no segments"),
-        (["--by", "platform", "--from", "2030-01-01"], 3, "No reports"),
-    ],
-)
-def test_wrong_calls(run: Callable[..., Any], arguments: list[str], code: int, told: str) -> None:
-    """Each wrong call says what to do."""
-    done = run(estimate, "dark_mode", *arguments)
-    assert done.exit_code == code, done.output
-    assert told in done.output
-
-
-def test_the_planner_plans_a_segment() -> None:
-    """--segment-share plans for that part of the devices, of values and of numbers."""
-    call = ["--size", "5", "--epsilon", "2", "--json", "--devices"]
-    part = json.loads(CliRunner().invoke(plan, [*call, "10000", "--segment-share", "0.05"]).output)
-    whole = json.loads(CliRunner().invoke(plan, [*call, "500"]).output)
-    assert part["detectable_share"] == whole["detectable_share"]
-    assert (part["segment_share"], part["all_devices"], part["devices"]) == (0.05, 10_000, 500)
-    number = ["--number", "--low", "0", "--high", "9", "--ask", "mean", "--epsilon", "2"]
-    told = CliRunner().invoke(plan, [*number, "--devices", "9000", "--segment-share", "0.1"]).output
-    assert "10 times as many" in " ".join(told.split())
-    assert CliRunner().invoke(plan, [*call, "9", "--segment-share", "2"]).exit_code == 2

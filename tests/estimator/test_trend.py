@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,7 +16,6 @@ from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.trend import MOST_PERIODS, _count, trend
-from deniable_estimator.terminal import NO_DATA
 from deniable_estimator.terminal import trend as command
 
 DAYS = {
@@ -174,45 +170,6 @@ def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
         return CliRunner().invoke(command, [*arguments, *common], env={"COLUMNS": "160"})
 
     return run
-
-
-@pytest.mark.usefixtures("scheme")
-def test_the_table_shows_one_value(ask: Callable[..., Result]) -> None:
-    """The leading value, or the one that was asked for, with its changes in words."""
-    result = ask("browser")
-    assert result.exit_code == 0, result.output
-    assert "firefox" in result.output
-    assert "up " in result.output
-    assert "expect about 0.15 false positives" in " ".join(result.output.split())
-    assert "chrome" in ask("browser", "--value", "chrome").output
-    unknown = ask("browser", "--value", "lynx")
-    assert unknown.exit_code == 1
-    assert "lynx" in unknown.stderr
-
-
-@pytest.mark.usefixtures("scheme")
-def test_the_files_hold_every_value(ask: Callable[..., Result]) -> None:
-    """JSON has all periods, CSV a line for each period and value, with the same numbers."""
-    document = json.loads(ask("browser", "--json", "--by", "week").stdout)
-    assert document["by"] == "week"
-    last = document["periods"][-1]
-    assert (last["period"], last["n"], last["partial"]) == ("2026-W47", 3000, True)
-    assert last["since"] is None
-    rows = list(csv.DictReader(io.StringIO(ask("browser", "--csv", "--by", "week").stdout)))
-    assert len(rows) == 3 * 4
-    assert rows[0]["change"] == ""
-    days = json.loads(ask("browser", "--json").stdout)["periods"]
-    rows = list(csv.DictReader(io.StringIO(ask("browser", "--csv").stdout)))
-    assert days[-1]["since"] == "2026-11-13"
-    assert float(rows[-1]["change_low"]) == days[-1]["values"][-1]["change_low"]
-
-
-def test_no_data_has_its_own_exit_code(ask: Callable[..., Result]) -> None:
-    """Where nothing was reported the command says what to check; JSON stays JSON."""
-    result = ask("browser", "--json")
-    assert result.exit_code == NO_DATA
-    assert json.loads(result.stdout)["periods"] == []
-    assert "--store" in result.stderr
 
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])

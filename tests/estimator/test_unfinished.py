@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from deniable import Registry, Scheme, windows
 from deniable.mechanisms import SubsetSelection
@@ -22,8 +19,6 @@ from deniable_estimator.questions.history import inspect
 from deniable_estimator.questions.looks import Look
 from deniable_estimator.questions.reading import read, unfinished
 from deniable_estimator.questions.trend import trend
-from deniable_estimator.terminal import estimate as estimate_command
-from deniable_estimator.terminal import trend as trend_command
 
 TODAY = datetime(2026, 11, 18, 9, tzinfo=UTC).timestamp()
 """Nine o'clock on a Wednesday."""
@@ -67,14 +62,6 @@ def test_an_estimate_says_so(store: Store, registry: Registry) -> None:
     assert later.unfinished == ()
     assert later.warnings == found.warnings[1:]
     assert later.share.tolist() == found.share.tolist()
-
-
-def test_an_answer_without_reports_has_no_unfinished_window(
-    store: Store, registry: Registry
-) -> None:
-    """Without reports there is nothing that could be unfinished."""
-    found = read(store, registry, "browser", now=TODAY)
-    assert found.marked(["2026-11-18"]) is found
 
 
 @pytest.mark.usefixtures("filled")
@@ -139,40 +126,3 @@ def test_a_history_does_not_compare_it() -> None:
     }
     earlier = inspect("m", looks[:-1])
     assert [each.label for each in found.windows[:-1]] == [each.label for each in earlier.windows]
-
-
-@pytest.fixture
-def run(
-    registry_file: Path,
-    store_url: str,
-    registry: Registry,
-    fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
-) -> Callable[..., Result]:
-    """The commands, over yesterday and today of the machine's clock."""
-    scheme = registry["browser"].scheme
-    today = datetime.now(UTC).date()
-    for day in (today - timedelta(days=1), today):
-        fill(make_tally(scheme, 1000, [500, 500, 50, 50], (day.isoformat(),)), scheme)
-
-    def run(command: object, *arguments: str) -> Result:
-        options = ["--registry", str(registry_file), "--store", store_url]
-        return CliRunner().invoke(command, ["browser", *options, *arguments])  # type: ignore[arg-type]
-
-    return run
-
-
-def test_the_commands_say_so(run: Callable[..., Result]) -> None:
-    """`estimate` has a warning, and `trend` a mark and a note."""
-    before = datetime.now(UTC).date().isoformat()
-    shown = run(estimate_command)
-    assert "unfinished: 20" in " ".join(shown.output.split())
-    document = json.loads(run(estimate_command, "--json").stdout)
-    table = run(trend_command)
-    periods = json.loads(run(trend_command, "--json").stdout)["periods"]
-    if datetime.now(UTC).date().isoformat() != before:
-        pytest.skip("midnight came in between")
-    assert document["unfinished"] == [before]
-    assert f"{before} (unfinished)" in table.output
-    assert "an unfinished period will have more reports" in " ".join(table.output.split())
-    assert [each["unfinished"] for each in periods] == [False, True]

@@ -11,8 +11,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
-from deniable.late import late
+from deniable.lazy import lazy_names
 from deniable.mechanisms.base import (
     MAX_CELLS,
     MAX_EPSILON,
@@ -30,7 +31,6 @@ from deniable.mechanisms.base import (
     check_memo_epsilon,
     total_variance,
 )
-from deniable.told import Told
 
 if TYPE_CHECKING:
     from deniable.mechanisms.bloom import Bloom
@@ -149,10 +149,10 @@ _HOMES = {
 if not TYPE_CHECKING:
     # A mechanism is imported when it is first used: a device needs one or two of them, and all of
     # them take longer to import than Python takes to start. Type checkers read the imports above.
-    __getattr__, __dir__ = late(globals(), _HOMES)
+    __getattr__, __dir__ = lazy_names(globals(), _HOMES)
 
 
-def _late(name: str, maker: str) -> Callable[..., Any]:
+def _lazily(name: str, maker: str) -> Callable[..., Any]:
     """A class method of a mechanism, which imports the mechanism when it is called."""
 
     def make(*arguments: Any, **settings: Any) -> Any:
@@ -165,57 +165,57 @@ def _late(name: str, maker: str) -> Callable[..., Any]:
 AUTO = "auto"
 
 DESIGNS: dict[str, Callable[[int, float], FrequencyOracle[int]]] = {
-    "subset_selection": _late("SubsetSelection", "design"),
-    "randomized_response": partial(_late("SubsetSelection", "design"), k=1),
-    "projective_geometry": _late("ProjectiveGeometry", "design"),
-    "optimized_unary_encoding": _late("UnaryEncoding", "optimized"),
-    "symmetric_unary_encoding": _late("UnaryEncoding", "symmetric"),
-    "hadamard_response": _late("HadamardResponse", "design"),
+    "subset_selection": _lazily("SubsetSelection", "design"),
+    "randomized_response": partial(_lazily("SubsetSelection", "design"), k=1),
+    "projective_geometry": _lazily("ProjectiveGeometry", "design"),
+    "optimized_unary_encoding": _lazily("UnaryEncoding", "optimized"),
+    "symmetric_unary_encoding": _lazily("UnaryEncoding", "symmetric"),
+    "hadamard_response": _lazily("HadamardResponse", "design"),
 }
 """What `mechanism = "..."` may say for a closed domain: name -> (size, epsilon) -> mechanism."""
 
 STRING_DESIGNS: dict[str, Callable[[str, float], FrequencyOracle[str]]] = {
-    "hashed_projective_geometry": _late("HashedProjectiveGeometry", "design"),
-    "cohort_local_hashing": _late("CohortLocalHashing", "design"),
-    "count_mean_sketch": _late("CountMeanSketch", "design"),
-    "hadamard_count_mean_sketch": _late("HadamardCountMeanSketch", "design"),
-    "one_time_rappor": _late("OneTimeRappor", "design"),
+    "hashed_projective_geometry": _lazily("HashedProjectiveGeometry", "design"),
+    "cohort_local_hashing": _lazily("CohortLocalHashing", "design"),
+    "count_mean_sketch": _lazily("CountMeanSketch", "design"),
+    "hadamard_count_mean_sketch": _lazily("HadamardCountMeanSketch", "design"),
+    "one_time_rappor": _lazily("OneTimeRappor", "design"),
 }
 """The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
 
 MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], MemoizingOracle[int]]] = {
-    "memoized_subset_selection": _late("MemoizedSubsetSelection", "design"),
-    "basic_rappor": _late("BasicRappor", "design"),
+    "memoized_subset_selection": _lazily("MemoizedSubsetSelection", "design"),
+    "basic_rappor": _lazily("BasicRappor", "design"),
 }
 """With memos, only for a closed domain: name -> (size, epsilon, lifetime) -> mechanism."""
 
 MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle[str]]] = {
-    "memoized_local_hashing": _late("MemoizedLocalHashing", "design"),
-    "rappor": _late("Rappor", "design"),
-    "rappor_paper": lambda salt, epsilon, lifetime_epsilon: _late("Rappor", "paper")(salt),
-    "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: _late("Rappor", "chromium")(salt),
+    "memoized_local_hashing": _lazily("MemoizedLocalHashing", "design"),
+    "rappor": _lazily("Rappor", "design"),
+    "rappor_paper": lambda salt, epsilon, lifetime_epsilon: _lazily("Rappor", "paper")(salt),
+    "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: _lazily("Rappor", "chromium")(salt),
 }
 """With memos, for strings or the values of a closed domain: name -> (salt, epsilon,
 lifetime) -> mechanism."""
 
 _REBUILDS: dict[str, Callable[[Mapping[str, Any]], Mechanism[Any]]] = {
-    "subset_selection": _late("SubsetSelection", "from_parameters"),
-    "projective_geometry": _late("ProjectiveGeometry", "from_parameters"),
-    "unary_encoding": _late("UnaryEncoding", "from_parameters"),
-    "hadamard_response": _late("HadamardResponse", "from_parameters"),
-    "hashed_projective_geometry": _late("HashedProjectiveGeometry", "from_parameters"),
-    "cohort_local_hashing": _late("CohortLocalHashing", "from_parameters"),
-    "count_mean_sketch": _late("CountMeanSketch", "from_parameters"),
-    "hadamard_count_mean_sketch": _late("HadamardCountMeanSketch", "from_parameters"),
-    "memoized_subset_selection": _late("MemoizedSubsetSelection", "from_parameters"),
-    "memoized_local_hashing": _late("MemoizedLocalHashing", "from_parameters"),
-    "basic_rappor": _late("BasicRappor", "from_parameters"),
-    "rappor": _late("Rappor", "from_parameters"),
-    "one_time_rappor": _late("OneTimeRappor", "from_parameters"),
-    "sliding_window": _late("SlidingWindow", "from_parameters"),
-    "hierarchical_histogram": _late("HierarchicalHistogram", "from_parameters"),
-    "dbitflip": _late("DBitFlip", "from_parameters"),
-    "prefix_tree": _late("PrefixTree", "from_parameters"),
+    "subset_selection": _lazily("SubsetSelection", "from_parameters"),
+    "projective_geometry": _lazily("ProjectiveGeometry", "from_parameters"),
+    "unary_encoding": _lazily("UnaryEncoding", "from_parameters"),
+    "hadamard_response": _lazily("HadamardResponse", "from_parameters"),
+    "hashed_projective_geometry": _lazily("HashedProjectiveGeometry", "from_parameters"),
+    "cohort_local_hashing": _lazily("CohortLocalHashing", "from_parameters"),
+    "count_mean_sketch": _lazily("CountMeanSketch", "from_parameters"),
+    "hadamard_count_mean_sketch": _lazily("HadamardCountMeanSketch", "from_parameters"),
+    "memoized_subset_selection": _lazily("MemoizedSubsetSelection", "from_parameters"),
+    "memoized_local_hashing": _lazily("MemoizedLocalHashing", "from_parameters"),
+    "basic_rappor": _lazily("BasicRappor", "from_parameters"),
+    "rappor": _lazily("Rappor", "from_parameters"),
+    "one_time_rappor": _lazily("OneTimeRappor", "from_parameters"),
+    "sliding_window": _lazily("SlidingWindow", "from_parameters"),
+    "hierarchical_histogram": _lazily("HierarchicalHistogram", "from_parameters"),
+    "dbitflip": _lazily("DBitFlip", "from_parameters"),
+    "prefix_tree": _lazily("PrefixTree", "from_parameters"),
 }
 """From the name in a published scheme and its parameters to the mechanism."""
 
@@ -243,9 +243,9 @@ def require_name(name: str, *, closed: bool, memoize: bool) -> None:
         raise SchemeError(no_mechanism(name, known))
 
 
-def no_mechanism(name: str, known: Sequence[str]) -> Told:
+def no_mechanism(name: str, known: Sequence[str]) -> CodedMessage:
     """What is wrong with a mechanism's name that is not among the known ones."""
-    return Told(
+    return CodedMessage(
         "no_mechanism",
         "there is no mechanism {name} here: choose one of {known}",
         name=repr(name),

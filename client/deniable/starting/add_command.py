@@ -11,15 +11,15 @@ from typing import Any
 
 import click
 
+from deniable.coded_message import counted
 from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.forecasts import MISSING, forecasts
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
-from deniable.starting.asking import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.declaring import Draft, draft
-from deniable.told import counted
+from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
 
 __all__ = ["add", "show"]
 

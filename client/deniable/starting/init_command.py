@@ -14,9 +14,9 @@ from deniable.errors import RegistryError
 from deniable.keys import APP
 from deniable.metric import Metric
 from deniable.starting.add_command import show
-from deniable.starting.asking import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.declaring import Draft, draft, toml_value
 from deniable.starting.example import example_value, in_python, in_script
+from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.templates import COMPOSE, HEAD, PAGE, SCRIPT
 
 __all__ = ["ENDPOINT", "init"]

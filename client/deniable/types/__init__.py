@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from deniable.late import late
+from deniable.lazy import lazy_names
 from deniable.types.base import Aggregate, MetricType, Table, Value
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _HOMES = {
 if not TYPE_CHECKING:
     # A type is imported when it is first used, because a device needs few of them. Type checkers
     # read the imports above.
-    __getattr__, __dir__ = late(globals(), _HOMES)
+    __getattr__, __dir__ = lazy_names(globals(), _HOMES)
 
 
 class _Types(Mapping[str, type[MetricType]]):

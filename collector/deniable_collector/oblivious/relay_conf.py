@@ -26,7 +26,6 @@ logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
-backlog = _settings.backlog
 keepalive = _settings.keep_alive
 timeout = 60
 graceful_timeout = 30

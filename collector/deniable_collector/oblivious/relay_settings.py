@@ -24,7 +24,7 @@ _SHARED = (
         "max_body",
     ),
     *("max_header", "max_headers", "request_timeout", "keep_alive", "max_connections"),
-    *("queue", "backlog"),
+    "queue",
 )
 """The collector's settings that hold for a relay too."""
 

@@ -15,9 +15,9 @@ from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, accepted
 
 __all__ = ["add_gateway", "answer", "pace", "read_at_once"]

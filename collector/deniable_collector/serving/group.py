@@ -18,6 +18,9 @@ from deniable_collector.stores.errors import StoreUnavailable
 
 __all__ = ["Done", "GroupCommit", "commit_by_shard"]
 
+TICK = 0.02
+"""Seconds between commits at least, in which batches gather."""
+
 Done: TypeAlias = Callable[[Receipt | Exception], None]
 """Called with the result of a batch."""
 
@@ -29,7 +32,7 @@ class GroupCommit:
     store call and one `fsync`, however many batches are in it.
     """
 
-    def __init__(self, intake: Intake, tick: float) -> None:
+    def __init__(self, intake: Intake, tick: float = TICK) -> None:
         self._intake = intake
         self._tick = tick
         self._waiting: list[tuple[Batch, Done]] = []

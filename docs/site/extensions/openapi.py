@@ -5,7 +5,6 @@ The pages docs/reference/*.md include the files that this writes into .make/open
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,13 +12,14 @@ from typing import Any, TypeAlias
 
 from sphinx.application import Sphinx
 
-from deniable_collector.openapi import description
+from deniable_collector import openapi
+from deniable_estimator.dashboard.api import ENDPOINTS
+from deniable_estimator.dashboard.api import description as api_description
 
 __all__ = ["describe", "setup"]
 
 Json: TypeAlias = Mapping[str, Any]
 
-_READ = "estimator/deniable_estimator/dashboard/api/openapi.json"
 _BOUNDS = (
     ("minimum", "at least {}"),
     ("exclusiveMinimum", "above {}"),
@@ -136,8 +136,8 @@ def _write(app: Sphinx) -> None:
     root = Path(__file__).parents[3]
     folder = root / ".make" / "openapi"
     folder.mkdir(parents=True, exist_ok=True)
-    read = json.loads((root / _READ).read_text(encoding="utf-8"))
-    for name, document in {"collector": description(), "read": read}.items():
+    read = api_description.describe(ENDPOINTS)
+    for name, document in {"collector": openapi.description(), "read": read}.items():
         (folder / f"{name}.md").write_text(describe(document), encoding="utf-8")
 
 

@@ -31,7 +31,6 @@ from deniable.mechanisms import (
     UnaryEncoding,
 )
 from deniable_estimator.analyses.base import Analysis, MemoryAnalysis, OracleAnalysis
-from deniable_estimator.analyses.dbitflip import DBitFlipAnalysis
 from deniable_estimator.analyses.discovery import PrefixTreeAnalysis
 from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
 from deniable_estimator.analyses.hashed import (
@@ -39,7 +38,7 @@ from deniable_estimator.analyses.hashed import (
     HadamardCountMeanSketchAnalysis,
     HashedProjectiveGeometryAnalysis,
 )
-from deniable_estimator.analyses.hierarchical_histogram import HierarchicalHistogramAnalysis
+from deniable_estimator.analyses.histogram import DBitFlipAnalysis, HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.local_hashing import (
     CohortLocalHashingAnalysis,
     MemoizedLocalHashingAnalysis,

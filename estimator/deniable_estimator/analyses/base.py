@@ -8,28 +8,73 @@ has any, add to all that. Nothing else in the estimator asks which mechanism it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.mechanisms import FrequencyOracle, Mechanism
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.finding import Finding
-from deniable_estimator.analyses.support import Counts, Items, Support
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
+from deniable_estimator.statistics.significance import share_p_values
 
 __all__ = [
     "FAKES",
     "Analysis",
+    "Counts",
+    "Finding",
+    "Items",
     "MemoryAnalysis",
     "OneRowAnalysis",
     "Ones",
     "OracleAnalysis",
     "Pull",
+    "Support",
 ]
+
+Counts: TypeAlias = NDArray[np.int64]
+
+Items: TypeAlias = Sequence[Any] | NDArray[np.int64]
+"""What the mechanism randomizes, one for each requested value: int64 indices into a closed
+domain, or strings."""
+
+
+class Support(NamedTuple):
+    """The sufficient statistic of a pure protocol, for d values."""
+
+    counts: NDArray[Any]
+    """Shape (d,), integers or floats: reports that support each value."""
+    reports: int | NDArray[np.int64]
+    """The number of reports: one number for all values, or shape (d,)."""
+    ghosts: NDArray[np.bool_] | None = None
+    """Shape (d,): values whose support seems to come from hash collisions, because the tables
+    disagree; they are estimated but never called detected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """Unbiased shares of d values; arrays have shape (d,)."""
+
+    share: FloatArray
+    """NaN if nothing is known."""
+    noise: Noise
+    p_value: FloatArray
+    """One-sided, for the hypothesis that no device has the value; NaN if nothing is known."""
+    ghosts: NDArray[np.bool_]
+    """Values that must not count as detected, because their support is a hash collision."""
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, share: FloatArray, noise: Noise, ghosts: NDArray[np.bool_] | None = None) -> Self:
+        """The finding with p-values computed from the noise of each value."""
+        if ghosts is None:
+            ghosts = np.zeros(len(share), np.bool_)
+        with np.errstate(invalid="ignore"):
+            return cls(share, noise, share_p_values(share, noise), ghosts)
+
 
 FAKES = 0.01
 """The default fraction of reports that are assumed to be fake."""
@@ -75,7 +120,7 @@ class MemoryAnalysis:
     def alternation_loss(self, reports: int) -> float:
         """ln of how much likelier it is that odd reports all look like one value and even ones
         all like another if two values alternate than if one stays (see
-        `deniable_estimator.privacy.change_pattern`).
+        `deniable_estimator.privacy.computing`).
 
         `reports` is even. With hashing, the two values do not collide in the device's cohort.
         """

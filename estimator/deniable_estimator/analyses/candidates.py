@@ -13,7 +13,7 @@ from deniable.errors import ValueListError
 from deniable.value_list import value_texts
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.support import Items, Support
+from deniable_estimator.analyses.base import Items, Support
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 

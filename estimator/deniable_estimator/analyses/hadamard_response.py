@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from deniable.mechanisms import HadamardResponse
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import OneRowAnalysis
+from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 from deniable_estimator.analyses.planes import Planes, sample_points
-from deniable_estimator.analyses.support import Counts, Items
 
 __all__ = ["HadamardResponseAnalysis", "matrix_support"]
 

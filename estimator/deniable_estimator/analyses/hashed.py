@@ -36,10 +36,16 @@ from deniable.mechanisms import (
     HashedProjectiveGeometry,
 )
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import OneRowAnalysis, Ones, OracleAnalysis
+from deniable_estimator.analyses.base import (
+    Counts,
+    Items,
+    OneRowAnalysis,
+    Ones,
+    OracleAnalysis,
+    Support,
+)
 from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.support import Counts, Items, Support
 from deniable_estimator.analyses.unary_encoding import UnaryEncodingAnalysis
 from deniable_estimator.statistics.tails import chi_square_tail
 

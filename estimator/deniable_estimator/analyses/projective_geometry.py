@@ -36,9 +36,8 @@ from numpy.typing import NDArray
 from deniable.mechanisms import ProjectiveGeometry
 from deniable.mechanisms.projective_geometry import points
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import OneRowAnalysis
+from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 from deniable_estimator.analyses.planes import Planes, sample_points
-from deniable_estimator.analyses.support import Counts, Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 

@@ -24,11 +24,10 @@ import numpy as np
 
 from deniable.mechanisms import OneTimeRappor, Rappor
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import MemoryAnalysis, Ones, Pull
+from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, Ones, Pull
 from deniable_estimator.analyses.cohorts import Channel, CohortAnalysis
 from deniable_estimator.analyses.hashed import hash_columns
 from deniable_estimator.analyses.memoized import alternating_bits, flipped
-from deniable_estimator.analyses.support import Counts, Items
 
 __all__ = ["FilterAnalysis", "OneTimeRapporAnalysis", "RapporAnalysis"]
 

@@ -12,7 +12,7 @@ from deniable.mechanisms import PrefixTree
 from deniable.mechanisms.numeric import Numeric
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.support import Items
+from deniable_estimator.analyses.base import Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 

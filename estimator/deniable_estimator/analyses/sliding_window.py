@@ -10,12 +10,11 @@ import numpy as np
 from deniable.mechanisms import Numeric, SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.analyses.base import Analysis
+from deniable_estimator.analyses.base import Analysis, Counts, Items
 from deniable_estimator.analyses.numbers.honesty import Found, window_figures
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, window_mean
 from deniable_estimator.analyses.numbers.poisoning import Attack, window_attack
 from deniable_estimator.analyses.numbers.sampling import sample_window
-from deniable_estimator.analyses.support import Counts, Items
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 __all__ = ["NumberAnalysis", "SlidingWindowAnalysis"]

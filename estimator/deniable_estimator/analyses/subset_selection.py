@@ -26,9 +26,8 @@ import numpy as np
 
 from deniable.mechanisms import MemoizedSubsetSelection, SubsetSelection
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import MemoryAnalysis, OneRowAnalysis
+from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis
 from deniable_estimator.analyses.memoized import log_sum
-from deniable_estimator.analyses.support import Counts, Items
 
 __all__ = ["MemoizedSubsetSelectionAnalysis", "SubsetSelectionAnalysis"]
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from deniable.mechanisms import BasicRappor, UnaryEncoding
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import MemoryAnalysis, OneRowAnalysis, Ones
+from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis, Ones
 from deniable_estimator.analyses.memoized import alternating_bits, flipped
-from deniable_estimator.analyses.support import Counts, Items
 
 __all__ = ["BasicRapporAnalysis", "UnaryEncodingAnalysis"]
 

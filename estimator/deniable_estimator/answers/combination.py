@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses.finding import Finding
+from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares, infer

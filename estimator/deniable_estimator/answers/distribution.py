@@ -24,7 +24,7 @@ from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import Answer, Comparison, Series
 from deniable_estimator.answers.basis import BASIS_COLUMNS
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.mean_in_units import MeanInUnits
+from deniable_estimator.answers.mean import MeanInUnits
 from deniable_estimator.answers.numbers import (
     NUMBER_COLUMNS,
     number_change,

@@ -15,11 +15,11 @@ from deniable import Scheme
 from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
+from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, PrefixTreeAnalysis
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
-from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import footnotes
@@ -196,15 +196,7 @@ def _figures(part: Reported) -> tuple[Figure, ...]:
 
 
 def _basis_of(part: Reported) -> Basis:
-    tally, mechanism = part.tally, part.scheme.mechanism
-    return Basis(
-        tally.metric,
-        (part.scheme.fingerprint,),
-        tally.windows,
-        tally.reports,
-        part.participation,
-        mechanism.epsilon,
-    )
+    return Basis.of(part.tally, part.scheme, part.participation)
 
 
 def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:

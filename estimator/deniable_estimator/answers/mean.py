@@ -13,12 +13,12 @@ from deniable import Scheme
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict
-from deniable_estimator.analyses.numbers.mean import MeanEstimate
+from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.answers.base import Answer, Comparison, Series
 from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.mean_in_units import MeanInUnits
 from deniable_estimator.answers.numbers import (
     NUMBER_COLUMNS,
     basis_of,
@@ -30,10 +30,138 @@ from deniable_estimator.answers.numbers import (
     vars_of,
 )
 from deniable_estimator.answers.units import NumberUnit
-from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["Mean", "combine_means", "estimate_mean", "mean_answer"]
+__all__ = ["Mean", "MeanInUnits", "combine_means", "estimate_mean", "mean_answer"]
+
+
+@dataclass(frozen=True)
+class MeanInUnits:
+    """A mean on the scale of its range: in the unit, or in logarithms of it."""
+
+    value: float
+    """NaN without reports."""
+    variance: float
+    rounding: float
+    """By how much the cells of a distribution can move it at most."""
+    spread: float
+    """A bound of the variance of the numbers over devices."""
+    planned: float
+    """The variance of one report, as planned before any."""
+    gain: float
+    loss: float
+    """By how much `FAKES` of all reports, if they are fake, move it at most, up and down."""
+    log: bool
+
+    @classmethod
+    def of(cls, analysis: NumberAnalysis[Any], found: MeanEstimate) -> MeanInUnits:
+        """That of one scheme."""
+        mechanism = analysis.mechanism
+        start, half = _axis(mechanism.range)
+        attack = analysis.attack(found.mean, FAKES)
+        return cls(
+            start + half * (1 + found.mean) if found.reports else math.nan,
+            half**2 * found.variance if found.reports else math.inf,
+            half * found.rounding,
+            half**2 * found.kept,
+            half**2 * (analysis.planned_mean() + EVEN_SPREAD),
+            half * attack.gain,
+            half * attack.loss,
+            mechanism.range.scale == "log",
+        )
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The ends in the unit."""
+        if not math.isfinite(self.variance):
+            return -math.inf, math.inf
+        # As `MeanEstimate.interval`, on the scale of the unit.
+        alike = MeanEstimate(self.value, self.variance, 1, rounding=self.rounding)
+        low, high = alike.interval(level)
+        return self.in_unit(low), self.in_unit(high)
+
+    @property
+    def name(self) -> str:
+        """What its series is called."""
+        return "geometric mean" if self.log else "mean"
+
+    @property
+    def number(self) -> float:
+        """The mean in the unit."""
+        return self.in_unit(self.value)
+
+    @property
+    def std_error(self) -> float:
+        """In the unit; of a geometric mean to first order."""
+        if not math.isfinite(self.variance):
+            return math.nan
+        error = math.sqrt(self.variance)
+        return error * self.number if self.log else error
+
+    def most(self, fakes: float) -> float:
+        """The most that so many fakes add to it, in the unit; in proportion to their number."""
+        return self.reach(fakes)[1] - self.number
+
+    def reach(self, fakes: float) -> tuple[float, float]:
+        """Between which numbers so many fakes could put it, in the unit."""
+        part = fakes / FAKES
+        ends = self.value - self.loss * part, self.value + self.gain * part
+        return self.in_unit(ends[0]), self.in_unit(ends[1])
+
+    def in_unit(self, x: float) -> float:
+        """A place on the scale in the unit."""
+        if not self.log:
+            return x
+        return math.exp(x) if x < 709 else math.inf
+
+    @staticmethod
+    def pooled(
+        parts: Sequence[MeanInUnits], participations: Sequence[Participation]
+    ) -> MeanInUnits:
+        """The average of several schemes' means.
+
+        Raises:
+            EstimateError: some are means of logarithms, and others are not.
+        """
+        if len({each.log for each in parts}) > 1:
+            raise EstimateError(
+                message(
+                    "the scale of the metric has changed from linear to logarithmic or back: "
+                    "estimate the windows before and after the change apart"
+                )
+            )
+        weight = np.array(
+            [part.n / each.planned for part, each in zip(participations, parts, strict=True)]
+        )
+        weight /= weight.sum()
+        matrix = overlap(participations)
+        same = float(together(participations, weight[:, None], matrix)[0])
+        spread = max(each.spread for each in parts)
+
+        def total(numbers: Sequence[float], power: int = 1) -> float:
+            return float(np.array(numbers) @ weight**power)
+
+        return MeanInUnits(
+            total([each.value for each in parts]),
+            total([each.variance for each in parts], 2) + same * spread,
+            total([each.rounding for each in parts]),
+            spread,
+            1 / float(np.sum(1 / np.array([each.planned for each in parts]))),
+            max(each.gain for each in parts),
+            max(each.loss for each in parts),
+            parts[0].log,
+        )
+
+
+def _axis(numbers: NumberRange) -> tuple[float, float]:
+    """Where the range begins on its scale, and half of its extent."""
+    if numbers.scale == "log":
+        start, end = math.log(numbers.start), math.log(numbers.end)
+    else:
+        start, end = numbers.start, numbers.end
+    return start, (end - start) / 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -133,11 +261,8 @@ def mean_answer(
     return replace(answer, warnings=number_caveats(answer))
 
 
-def combine_means(answers: Sequence[Mean]) -> Mean:
-    """A single mean from those of several schemes of one metric."""
-    informed = [each for each in answers if each.n]
-    if len(informed) < 2:
-        return informed[0] if informed else answers[0]
+def combine_means(informed: Sequence[Mean]) -> Mean:
+    """A single mean from those of several schemes of one metric, which have reports."""
     found = MeanInUnits.pooled(
         [each.found for each in informed], [each.participation for each in informed]
     )

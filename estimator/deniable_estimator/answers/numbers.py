@@ -16,10 +16,10 @@ from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.answers.base import Answer, Comparison, Series
 from deniable_estimator.answers.basis import Basis
-from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.answers.files import plain
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+from deniable_estimator.statistics.intervals import interval_of_difference
 from deniable_estimator.statistics.participation import Participation
 
 __all__ = [
@@ -60,15 +60,7 @@ def basis_of(
     check_tally(tally, scheme)
     analysis = analysis_of(scheme.mechanism)
     assert isinstance(analysis, NumberAnalysis)
-    basis = Basis(
-        tally.metric,
-        (scheme.fingerprint,),
-        tally.windows,
-        tally.reports,
-        participation or Participation.evenly(tally),
-        scheme.mechanism.epsilon,
-    )
-    return analysis, basis
+    return analysis, Basis.of(tally, scheme, participation or Participation.evenly(tally))
 
 
 def range_dict(numbers: NumberRange) -> dict[str, Any]:

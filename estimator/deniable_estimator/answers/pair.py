@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable.types import Pair
-from deniable_estimator.analyses.finding import Finding
+from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.basis import Basis

@@ -16,18 +16,22 @@ from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
+from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import asked_values
-from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Answer, Comparison, Series
 from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.caveats import caveats, footnotes
-from deniable_estimator.answers.differences import interval_of_difference
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.range_names import are_ranges
 from deniable_estimator.answers.units import RANGES, SHARES, Unit
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import FloatArray, Noise, score_interval
+from deniable_estimator.statistics.intervals import (
+    FloatArray,
+    Noise,
+    interval_of_difference,
+    score_interval,
+)
 from deniable_estimator.statistics.normalization import Normalization
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import (
@@ -323,14 +327,7 @@ def estimate(
     values, items = asked_values(tally, scheme, candidates)
     participation = participation or Participation.evenly(tally)
     repeats = participation.repeats
-    basis = Basis(
-        tally.metric,
-        (scheme.fingerprint,),
-        tally.windows,
-        tally.reports,
-        participation,
-        mechanism.epsilon,
-    )
+    basis = Basis.of(tally, scheme, participation)
     analysis = oracle_analysis(mechanism)
     found, reports = analysis.find(tally, items, level, repeats)
     exposure = Exposure.of(mechanism, found.share, tally.reports, reports)

@@ -61,7 +61,7 @@ from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClose
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.readable import ReadableStore
+from deniable_estimator.questions.partial_store import PartialStore
 
 __all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "close_app", "create_app"]
 
@@ -111,7 +111,7 @@ def create_app(
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
-        ReadableStore(store or store_of(settings)),
+        PartialStore(store or store_of(settings)),
         # An empty registry is one as well.
         Registry.load(settings.registry) if registry is None else registry,
         clock,

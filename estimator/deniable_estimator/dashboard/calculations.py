@@ -30,8 +30,7 @@ from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimePlan
 from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_number
 from deniable_estimator.planning.pairs import plan_pair
-from deniable_estimator.planning.plan import Plan, plan
-from deniable_estimator.planning.segment import PlannedSegment
+from deniable_estimator.planning.plan import Plan, PlannedSegment, plan
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together
 from deniable_estimator.questions.comparison import Comparison, compare
 from deniable_estimator.questions.discoveries import finds_of

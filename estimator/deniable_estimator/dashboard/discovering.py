@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.finds import (
 from deniable_estimator.dashboard.overview.attention import standing_notes
 from deniable_estimator.dashboard.pages import download, keep_form
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.published import published_sums
+from deniable_estimator.dashboard.published import released_sums
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -120,7 +120,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         newest=source.newest(metric),
         notes=list(standing_notes(metric, source.newest(metric), source.clock())),
         label=privacy_label(metric, source.registry),
-        published=published_sums(source, metric),
+        published=released_sums(source, metric),
         presets=presets(source.clock(), metric.window),
         refused=refused,
         asked=request.args if refused else days.query,

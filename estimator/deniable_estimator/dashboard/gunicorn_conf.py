@@ -24,7 +24,7 @@ from deniable_collector.garbage import collect_seldom
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
 from deniable_estimator.dashboard.overview import KeptSummaries, list_metrics, read_overview
-from deniable_estimator.dashboard.published import published_sums
+from deniable_estimator.dashboard.published import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import PASSING
 from deniable_estimator.dashboard.snapshot import Snapshot
@@ -98,7 +98,7 @@ def _overview(application: Flask) -> None:
     with suppress(StoreError):
         list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
     for metric in source.registry:
-        published_sums(source, metric)
+        released_sums(source, metric)
 
 
 def on_exit(server: Any) -> None:

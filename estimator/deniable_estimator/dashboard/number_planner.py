@@ -37,7 +37,7 @@ from deniable_estimator.planning.numbers import (
     QuantilePlan,
     plan_number,
 )
-from deniable_estimator.planning.segment import PlannedSegment
+from deniable_estimator.planning.plan import PlannedSegment
 
 __all__ = ["number_planner"]
 

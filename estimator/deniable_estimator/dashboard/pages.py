@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.told import Told
+from deniable.coded_message import CodedMessage
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.published import published_sums
+from deniable_estimator.dashboard.published import released_sums
 from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -96,7 +96,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
     file = request.files.get("candidates")
     try:
         if file is None or not file.filename:
-            missing = Told("missing", "is missing; choose a file")
+            missing = CodedMessage("missing", "is missing; choose a file")
             raise ValueListError(message("The list"), None, missing)
         sent = file.stream.read()
         source.sent(sent, message("Your list"))
@@ -167,7 +167,7 @@ def _page(
         by=view.by or grouping(metric, view.days),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry),
-        published=published_sums(source, metric),
+        published=released_sums(source, metric),
         presets=presets(now, metric.window),
         newest=newest,
         notes=_notes(source, metric, estimate),

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from deniable.mechanisms import MAX_EPSILON
 from deniable.segments import Segment
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.planning.segment import PlannedSegment
+from deniable_estimator.planning.plan import PlannedSegment
 
 __all__ = [
     "FIELDS",

@@ -16,10 +16,17 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.messages import message
 from deniable_estimator.privacy import Bound, guarantee_in
-from deniable_estimator.privacy.outsider import DELTA, SPANS, Outsider, outsider_of
-from deniable_estimator.privacy.outsider_words import figure, plain_delta, span_words
+from deniable_estimator.privacy.outsider import (
+    DELTA,
+    SPANS,
+    Outsider,
+    figure,
+    outsider_of,
+    plain_delta,
+    span_words,
+)
 
-__all__ = ["SIZES", "PublishedRow", "PublishedSums", "published_sums"]
+__all__ = ["SIZES", "PublishedRow", "PublishedSums", "released_sums"]
 
 SIZES = (1_000, 10_000, 100_000)
 """The label has figures for sums of at least so many reports."""
@@ -54,7 +61,7 @@ class PublishedSums:
     """Whether no bound below the device's is known for some span."""
 
 
-def published_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
+def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
     """The figures of a metric; None while they are calculated."""
     registry = source.registry
     reported = registry.unasked.get(metric.name, metric)

@@ -21,6 +21,7 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.messages import message
+from deniable_estimator.releasing.ledger import KeptRelease, LedgerError
 from deniable_estimator.releasing.looking import (
     ListedRelease,
     ReleaseAccount,
@@ -30,7 +31,6 @@ from deniable_estimator.releasing.looking import (
     listed_releases,
     newest_release,
 )
-from deniable_estimator.releasing.rows import KeptRelease, LedgerError
 
 __all__ = [
     "MOST_LISTED",

@@ -18,7 +18,7 @@ from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
-from deniable_estimator.questions.readable import ReadableStore
+from deniable_estimator.questions.partial_store import PartialStore
 
 __all__ = ["EndedWindows", "Snapshot"]
 
@@ -113,7 +113,7 @@ class Snapshot(Store):
         return hashlib.blake2b(b"".join(each.values()), digest_size=_SIZE).digest()
 
     def _note(self, metric: str, scheme: str, labels: Iterable[str]) -> None:
-        if isinstance(self._store, ReadableStore):
+        if isinstance(self._store, PartialStore):
             found = self._store.unreadable(metric, scheme, labels)
             if found:
                 self.left_out.setdefault(metric, set()).update(found)
@@ -121,7 +121,7 @@ class Snapshot(Store):
     def note_touched(self, metric: str, touches: Callable[[str], bool]) -> None:
         """Note the windows of a metric that cannot be read and are asked for, of an answer that was
         kept and not read again."""
-        if isinstance(self._store, ReadableStore):
+        if isinstance(self._store, PartialStore):
             found = [label for label in self._store.left_out().get(metric, ()) if touches(label)]
             if found:
                 self.left_out.setdefault(metric, set()).update(found)

@@ -25,8 +25,8 @@ from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.development.advice import advice_on
+from deniable_estimator.development.latest_finds import LatestFinds
 from deniable_estimator.development.meaning import Meaning, meaning_of
-from deniable_estimator.development.running_finds import RunningFinds
 from deniable_estimator.errors import EstimateError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Live:
     file: RegistryFile
     arrivals: Arrivals
     crowd: SimulatedCrowd
-    finds: RunningFinds = field(default_factory=RunningFinds)
+    finds: LatestFinds = field(default_factory=LatestFinds)
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
         # What was calculated before is kept, and what takes long is calculated elsewhere.
         answer = source.estimate(metric, DayRange(first, last), candidates)
         if answer is not None:
-            lines, more = _lines(answer)
+            lines, more = _shown_series(answer)
             n = answer.n
     except (StillDecoding, TooManyDecodes):
         pending = True
@@ -293,7 +293,7 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
     return ShownEstimate(*named, lines, more, unnamed, pending, finds, waiting)
 
 
-def _lines(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:
+def _shown_series(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:
     """The largest of its values, or its numbers, as text; and how many there are beside these."""
     series, unit = answer.series, answer.unit
     places = range(len(series.names))

@@ -22,8 +22,7 @@ from typing import TypeAlias
 from deniable import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.judging.levels import SPANS, JudgementLevel
-from deniable_estimator.judging.rules import MetricRules
+from deniable_estimator.judging.levels import SPANS, JudgementLevel, MetricRules
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.looks import look
 from deniable_estimator.questions.reading import Question

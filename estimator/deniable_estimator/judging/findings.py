@@ -13,7 +13,7 @@ from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect
 from deniable_estimator.judging.changes import Judgement, WatchedChange, first_day, last_day
-from deniable_estimator.judging.rules import MetricRules
+from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.asking import LENGTHS
 

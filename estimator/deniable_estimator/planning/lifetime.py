@@ -1,7 +1,7 @@
 """How a lifetime epsilon can be divided, and what a crowd tells with each division.
 
 A device may send k reports, each with epsilon L / k, and reports with probability k / N in each of
-the N windows of the planned years. `deniable_estimator.planning.turnover` says how many devices
+the N windows of the planned years. `planning.lifetime_crowd` says how many devices
 have reports left then; `forecasting.lifetime_split` has the variance of a report, what a window
 tells (`information`), and what that assumes.
 
@@ -81,14 +81,14 @@ def plan_lifetime(
         (each for each in splits if each.epsilon <= limit), key=lambda each: each.information
     )
 
-    def told(split: Split) -> LifetimeChoice:
+    def choice_of(split: Split) -> LifetimeChoice:
         return crowd.choice(split, best.information, limit)
 
     stated, same = None, None
     if epsilon is not None:
         count = Fraction(lifetime_epsilon) // Fraction(crowd.design(epsilon).epsilon)
         mine = crowd.split(epsilon, min(count, windows))
-        stated = told(mine)
+        stated = choice_of(mine)
         least = smallest_lifetime(
             crowd.design,
             mine.information,
@@ -98,7 +98,7 @@ def plan_lifetime(
             most_reports=mine.reports,
         )
         if least is not None and least.lifetime_epsilon < mine.lifetime_epsilon:
-            same = told(least)
+            same = choice_of(least)
     return LifetimePlan(
         question=crowd.question,
         size=None if isinstance(domain, Number) else domain,
@@ -112,9 +112,9 @@ def plan_lifetime(
         devices=devices,
         turnover=turnover,
         most_epsilon=limit,
-        choices=tuple(told(each) for each in splits),
-        best=told(best),
-        once=told(crowd.split(min(declared(Fraction(lifetime_epsilon)), limit), 1)),
+        choices=tuple(choice_of(each) for each in splits),
+        best=choice_of(best),
+        once=choice_of(crowd.split(min(declared(Fraction(lifetime_epsilon)), limit), 1)),
         memory=crowd.remembered(lifetime_epsilon, limit),
         stated=stated,
         same_as_stated=same,

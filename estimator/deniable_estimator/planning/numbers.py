@@ -234,7 +234,7 @@ def _mean(
     extent = math.log(numbers.end / numbers.start) if log else float(numbers.span)
     half = extent / 2
 
-    def told(width: float) -> float:
+    def in_unit(width: float) -> float:
         return math.expm1(min(half * width, 700)) if log else half * width
 
     if desired is None:
@@ -243,12 +243,12 @@ def _mean(
     analysis = analysis_of(chosen)
     assert isinstance(analysis, NumberAnalysis)
     return MeanPlan(
-        std_error=told(math.sqrt((noise + EVEN_SPREAD) / reports)),
-        half_width=told(_half_width(noise, rounding, reports)),
-        rounding=told(rounding),
+        std_error=in_unit(math.sqrt((noise + EVEN_SPREAD) / reports)),
+        half_width=in_unit(_half_width(noise, rounding, reports)),
+        rounding=in_unit(rounding),
         desired=desired,
         devices=None if needed is None else math.ceil(needed / sample_rate),
-        fakes_gain=told(analysis.attack(0.0, fakes).gain),
+        fakes_gain=in_unit(analysis.attack(0.0, fakes).gain),
     )
 
 

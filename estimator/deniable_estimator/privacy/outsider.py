@@ -11,20 +11,22 @@ report of the device counts, whether or not the reader knows when it reported.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from deniable import Metric, Registry
-from deniable_estimator.privacy import guarantee, guarantee_in
-from deniable_estimator.privacy.outsider_words import assumed
+from deniable_estimator.messages import message
+from deniable_estimator.privacy import Bound, guarantee, guarantee_in
 from deniable_estimator.privacy.spans import (
     SPANS,
-    Published,
+    ReleasedSums,
     most_reports,
+    released_together,
     spent_by,
-    together_published,
 )
+from deniable_estimator.privacy.words import rounded_up
 
 __all__ = [
     "DELTA",
@@ -33,12 +35,76 @@ __all__ = [
     "SMALLEST_DELTA",
     "SPANS",
     "Outsider",
-    "Published",
+    "ReleasedSums",
+    "assumed",
     "check_delta",
+    "figure",
     "outsider_of",
     "outsider_together",
-    "published_sums",
+    "plain_delta",
+    "released_sums",
+    "span_words",
 ]
+
+_SPANS = {
+    "window": message("one window"),
+    "month": message("a month"),
+    "year": message("a year"),
+    "lifetime": message("a lifetime"),
+}
+
+
+def figure(bound: Bound) -> str:
+    """An epsilon as tables show it, rounded up."""
+    epsilon = bound.epsilon
+    return rounded_up(epsilon, 4 if epsilon < 0.1 else 3 if epsilon < 100 else 0)
+
+
+def plain_delta(delta: float) -> str:
+    """A delta as people write it: 1e-8."""
+    return f"{delta:g}".replace("e-0", "e-")
+
+
+def span_words(span: str) -> str:
+    """A span as a heading."""
+    return _SPANS[span]
+
+
+def assumed(*, segments: bool, remembers: bool, sampled: bool) -> Iterator[str]:
+    """What must hold for the figures, one sentence or two each: of sums by segments, with memos, of
+    devices that draw by lot when they report."""
+    yield message(
+        "The reader sees nothing but sums, and may know the values of all other devices. Whoever "
+        "also knows the other reports, or sent them, subtracts them and learns what the device's "
+        "own report reveals. If c of the devices work together, count c reports fewer."
+    )
+    yield message(
+        "The collector's operator sees single reports as they come in. Against the operator stands "
+        "the device's epsilon alone, unless a relay that others run stands between."
+    )
+    yield message(
+        "Sums are published when their window takes no more reports, seven days after its end. Two "
+        "readings of a window that grows publish their difference too: then n is the number of "
+        "reports between the two."
+    )
+    if segments:
+        yield message("n is the number of reports of a segment, not of the whole metric.")
+    if sampled:
+        yield message(
+            "A device draws by lot in which windows it reports (sample_rate). The figures hold "
+            "even if the reader knows in which it did."
+        )
+    yield message(
+        "Delta is the probability with which a bound may fail. Even then the device's epsilon "
+        "holds."
+    )
+    if remembers:
+        yield message(
+            "With memos, reports of a device depend on each other. The figures for several windows "
+            "allow values to change at any time; where no such bound is known, they are the "
+            "device's own epsilon."
+        )
+
 
 DELTA = 1e-8
 """The delta that is taken if none is given."""
@@ -65,7 +131,7 @@ class Outsider:
     mechanism: str | None
     reports: int
     delta: float
-    spans: dict[str, Published]
+    spans: dict[str, ReleasedSums]
     segments: bool
     remembers: bool
     sampled: bool
@@ -125,7 +191,7 @@ def _outsider_of(source: Metric, cap: float | None, reports: int, delta: float) 
     """That of a metric that devices report, under the cap of its registry."""
     given = guarantee(source, cap)
     spans = {
-        span: together_published([spent_by(source, given, count, reports, delta)], delta, None)
+        span: released_together([spent_by(source, given, count, reports, delta)], delta, None)
         for span in SPANS
         if (count := most_reports(given, span)) is not None
     }
@@ -141,9 +207,9 @@ def _outsider_of(source: Metric, cap: float | None, reports: int, delta: float) 
     )
 
 
-def published_sums(
+def released_sums(
     registry: Registry, metric: Metric, windows: int, reports: int, delta: float = DELTA
-) -> Published:
+) -> ReleasedSums:
     """What sums reveal to which a device gave `windows` reports at most, each of them hidden among
     `reports` reports of its own. One sum of n reports, to which it gave k, is no more than k sums
     of n // k reports each, because all reports are of one kind.
@@ -157,7 +223,7 @@ def published_sums(
     given = guarantee_in(registry, metric)
     limit = given.lifetime_reports
     count = windows if limit is None else min(windows, limit)
-    return together_published([spent_by(metric, given, count, reports, delta)], delta, None)
+    return released_together([spent_by(metric, given, count, reports, delta)], delta, None)
 
 
 def outsider_together(
@@ -184,7 +250,7 @@ def outsider_together(
             if count is not None
         ]
         if len(parts) == len(metrics):
-            spans[span] = together_published(parts, delta, registry.lifetime_epsilon)
+            spans[span] = released_together(parts, delta, registry.lifetime_epsilon)
     return Outsider(
         None,
         None,

@@ -23,8 +23,9 @@ from deniable_estimator.privacy.outsider import (
     Outsider,
     outsider_of,
     outsider_together,
+    plain_delta,
+    span_words,
 )
-from deniable_estimator.privacy.outsider_words import plain_delta, span_words
 from deniable_estimator.privacy.words import rounded_up
 
 __all__ = ["report"]

@@ -24,7 +24,7 @@ from deniable_estimator.privacy.composition import (
 )
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 
-__all__ = ["SPANS", "Published", "Spent", "most_reports", "spent_by", "together_published"]
+__all__ = ["SPANS", "ReleasedSums", "Spent", "most_reports", "released_together", "spent_by"]
 
 SPANS = ("window", "month", "year", "lifetime")
 
@@ -42,7 +42,7 @@ _ROWS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class ReleasedSums:
     """What the sums of some windows reveal of one device.
 
     Attributes:
@@ -181,12 +181,12 @@ def _sharing(reports: int, rows: int, chance: float) -> int:
     return low + 2
 
 
-def together_published(parts: Sequence[Spent], delta: float, cap: float | None) -> Published:
+def released_together(parts: Sequence[Spent], delta: float, cap: float | None) -> ReleasedSums:
     """What the sums of all parts reveal together; none beyond the cap of the registry."""
     parts = [part for part in parts if part.count]
     if not parts:
         nothing = Bound.of(0.0)
-        return Published(0, nothing, nothing, nothing, nothing, nothing, True)
+        return ReleasedSums(0, nothing, nothing, nothing, nothing, nothing, True)
     device = sum((part.device for part in parts), Fraction(0))
     if cap is not None:
         device = min(device, Fraction(cap))
@@ -205,7 +205,7 @@ def together_published(parts: Sequence[Spent], delta: float, cap: float | None) 
     by_renyi = renyi(composed, rest) if own else 0.0
     others = min(most, basic, by_advanced, by_renyi)
     by_losses = composed_epsilon(composed, rest, others) if own else 0.0
-    return Published(
+    return ReleasedSums(
         windows=max(part.count for part in parts),
         epsilon=least(min(by_losses, basic, by_advanced, by_renyi)),
         device=Bound.of(device),

@@ -5,12 +5,16 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from deniable import Metric, MetricError, Registry, windows
+import numpy as np
+
+from deniable import Metric, MetricError, Registry, Scheme, windows
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
 
@@ -20,8 +24,36 @@ __all__ = [
     "check_where",
     "find_metric",
     "only_longer",
+    "places_of",
+    "sliced",
     "windows_within",
 ]
+
+
+def places_of(scheme: Scheme, where: Mapping[str, str]) -> tuple[int, ...]:
+    """The numbers of the combinations with these values; none if the scheme has no such segment
+    or value. Without values, all."""
+    return tuple(
+        place
+        for place, labels in enumerate(scheme.combinations)
+        if all(labels.get(name) == value for name, value in where.items())
+    )
+
+
+def sliced(tally: Tally, scheme: Scheme, places: Sequence[int]) -> Tally:
+    """The sum of the rows of these combinations: one row for each row of the mechanism."""
+    count = len(scheme.mechanism.rows)
+    if len(tally.rows) == count and tuple(places) == (0,):
+        return tally
+    rows = []
+    for number, row in enumerate(scheme.mechanism.rows):
+        found = [tally.rows[place * count + number] for place in places]
+        cells = np.zeros(row.width, np.int64)
+        for each in found:
+            cells += each.cells
+        rows.append(TallyRow(sum(each.reports for each in found), cells))
+    return replace(tally, rows=tuple(rows))
+
 
 LENGTHS: dict[windows.Kind, timedelta] = {
     "day": timedelta(1),

@@ -13,7 +13,7 @@ from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_estimator.answers import Answer, answers_of_each
 from deniable_estimator.errors import OnlyLongerError
-from deniable_estimator.questions.asking import windows_within
+from deniable_estimator.questions.asking import sliced, windows_within
 from deniable_estimator.questions.reading import (
     Chosen,
     Part,
@@ -22,7 +22,6 @@ from deniable_estimator.questions.reading import (
     select,
     unfinished,
 )
-from deniable_estimator.questions.slices import sliced
 
 __all__ = ["read_ranges"]
 

@@ -24,9 +24,10 @@ from deniable_estimator.questions.asking import (
     check_where,
     find_metric,
     only_longer,
+    places_of,
+    sliced,
     windows_within,
 )
-from deniable_estimator.questions.slices import places_of, sliced
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 

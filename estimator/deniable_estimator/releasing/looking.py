@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import ReleasesSpent
-from deniable_estimator.releasing.rows import (
+from deniable_estimator.releasing.ledger import (
     COLUMNS,
     DAMAGED,
     KeptRelease,
     LedgerError,
+    ReleasesSpent,
     charges_of,
     checked,
     kept_of,

@@ -14,11 +14,10 @@ from deniable.randomness import Bits
 from deniable_estimator.answers.files import csv_text, harmless, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.questions.discoveries import finds_of
-from deniable_estimator.releasing.ledger import ReleaseLedger, ReleasesSpent
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
+from deniable_estimator.releasing.noise import BufferedBits, leader
 from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
-from deniable_estimator.releasing.rows import KeptRelease, checked
-from deniable_estimator.releasing.sampling import BufferedBits, leader
 from deniable_estimator.releasing.words import assumed
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def release(
 
 def made(prepared: Prepared, kept: KeptRelease, bits: Bits | None = None) -> tuple[str, str]:
     """The document of a release, and its table, with fresh noise."""
-    columns, rows = _table(prepared, bits or BufferedBits())
+    columns, rows = _columns_and_rows(prepared, bits or BufferedBits())
     data = {"columns": columns, "rows": rows}
     # A spreadsheet must not take a stranger's string for a formula.
     csv = csv_text(
@@ -101,7 +100,7 @@ def made(prepared: Prepared, kept: KeptRelease, bits: Bits | None = None) -> tup
     return document(_manifest(prepared, kept), data, csv), csv
 
 
-def _table(prepared: Prepared, bits: Bits) -> tuple[list[str], list[list[Any]]]:
+def _columns_and_rows(prepared: Prepared, bits: Bits) -> tuple[list[str], list[list[Any]]]:
     if prepared.rate is not None:
         (piece,) = prepared.pieces
         return ["leader"], [[_leader(prepared, piece, bits)]]

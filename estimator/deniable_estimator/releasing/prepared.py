@@ -15,7 +15,7 @@ from deniable import Metric, Registry
 from deniable.compiled import to_document
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import Bound, Guarantee
-from deniable_estimator.privacy.outsider import LEAST_REPORTS, Published, published_sums
+from deniable_estimator.privacy.outsider import LEAST_REPORTS, ReleasedSums, released_sums
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
@@ -76,7 +76,7 @@ class Prepared:
     each: Sensitivity | None
     noise: AddedNoise | None
     rate: Fraction | None
-    outsider: Published
+    outsider: ReleasedSums
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ class Prepared:
             cell.hiding // max(1, min(len(cell.windows), limit or len(cell.windows)))
             for cell in found
         )
-        joint = published_sums(self.registry, self.source, len(together), max(1, reports), delta)
+        joint = released_sums(self.registry, self.source, len(together), max(1, reports), delta)
         return joint.epsilon.epsilon
 
     @property

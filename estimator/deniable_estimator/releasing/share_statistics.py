@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.base import OneRowAnalysis, OracleAnalysis
+from deniable_estimator.analyses.base import Counts, Finding, OneRowAnalysis, OracleAnalysis
 from deniable_estimator.analyses.candidates import asked_values
-from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.support import Counts
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import infer
 from deniable_estimator.errors import EstimateError

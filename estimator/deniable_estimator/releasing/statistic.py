@@ -4,8 +4,8 @@ A *statistic* is a list of integers, each a sum over reports. Its size does not 
 reports, and the number of reports is published as it is. Neighbours differ in what one report says:
 its row and its segment, which do not depend on the value, count as known.
 
-`share_statistics.py` and `number_statistics.py` have one class for each kind, and `choosing.py`
-takes the one for a metric.
+Means and distributions are here, shares in `share_statistics.py`, and `preparing.py` takes the one
+for a metric.
 
 * Shares: how many reports support each value. Of all values published, a report supports between
   `fewest` and `most`, so two reports differ in at most min(2 most, 2 (count - fewest), count) of
@@ -27,13 +27,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.anomalies import Verdict
+from deniable_estimator.analyses.histogram import HistogramAnalysis
+from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
+from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
+from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.mean import mean_answer
 from deniable_estimator.questions.reading import Part
 from deniable_estimator.releasing.noise import Sensitivity
 
-__all__ = ["Statistic"]
+__all__ = ["CellCounts", "ScoreSum", "Statistic"]
+
+_UNIT = 1 << 20
+"""A score of a mean is a multiple of one over this."""
 
 
 class Statistic(ABC):
@@ -65,12 +79,91 @@ class Statistic(ABC):
     @property
     def basis(self) -> Basis:
         """What the answer rests on; all of it is public."""
-        part = self.part
-        return Basis(
-            part.tally.metric,
-            (part.scheme.fingerprint,),
-            part.tally.windows,
-            part.tally.reports,
-            part.participation,
-            part.scheme.mechanism.epsilon,
+        return Basis.of(self.tally, self.scheme, self.part.participation)
+
+
+class ScoreSum(Statistic):
+    """The sum of the scores of a mean."""
+
+    def __init__(self, part: Part, level: float, unit: str | None) -> None:
+        super().__init__(part, level, unit)
+        analysis = analysis_of(part.scheme.mechanism)
+        assert isinstance(analysis, SlidingWindowAnalysis)
+        self._analysis = analysis
+        self._scores = [round(each * _UNIT) for each in analysis.mechanism.scores()]
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        apart = max(self._scores) - min(self._scores)
+        return Sensitivity(apart, apart * apart)
+
+    def exact(self) -> Sequence[int]:
+        (row,) = self.tally.rows
+        return [sum(s * int(c) for s, c in zip(self._scores, row.cells.tolist(), strict=True))]
+
+    def variances(self, variance: float) -> tuple[float, float]:
+        n = self.tally.reports
+        _, squares = level_noise(self._analysis.mechanism)
+        # No crowd's mean square is above that of the level where it is largest.
+        return float(squares.max()) / n, variance / (_UNIT * n) ** 2
+
+    def answer(self, noisy: Sequence[int], variance: float) -> Answer:
+        n, basis = self.tally.reports, self.basis
+        own, added = self.variances(variance)
+        # The square of the mean is not taken off: what is known of it is noisy.
+        shared = (basis.participation.repeats - 1) / n
+        found = MeanEstimate(noisy[0] / (_UNIT * n), own + added, n, shared, 1.0)
+        return mean_answer(self._analysis, basis, self.level, self.name, found, ())
+
+
+class CellCounts(Statistic):
+    """The counters of a distribution's rows. A report is in one of them, and sets columns there."""
+
+    def __init__(self, part: Part, level: float, unit: str | None) -> None:
+        super().__init__(part, level, unit)
+        analysis = analysis_of(part.scheme.mechanism)
+        assert isinstance(analysis, HistogramAnalysis)
+        self._analysis = analysis
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        rows = self.scheme.mechanism.rows
+        moved = max(
+            row.width if row.columns is None else 2 * min(row.columns, row.width - row.columns)
+            for row in rows
         )
+        return Sensitivity(moved, moved)
+
+    def exact(self) -> Sequence[int]:
+        return [int(each) for row in self.tally.rows for each in row.cells]
+
+    def variances(self, variance: float) -> tuple[float, float]:
+        """Of the share below the middle, for numbers that are spread evenly."""
+        own, both = (self._middle(noise) for noise in (0.0, variance))
+        return own, both - own
+
+    def answer(self, noisy: Sequence[int], variance: float) -> Answer:
+        left, rows = list(noisy), []
+        for row in self.tally.rows:
+            cells, left = left[: len(row.cells)], left[len(row.cells) :]
+            rows.append(TallyRow(row.reports, np.array(cells, np.int64), variance))
+        found = answer_of(
+            replace(self.tally, rows=tuple(rows)),
+            self.scheme,
+            level=self.level,
+            participation=self.part.participation,
+            unit=self.name,
+        )
+        # Whether such counters look honest cannot be said.
+        return replace(found, verdict=Verdict.of(()))
+
+    def _middle(self, noise: float) -> float:
+        rows = []
+        for row, declared in zip(self.tally.rows, self.scheme.mechanism.rows, strict=True):
+            part = (declared.columns or declared.width / 2) / declared.width
+            cells = np.full(declared.width, round(row.reports * part), np.int64)
+            rows.append(TallyRow(row.reports, cells, noise))
+        even = replace(self.tally, rows=tuple(rows))
+        sums = self._analysis.distribution(even, self.level, 1.0).sums
+        known = sums.variance[np.isfinite(sums.variance)]
+        return float(known[len(known) // 2])

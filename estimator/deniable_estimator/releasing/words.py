@@ -73,9 +73,8 @@ def form_name(form: str) -> str:
 
 
 def pair_part(manifest: Mapping[str, Any]) -> str | None:
-    """Of which pair the released numbers are, in a few words; None if devices reported no pair, or
-    if the release was made before manifests said so."""
-    pair = manifest.get("pair")
+    """Of which pair the released numbers are, in a few words; None if devices reported no pair."""
+    pair = manifest["pair"]
     if pair is None:
         return None
     if pair["name"] != manifest["metric"]:
@@ -178,7 +177,4 @@ def figure(epsilon: float) -> str:
 
 def of_shares(manifest: Mapping[str, Any]) -> bool:
     """Whether the estimates are shares, and no numbers in a unit."""
-    if "estimates" in manifest:
-        return bool(manifest["estimates"] == "shares")
-    # Releases that were made before manifests said so.
-    return manifest["unit"] is None and manifest["type"] != "number"
+    return bool(manifest["estimates"] == "shares")

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_estimator.planning.discoveries import DiscoveryPlan
 from deniable_estimator.terminal.tables import lifetime_words
 

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.isolation import isolated

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_words import (

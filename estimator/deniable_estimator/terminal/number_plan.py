@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from deniable.coded_message import counted
 from deniable.mechanisms.number_range import number_text
-from deniable.told import counted
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.planning.numbers import NumberPlan, QuantilePlan
 from deniable_estimator.terminal.tables import lifetime_words

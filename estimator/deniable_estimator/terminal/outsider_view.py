@@ -6,8 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.privacy.outsider import Outsider
-from deniable_estimator.privacy.outsider_words import figure, plain_delta, span_words
+from deniable_estimator.privacy.outsider import Outsider, figure, plain_delta, span_words
 
 __all__ = ["outsider_view"]
 

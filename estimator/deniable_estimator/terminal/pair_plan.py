@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.planning.pairs import MOVE, PairPlan

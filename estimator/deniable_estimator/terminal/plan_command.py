@@ -206,7 +206,7 @@ def plan(
         )
     segment = None
     if segment_share is not None:
-        from deniable_estimator.planning.segment import PlannedSegment
+        from deniable_estimator.planning.plan import PlannedSegment
 
         segment = PlannedSegment(segment_share, devices)
         devices = segment.devices

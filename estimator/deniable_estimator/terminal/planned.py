@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 if TYPE_CHECKING:
-    from deniable_estimator.planning.segment import PlannedSegment
+    from deniable_estimator.planning.plan import PlannedSegment
 
 # numpy and rich take longer to import than `deniable --help` should.
 

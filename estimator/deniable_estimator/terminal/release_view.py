@@ -13,15 +13,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_estimator.isolation import isolated
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import ReleaseLedger, ReleasesSpent
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent
 from deniable_estimator.releasing.looking import ReleaseAccount
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.prepared import Prepared
-from deniable_estimator.releasing.rows import KeptRelease
 from deniable_estimator.releasing.words import figure, of_shares, pair_part, statement, verdict
 from deniable_estimator.terminal.tables import MOST_ROWS, printable
 

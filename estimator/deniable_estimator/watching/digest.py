@@ -15,6 +15,7 @@ from pathlib import Path
 
 from deniable import Metric, Registry
 from deniable.types import Discovery
+from deniable.value_list import read_values
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
@@ -27,13 +28,32 @@ from deniable_estimator.judging.changes import (
     newest_settled,
 )
 from deniable_estimator.judging.findings import findings_of, page_of, standing
-from deniable_estimator.judging.rules import MetricRules
+from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.comparison import compare, has_memory
 from deniable_estimator.questions.reading import Selection, select
-from deniable_estimator.watching.listed_strings import candidates_of
 
-__all__ = ["MOST_WEEKS", "NEAR_DAYS", "DigestLine", "WeeklyDigest", "weekly_digest"]
+__all__ = [
+    "MOST_WEEKS",
+    "NEAR_DAYS",
+    "DigestLine",
+    "WeeklyDigest",
+    "candidates_of",
+    "weekly_digest",
+]
+
+
+def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
+    """The strings to look for, from METRIC.txt in that folder; None if there is no such file.
+
+    Raises:
+        ValueListError: the list cannot be read or has a mistake.
+    """
+    if not metric.needs_candidates or folder is None:
+        return None
+    path = folder / f"{metric.name}.txt"
+    return read_values(path) if path.is_file() else None
+
 
 MOST_WEEKS = 52
 NEAR_DAYS = 3
@@ -119,7 +139,7 @@ def weekly_digest(
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         if period is not None:
             after = _answer(selection, period.first, period.last)
-            text, new, odd = _told(store, metric, selection, period, after, len(metrics))
+            text, new, odd = _judged_line(store, metric, selection, period, after, len(metrics))
             page = page_of(dashboard, metric.name, period.first, period.last)
             noted = _noted(metric, period, annotations) if new else ""
             line = DigestLine(metric.name, text, page, noted)
@@ -180,7 +200,7 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
     return [each.text for each in found]
 
 
-def _told(
+def _judged_line(
     store: Store,
     metric: Metric,
     selection: Selection,

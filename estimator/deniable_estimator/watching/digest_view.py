@@ -63,7 +63,7 @@ def as_html(digest: WeeklyDigest, language: str) -> str:
     body = [f'<h1 style="font-size:22px;margin:0">{title}</h1>']
     for heading, rows in _parts(digest):
         body.append(f'<h2 style="{_HEADING}">{escape(tell(heading))} ({len(rows)})</h2>')
-        body.append(_table(rows, tell))
+        body.append(_rows_as_html(rows, tell))
     body.append(f'<p class="soft" style="{_SOFT}">{escape(tell(_FOOT))}</p>')
     return (
         f'<!doctype html>\n<html lang="{escape(language)}"><head><meta charset="utf-8">'
@@ -82,7 +82,7 @@ def _parts(digest: WeeklyDigest) -> list[tuple[str, tuple[DigestLine, ...]]]:
     ]
 
 
-def _table(rows: tuple[DigestLine, ...], tell: Callable[[str], str]) -> str:
+def _rows_as_html(rows: tuple[DigestLine, ...], tell: Callable[[str], str]) -> str:
     if not rows:
         return f'<p class="soft" style="{_SOFT};margin:0">{escape(tell(_NONE))}</p>'
     cells = [

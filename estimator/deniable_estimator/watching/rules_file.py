@@ -7,23 +7,69 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from deniable.problem import Problem
+from deniable.errors import MistakesError, Problem
 from deniable.toml_lines import line_of, locate
-from deniable_estimator.judging.rules import FalseAlarms, MetricRules, Per
-from deniable_estimator.watching.rules import NoticeChannel, RulesError, WatchRules
+from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per
 
 __all__ = [
     "CHANNEL_KEYS",
     "DEFAULT_KEYS",
     "SCHEMA",
     "TOP_KEYS",
+    "NoticeChannel",
+    "RulesError",
+    "WatchRules",
     "load_rules",
     "parse_rules",
 ]
+
+
+class RulesError(MistakesError):
+    """The rules have mistakes; `problems` holds all of them, in file order."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeChannel:
+    """Where messages are sent. `address` may hold a secret: it is never shown."""
+
+    name: str
+    kind: Literal["webhook", "apprise"]
+    address: str
+
+    def __repr__(self) -> str:
+        """Without the address."""
+        return f"NoticeChannel({self.name!r}, {self.kind!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRules:
+    """All rules of one file."""
+
+    dashboard: str
+    language: str
+    false_alarms: FalseAlarms
+    wait_days: int
+    digest: int | None
+    """The weekday (UTC) on which a digest is sent; Monday is 0."""
+    only: tuple[str, ...]
+    """The metrics that are watched; none: all."""
+    defaults: MetricRules
+    metrics: Mapping[str, MetricRules]
+    channels: tuple[NoticeChannel, ...]
+
+    def of(self, metric: str) -> MetricRules:
+        """The rules of a metric."""
+        return self.metrics.get(metric, self.defaults)
+
+    def watches(self, metric: str) -> bool:
+        """Whether a metric is watched."""
+        return not self.only or metric in self.only
+
 
 SCHEMA = 1
 """The version of the format."""
@@ -191,9 +237,9 @@ class _RulesReader:
             self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
         if "dashboard" not in self.document:
             self.report(("dashboard",), "is missing: name the address that links lead to")
-        defaults = MetricRules(**self._metric_keys(("defaults",), self._table("defaults")))
+        defaults = MetricRules(**self._metric_keys(("defaults",), self._tables_of("defaults")))
         metrics = {}
-        for name, table in self._table("metrics").items():
+        for name, table in self._tables_of("metrics").items():
             path = ("metrics", name)
             if name not in self.known:
                 self.report(path, "is not declared in the registry")
@@ -214,7 +260,7 @@ class _RulesReader:
             channels=self._channels(),
         )
 
-    def _table(self, key: str) -> Mapping[str, Any]:
+    def _tables_of(self, key: str) -> Mapping[str, Any]:
         table = self.document.get(key, {})
         if isinstance(table, dict):
             return table
@@ -246,7 +292,7 @@ class _RulesReader:
         return tuple(only)
 
     def _channels(self) -> tuple[NoticeChannel, ...]:
-        tables = self._table("channels")
+        tables = self._tables_of("channels")
         if len(tables) > MOST_CHANNELS:
             self.report(("channels",), f"holds more than {MOST_CHANNELS} channels")
         found = []

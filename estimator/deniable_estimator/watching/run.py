@@ -20,10 +20,9 @@ from deniable_estimator.questions.asking import LENGTHS
 from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.reading import Question, Selection, select
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
-from deniable_estimator.watching.digest import weekly_digest
+from deniable_estimator.watching.digest import candidates_of, weekly_digest
 from deniable_estimator.watching.digest_view import as_text, digest_title
-from deniable_estimator.watching.listed_strings import candidates_of
-from deniable_estimator.watching.rules import NoticeChannel, WatchRules
+from deniable_estimator.watching.rules_file import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
 
 __all__ = ["RunResult", "Watcher"]

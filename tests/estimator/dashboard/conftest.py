@@ -9,12 +9,13 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,6 @@ from deniable.types.number import Number
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.overview import page
 from deniable_estimator.dashboard.published import SIZES
@@ -215,19 +215,29 @@ def fill(
     store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
 
 
-def fill_sites(store: Store, registry: Registry, day: str, rng: np.random.Generator) -> None:
-    """Store what 20,000 devices report of two sites on that day."""
-    scheme = registry["site"].scheme
-    tally = sample_tally(
-        scheme, np.array([15_000, 5_000]), rng, values=["a.example", "b.example"], metric="site"
+def fill_drawn(
+    store: Store,
+    registry: Registry,
+    name: str,
+    counts: Mapping[Any, int],
+    day: str = YESTERDAY,
+    segment: int = 0,
+) -> None:
+    """Store a tally that so many devices with each value make, drawn from a seed of its own. A
+    value is a string, or the place of a listed value."""
+    scheme = registry[name].scheme
+    rng = np.random.default_rng([9, segment, *map(ord, name + day)])
+    drawn = analysis_of(scheme.mechanism).sample_rows(
+        tuple(counts), np.array([*counts.values()]), rng
     )
+    key = TallyKey(name, scheme.fingerprint, day)
     increments = {}
-    for number, row in enumerate(tally.rows):
-        columns = np.flatnonzero(row.cells)
-        key = TallyRowKey(TallyKey("site", scheme.fingerprint, day), number)
-        increments[key] = Increment(
-            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-        )
+    for place, row in enumerate(drawn):
+        if row.reports:
+            used = np.flatnonzero(row.cells)
+            increments[TallyRowKey(key, segment * len(drawn) + place)] = Increment(
+                len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
+            )
     store.fold(Commit((secrets.token_hex(16),), increments), NOW)
 
 

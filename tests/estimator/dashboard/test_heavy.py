@@ -290,7 +290,7 @@ def answer_time(host: str, method: str, path: str, body: bytes | None = None) ->
 def test_probes_are_answered_while_the_queue_is_full(live: tuple[str, int]) -> None:
     """While twelve connections ask for plans and long lists without a pause, and are refused for
     a full queue, /healthz takes less than 100 ms (the median; a machine with other work to do may
-    take half a second one time in ten, and `benchmarks/dashboard_flood.py` has figures); at
+    take half a second one time in ten); at
     SIGTERM, in the middle of it all, the server ends, and so do all of its processes."""
     host, server = live
     numbers, ended, statuses = count(1), threading.Event(), []

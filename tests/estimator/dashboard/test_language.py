@@ -528,7 +528,7 @@ def test_sentences_of_the_client_package_are_translated() -> None:
     found = 0
     for path in sorted(Path(deniable.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Told":
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "CodedMessage":
                 template = ast.literal_eval(node.args[1])
                 assert template in catalog, template
                 assert catalog[template].string, template

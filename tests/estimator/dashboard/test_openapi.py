@@ -1,13 +1,13 @@
-"""The description of the read API is the API: its routes, its parameters, its responses."""
+"""The description of the read API is the API: its addresses, its parameters, its responses."""
 
 from __future__ import annotations
 
-import json
-import re
+import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
+import jsonschema_rs
 import pytest
 import schemathesis
 from flask import Flask
@@ -21,11 +21,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from deniable import Registry
-from deniable_collector.stores import Store
+from deniable_collector.stores import Store, open_store
 from deniable_collector.upkeep.retention import SETTLED
-from deniable_estimator.dashboard import api, create_app
+from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.tokens import SCOPES
-from deniable_estimator.dashboard.api import parameters
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.looking import listed_releases
@@ -33,159 +32,252 @@ from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.preparing import prepare
 from deniable_estimator.releasing.request import ReleaseRequest
 
-from .conftest import NOW, REGISTRY, SEGMENTED, TOKEN, fill
+from .conftest import NOW, REGISTRY, SEGMENTED, TOKEN, fill, fill_drawn, fill_numbers
 
-FILE = Path(api.__file__).with_name("openapi.json")
-DOCUMENT: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-]
+KINDS = """
+[metrics.load]
+type = "number"
+description = "How long?"
+low = 0.01
+high = 100
+unit = "s"
+scale = "log"
+ask = "distribution"
+epsilon = 2.0
+lifetime_epsilon = 8.0
+[metrics.tabs]
+type = "number"
+description = "How many?"
+low = 0
+high = 50
+ask = "mean"
+epsilon = 2.0
+lifetime_epsilon = 8.0
+[metrics.both]
+type = "pair"
+of = ["dark_mode", "silent"]
+description = "Do they go together?"
+epsilon = 2.0
+lifetime_epsilon = 100.0
+[metrics.kept]
+type = "boolean"
+description = "With memos?"
+longitudinal = "memoize"
+epsilon = 1.0
+lifetime_epsilon = 2.0
+[metrics.terms]
+type = "discovery"
+description = "What is searched for?"
+epsilon = 4.0
+lifetime_epsilon = 40.0
+max_length = 4
+"""
+"""More of the registry: a metric of each kind."""
 
-PARAMETERS = {
-    "/api/v1/metrics": parameters.ListParameters,
-    "/api/v1/overview": parameters.OverviewParameters,
-    "/api/v1/metrics/{name}": parameters.DeclaredParameters,
-    "/api/v1/metrics/{name}/estimate": parameters.EstimateParameters,
-    "/api/v1/metrics/{name}/segments": parameters.SegmentsParameters,
-    "/api/v1/metrics/{name}/segments/trend": parameters.SegmentsTrendParameters,
-    "/api/v1/metrics/{name}/anomalies": parameters.AnomaliesParameters,
-    "/api/v1/metrics/{name}/trend": parameters.TrendParameters,
-    "/api/v1/metrics/{name}/comparison": parameters.ComparisonParameters,
-    "/api/v1/metrics/{name}/finds": parameters.FindsParameters,
-    "/api/v1/metrics/{name}/finds/trend": parameters.FindTrendParameters,
-    "/api/v1/annotations": parameters.AnnotationParameters,
-    "/api/v1/releases": parameters.ReleasesParameters,
-    "/api/v1/releases/{release}": parameters.ReleaseParameters,
-    "/api/v1/metrics/{name}/privacy": parameters.PrivacyParameters,
-    "/api/v1/privacy": parameters.PrivacyParameters,
-    "/api/v1/metrics/{name}/privacy/outsider": parameters.OutsiderParameters,
-    "/api/v1/privacy/outsider": parameters.OutsiderParameters,
-    "/api/v1/plan": parameters.PlanParameters,
-    "/api/v1/plan/number": parameters.NumberPlanParameters,
-    "/api/v1/plan/pair": parameters.PairPlanParameters,
-    "/api/v1/plan/lifetime": parameters.LifetimePlanParameters,
-}
+M = "/api/v1/metrics"
+PLAN = "epsilon=1&devices=100000"
+GOOD = {
+    M: "", "/api/v1/overview": "", f"{M}/load": "", f"{M}/both": "", f"{M}/browser": "",
+    f"{M}/browser/estimate": "", f"{M}/load/estimate": "below=2", f"{M}/tabs/estimate": "",
+    f"{M}/both/estimate": "", f"{M}/theme/segments": "by=platform",
+    f"{M}/theme/segments/trend": "by=platform", f"{M}/browser/anomalies": "",
+    f"{M}/browser/trend": "by=day", f"{M}/load/trend": "by=day", f"{M}/both/trend": "by=day",
+    f"{M}/browser/comparison": "from=2026-11-20&before_from=2026-11-10&before_to=2026-11-10",
+    f"{M}/load/comparison": "from=2026-11-20&before_from=2026-11-10&before_to=2026-11-10",
+    "/api/v1/annotations": "", "/api/v1/releases": "", "/api/v1/releases/RELEASE": "",
+    f"{M}/both/comparison": "from=2026-11-20&before_from=2026-11-10&before_to=2026-11-10",
+    f"{M}/browser/privacy": "", f"{M}/kept/privacy": "", "/api/v1/privacy": "",
+    f"{M}/browser/privacy/outsider": "", "/api/v1/plan": f"size=10&{PLAN}",
+    "/api/v1/plan/number": f"low=0&high=10&ask=both&{PLAN}",
+    "/api/v1/plan/pair": f"rows=2&columns=2&{PLAN}",
+    "/api/v1/plan/lifetime": "lifetime_epsilon=8&years=2&devices=100000",
+}  # fmt: skip
+"""Requests that every address answers."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def registry() -> Registry:
-    """The registry of the other tests, and a metric with segments."""
-    return Registry.parse(REGISTRY + SEGMENTED)
+    return Registry.parse(REGISTRY + SEGMENTED + KINDS)
 
 
-@pytest.fixture
-def ledger(store: Store, registry: Registry, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def kinds(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Two days of reports of each kind."""
+    folder = tmp_path_factory.mktemp("kinds")
+    store = open_store(f"sqlite:///{folder}/tallies.db")
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    for day in ("2026-11-10", "2026-11-20"):
+        fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, day)
+        fill(store, registry, "theme", [0.25, 0.75], 20_000, day)
+        fill(store, registry, "theme", [0.5, 0.5], 20_000, day, 1)
+        fill_numbers(store, registry, "load", [0.5, 1.0, 4.0] * 5_000, day)
+        fill_numbers(store, registry, "tabs", [3.0, 8.0] * 5_000, day)
+        fill_drawn(store, registry, "both", {0: 9_000, 1: 3_000, 2: 2_000, 3: 6_000}, day)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def ledger(kinds: Store, registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ledger with one release."""
-    path = tmp_path / "releases.sqlite"
+    path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
     kept = ReleaseLedger(path, 1e-6, None)
     later = NOW + SETTLED + 86_400
-    release(prepare(store, registry, ReleaseRequest("browser"), later), kept, now=later)
+    release(prepare(kinds, registry, ReleaseRequest("browser"), later), kept, now=later)
     kept.close()
     return path
 
 
-@pytest.fixture
-def app(store: Store, registry: Registry, ledger: Path) -> Flask:
-    """A dashboard that shows the releases of the ledger."""
-    settings = DashboardSettings(dashboard_token=TOKEN, releases=str(ledger))
-    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+@pytest.fixture(scope="module")
+def app(
+    kinds: Store, registry: Registry, ledger: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Flask:
+    """A dashboard with everything that the API can show."""
+    notes = tmp_path_factory.mktemp("notes") / "notes.toml"
+    notes.write_text('schema = 1\n[[annotations]]\ndate = 2026-11-20\ntext = "Release"\n')
+    chosen = {"releases": str(ledger), "annotations": str(notes)}
+    settings = DashboardSettings(dashboard_token=TOKEN, **chosen)
+    return create_app(settings, store=kinds, registry=registry, clock=lambda: NOW)
 
 
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """What a reference stands for, or the part itself."""
-    if "$ref" not in part:
-        return part
-    found: Any = DOCUMENT
-    for step in part["$ref"].removeprefix("#/").split("/"):
-        found = found[step]
-    return dict(found)
-
-
-def test_it_is_served_without_a_token(app: Flask) -> None:
-    """Whoever wants to write a client can read it first, and it is the file that is shipped."""
+@pytest.fixture(scope="module")
+def document(app: Flask) -> dict[str, Any]:
+    """The description, which is served without a token."""
     answer = app.test_client().get("/api/v1/openapi.json")
     assert answer.status_code == 200
-    assert answer.json == DOCUMENT
+    found: dict[str, Any] = answer.json
+    return found
 
 
-def test_every_route_is_described_and_no_other(app: Flask) -> None:
-    """The paths and methods of the file are those of the application."""
+def test_every_route_is_described_and_no_other(app: Flask, document: dict[str, Any]) -> None:
+    """With all scopes that tokens can have."""
     routes = {
-        (re.sub(r"<(\w+)>", r"{\1}", rule.rule), method.lower())
+        (rule.rule.replace("<", "{").replace(">", "}"), method.lower())
         for rule in app.url_map.iter_rules()
-        if rule.endpoint.startswith("api.") and rule.endpoint != "api.nowhere"
+        if rule.endpoint.startswith("api.") and rule.endpoint not in ("api.nowhere", "api.openapi")
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
-    described = {(path, method) for path, each in DOCUMENT["paths"].items() for method in each}
-    assert routes == described
-
-
-@pytest.mark.parametrize("path", PARAMETERS)
-def test_every_parameter_is_described_with_its_bounds(path: str) -> None:
-    """Names, bounds, defaults and necessity are those that the code checks."""
-    kind = PARAMETERS[path]
-    schema = msgspec.json.schema(kind)
-    expected = schema["$defs"][kind.__name__]["properties"]
-    needed = set(schema["$defs"][kind.__name__].get("required", ()))
-    for operation in DOCUMENT["paths"][path].values():
-        listed = [resolved(each) for each in operation["parameters"]]
-        query = {each["name"]: each for each in listed if each["in"] == "query"}
-        assert query.keys() == expected.keys()
-        assert {name for name, each in query.items() if each["required"]} == needed
-        for name, each in query.items():
-            checked = expected[name]
-            options = checked.get("anyOf", [checked])
-            bounds = {key: value for option in options for key, value in option.items()}
-            for key in ("minimum", "maximum", "exclusiveMinimum", "maxItems"):
-                assert each["schema"].get(key) == bounds.get(key), (name, key)
-            if each["schema"].get("default") is not None:
-                assert each["schema"]["default"] == checked["default"]
-
-
-def test_every_scope_is_described() -> None:
-    """The scopes that operations ask for are those that tokens can have."""
-    asked = {
-        scope
-        for each in DOCUMENT["paths"].values()
-        for operation in each.values()
-        for option in operation["security"]
-        for scope in option.get("bearer", ())
+    operations = {
+        (path, method): each
+        for path, methods in document["paths"].items()
+        for method, each in methods.items()
     }
+    assert set(operations) == routes
+    asked = {scope for each in operations.values() for scope in each["security"][0]["bearer"]}
     assert asked == set(SCOPES)
+    assert len({each["operationId"] for each in operations.values()}) == len(operations)
 
 
-@pytest.mark.parametrize(
-    ("path", "method"),
-    [(path, method) for path, each in DOCUMENT["paths"].items() for method in each],
-)
-def test_responses_are_as_described(
-    app: Flask, store: Store, registry: Registry, ledger: Path, path: str, method: str
+def test_parameters_have_their_bounds(document: dict[str, Any]) -> None:
+    """Types, limits, defaults, choices, what is needed, and what can be given several times."""
+
+    def of(path: str) -> dict[str, Any]:
+        listed = document["paths"][f"/api/v1/{path}"]["get"]["parameters"]
+        return {each["name"]: each for each in listed}
+
+    found = of("metrics/{name}/estimate")
+    assert {name for name, each in found.items() if each["required"]} == {"name"}
+    assert found["level"]["schema"] == {
+        "type": "number", "minimum": 0.5, "maximum": 0.9999, "default": 0.95,
+    }  # fmt: skip
+    assert found["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 100_000}
+    assert found["from"]["schema"] == {"type": "string", "format": "date"}
+    assert found["value"]["schema"]["maxItems"] == 1000
+    assert found["value"]["explode"]
+    assert found["format"]["schema"]["enum"] == ["json", "csv"]
+    plan = of("plan")
+    assert {name for name, each in plan.items() if each["required"]} == {
+        "size", "epsilon", "devices",
+    }  # fmt: skip
+    assert plan["format"]["schema"]["enum"] == ["json"]
+    assert all(each["description"] for each in (*found.values(), *plan.values()))
+
+
+def closed(schema: Any) -> Any:
+    """The schema, which now takes no key that it does not have."""
+    if isinstance(schema, dict):
+        found = {name: closed(each) for name, each in schema.items()}
+        return {**found, "additionalProperties": False} if "required" in schema else found
+    return [closed(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def mistakes(
+    app: Flask, document: dict[str, Any], path: str, query: str, release: str
+) -> list[str]:
+    """What is otherwise in a response than the description says: a key, or its type."""
+    client, at = app.test_client(), path.replace("RELEASE", release)
+    while (answer := client.get(f"{at}?{query}", headers=HEADERS)).status_code == 503:
+        pass
+    assert answer.status_code == 200, answer.text
+    template = path.replace("RELEASE", "{release}")
+    for name in ("browser", "theme", "load", "tabs", "both", "kept", "terms"):
+        template = template.replace(f"/metrics/{name}", "/metrics/{name}")
+    response = document["paths"][template]["get"]["responses"]["200"]
+    schema = response["content"]["application/json"]["schema"]
+    components = document["components"]
+    if template not in ("/api/v1/releases/{release}", f"{M}/{{name}}/segments"):
+        # A manifest has more, which docs/releasing.md explains; an answer by segments is an answer.
+        components = closed(copy.deepcopy(components))
+    validator = jsonschema_rs.Draft202012Validator({**schema, "components": components})
+    found = validator.iter_errors(answer.json)
+    return [f"{each.instance_path}: {each.message}" for each in found]
+
+
+@pytest.mark.parametrize("path", GOOD)
+def test_responses_hold_what_is_described(
+    app: Flask, document: dict[str, Any], ledger: Path, path: str
 ) -> None:
-    """Whatever is asked, no response is a failure, and each has the status, type and shape that
-    the file gives it (20 made-up requests an operation, always the same; of metrics that there
-    are, mostly)."""
-    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, "2026-11-10")
-    fill(store, registry, "theme", [0.25, 0.75], 20_000, "2026-11-10")
-    operation = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", app)[path][method]
+    """Every key with its type, and no other key."""
     (made,) = listed_releases(ledger, 1)
+    assert mistakes(app, document, path, GOOD[path], made.id) == []
+
+
+@pytest.mark.campaign
+def test_finds_hold_what_is_described(
+    app: Flask, kinds: Store, registry: Registry, document: dict[str, Any]
+) -> None:
+    """The same of a discovery, which takes a process of its own to decode."""
+    fill_drawn(kinds, registry, "terms", {"ab": 40_000, "cd": 20_000})
+    for path, query in (("finds", ""), ("finds/trend", "find=ab&by=day")):
+        assert mistakes(app, document, f"{M}/terms/{path}", query, "") == []
+
+
+@pytest.mark.campaign
+def test_whatever_is_asked_is_answered_as_described(app: Flask, ledger: Path) -> None:
+    """Of 20 made-up requests of each operation, always the same, no response is a failure, and each
+    has the status, type and shape that the description gives it; of metrics that there are, mostly.
+    """
+    (made,) = listed_releases(ledger, 1)
+    described = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", app)
+    checks = [
+        not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_headers_conformance,
+        response_schema_conformance,
+    ]
+    for result in described.get_all_operations():
+        statuses = asked_of(result.ok(), made.id, checks)
+        assert statuses & {200, 409}, f"no request of {result.ok().path} was understood"
+
+
+def asked_of(operation: Any, release_id: str, checks: list[Any]) -> set[int]:
+    """The statuses of made-up requests, each of which is checked."""
     statuses = set()
 
     def check(case: Any) -> None:
         if len(case.path_parameters.get("name", "")) > 1:
-            case.path_parameters["name"] = "theme" if "/segments" in path else "browser"
-        if len(case.query.get("by", ())) > 1 and "/segments" in path:
+            metric = "terms" if operation.path.endswith("/finds") else "browser"
+            case.path_parameters["name"] = "theme" if "/segments" in operation.path else metric
+        if len(case.query.get("by", ())) > 1 and "/segments" in operation.path:
             case.query["by"] = ["platform"]
         if len(case.path_parameters.get("release", "")) > 1:
-            case.path_parameters["release"] = made.id
-        if len(case.query.get("metric", ())) > 1 and "/releases" in path:
+            case.path_parameters["release"] = release_id
+        if len(case.query.get("metric", ())) > 1 and "/releases" in operation.path:
             case.query["metric"] = ["browser"]
         answer = case.call(headers=HEADERS)
-        case.validate_response(answer, checks=CHECKS)
+        case.validate_response(answer, checks=checks)
         statuses.add(answer.status_code)
 
     # A busy machine is given fewer examples: then more are asked for.
@@ -199,4 +291,4 @@ def test_responses_are_as_described(
         )(given(case=operation.as_strategy())(check))()
         if statuses & {200, 409}:
             break
-    assert statuses & {200, 409}, "no request was understood, so little was tested"
+    return statuses

@@ -23,12 +23,11 @@ from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.released_views import line_of, view_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger
 from deniable_estimator.releasing.looking import ListedRelease
 from deniable_estimator.releasing.making import Release, release
 from deniable_estimator.releasing.preparing import prepare
 from deniable_estimator.releasing.request import ReleaseRequest
-from deniable_estimator.releasing.rows import KeptRelease
 from deniable_estimator.terminal.release import release as release_command
 
 from .conftest import NOW, TOKEN, Clock

@@ -20,7 +20,7 @@ from deniable_collector.stores.errors import StoreError
 from deniable_collector.upkeep.commands import store as store_commands
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.questions.readable import ReadableStore
+from deniable_estimator.questions.partial_store import PartialStore
 from deniable_estimator.questions.reading import read
 from deniable_estimator.questions.trend import trend
 from deniable_estimator.terminal import anomalies, estimate
@@ -191,7 +191,7 @@ def test_each_window_alone_is_read_without_the_bad_one(damage: Damage) -> None:
     """Of many windows read at once, the one that cannot be read is empty and named, and the others
     are as they are."""
     with damage.opened() as store:
-        reader = ReadableStore(store)
+        reader = PartialStore(store)
         found = reader.each_tally("dark_mode", damage.scheme, DAYS)
     assert list(found) == DAYS
     for day, tally in found.items():
@@ -203,10 +203,10 @@ def test_a_trend_names_what_it_lacks(damage: Damage) -> None:
     """A trend by day has a gap, one by week counts the other days; both say which day is missing,
     and estimates of only that day have no reports and say why."""
     with damage.opened() as store:
-        days = trend(ReadableStore(store), damage.registry, "dark_mode", now=NOW)
-        weeks = trend(ReadableStore(store), damage.registry, "dark_mode", by="week", now=NOW)
+        days = trend(PartialStore(store), damage.registry, "dark_mode", now=NOW)
+        weeks = trend(PartialStore(store), damage.registry, "dark_mode", by="week", now=NOW)
         alone = date.fromisoformat(BAD)
-        only = read(ReadableStore(store), damage.registry, "dark_mode", alone, alone, now=NOW)
+        only = read(PartialStore(store), damage.registry, "dark_mode", alone, alone, now=NOW)
     assert [each.label for each in days.periods if not each.n] == [BAD]
     assert sum(each.n for each in weeks.periods) == (len(DAYS) - 1) * EACH
     for found in (days, weeks):
@@ -219,7 +219,7 @@ def test_all_windows_unreadable(damage: Damage) -> None:
     """Every damaged window is named and nothing is counted; what is open is read."""
     damage.write(b"", DAYS)
     with damage.opened() as store:
-        reader = ReadableStore(store)
+        reader = PartialStore(store)
         sealed = reader.tally("dark_mode", damage.scheme, DAYS)
         opened = read(reader, damage.registry, "browser", now=NOW)
         assert reader.row_reports("dark_mode", damage.scheme, DAYS[:1])[DAYS[0]].sum() == 0
@@ -232,7 +232,7 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
     """The version of the tallies changes when a window is found unreadable, when it is tried again
     and when it can be read; that of other windows and metrics stays."""
     with damage.opened() as store:
-        reader = ReadableStore(store, clock=minutes)
+        reader = PartialStore(store, clock=minutes)
 
         def versions() -> tuple[bytes, bytes, bytes, bytes]:
             each = reader.each_version("dark_mode", damage.scheme, DAYS)
@@ -261,7 +261,7 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
 def test_a_reader_writes_nothing(damage: Damage) -> None:
     """Commits, schemes and dropping are refused, whoever asks."""
     with damage.opened() as store:
-        reader = ReadableStore(store)
+        reader = PartialStore(store)
         for work in (lambda: reader.drop(NOW), lambda: reader.publish({}),
                      lambda: reader.fold(None, NOW)):  # type: ignore[arg-type]  # fmt: skip
             with pytest.raises(StoreError, match="only read"):

@@ -17,14 +17,8 @@ from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
-from deniable_estimator.judging.changes import judge
-from deniable_estimator.judging.levels import judgement_level
-from deniable_estimator.judging.rules import FalseAlarms, MetricRules
-from deniable_estimator.questions.discoveries import discover as find
-from deniable_estimator.questions.reading import select
-from deniable_estimator.terminal import NO_DATA, anomalies, estimate, trend
+from deniable_estimator.terminal import NO_DATA, anomalies
 from deniable_estimator.terminal.discover import discover
-from deniable_estimator.watching.digest import weekly_digest
 
 from .conftest import CROWD, HOSTILE, TOML, Draw
 
@@ -69,19 +63,6 @@ def ask(filled: Path) -> Callable[..., Result]:
     return run
 
 
-def test_as_table(ask: Callable[..., Result]) -> None:
-    """People see the strings, what they explain, what would surface, and what is followed."""
-    result = ask()
-    assert result.exit_code == 0, result.output
-    told = " ".join(result.output.split())
-    for text in ("search", "搜索", "longerword…", "strings explain", "fake devices", "engine"):
-        assert text in told, text
-    assert "Left out: 1 that the deny list matches" in told
-    assert "me@here" not in told
-    assert "hold no string" in told
-    assert "\u202e" not in result.output
-
-
 def test_as_json(ask: Callable[..., Result]) -> None:
     """JSON holds every find, and no letter but ASCII, whoever wrote it."""
     result = ask("--json")
@@ -107,15 +88,6 @@ def test_as_csv(ask: Callable[..., Result]) -> None:
     assert rows[0]["n"] == str(2 * sum(CROWD.values()) - 25_000 + 20_000)
 
 
-def test_a_range(ask: Callable[..., Result]) -> None:
-    """Only the windows of the range count; one without reports says what to check."""
-    found = json.loads(ask("--json", "--to", "2026-11-15").output)
-    assert found["windows"] == ["2026-11-15"]
-    result = ask("--from", "2026-12-01")
-    assert result.exit_code == NO_DATA
-    assert "No reports of 'terms'" in result.output
-
-
 def test_minimum_share(ask: Callable[..., Result]) -> None:
     """Smaller shares are left out, and counted."""
     found = json.loads(ask("--json", "--min-share", "0.11").output)
@@ -124,13 +96,6 @@ def test_minimum_share(ask: Callable[..., Result]) -> None:
     assert found["below_minimum"] == 7 - len(found["finds"])
     assert ask("--min-share", "1.5").exit_code == 2
     assert ask("--min-share", "nan").exit_code == 2
-
-
-def test_nothing_found(ask: Callable[..., Result], tmp_path: Path) -> None:
-    """Where all finds are left out, the table says so, and an empty list is no error."""
-    result = ask("--min-share", "0.9")
-    assert result.exit_code == 0
-    assert "below 90.00%" in result.output
 
 
 def test_trend(ask: Callable[..., Result]) -> None:
@@ -196,30 +161,6 @@ def test_wrong_calls(ask: Callable[..., Result], arguments: tuple[str, ...]) -> 
     assert ask(*arguments).exit_code == 2
 
 
-def test_errors(ask: Callable[..., Result], tmp_path: Path) -> None:
-    """Other metrics, unknown ones, a broken prior and a folder that is not there are told."""
-    assert "discovers nothing" in ask(metric="engine").output
-    assert "is not declared" in ask(metric="term").output
-    assert "is not declared" in ask("--promote", "nobody").output
-    assert "is no prior" in ask("--prior", str(tmp_path / "none")).output
-    missing = tmp_path / "none" / "list.txt"
-    result = ask("--promote", "followed", "--candidates", str(missing))
-    assert result.exit_code == 1
-    assert "cannot be written" in result.output
-
-
-def test_an_empty_store(tmp_path: Path) -> None:
-    """A store that was never reported to has no data."""
-    (tmp_path / "metrics.toml").write_text(TOML)
-    store = open_store(f"sqlite:///{tmp_path / 'store.db'}")
-    registry = Registry.load(tmp_path / "metrics.toml")
-    store.publish({})
-    found = find(store, registry, "terms")
-    assert found.n == 0
-    assert found.finds == ()
-    store.close()
-
-
 def test_each_window_is_looked_at(filled: Path) -> None:
     """`deniable anomalies` looks at the rows of each window of a discovery, without decoding it."""
     place = ["--registry", str(filled / "metrics.toml")]
@@ -231,32 +172,3 @@ def test_each_window_is_looked_at(filled: Path) -> None:
     assert {figure["name"] for figure in windows[0]["figures"]} == {"rows", "repeated"}
     result = CliRunner().invoke(anomalies, ["terms", "--from", "2026-12-01", *place, *store])
     assert result.exit_code == NO_DATA
-
-
-def test_digest_and_watch_pass_it_by(filled: Path) -> None:
-    """The digest says where the strings are listed, and `deniable watch` judges the rows of the
-    newest window: neither fails for the lack of a list."""
-    registry = Registry.load(filled / "metrics.toml")
-    store = open_store(f"sqlite:///{filled / 'store.db'}")
-    told = weekly_digest(store, registry, [registry["terms"]], {}, "http://d", NOW)
-    assert told.unchanged[0].text == "`deniable discover` lists the strings that were found"
-    selection = select(store, registry, "terms")
-    level = judgement_level(FalseAlarms(0.05, "run"), 1, "day")
-    found = judge(
-        *(lambda labels: selection.within(labels).read(), selection.labels, "2026-11-16"),
-        *(MetricRules(), level),
-    )
-    assert found is not None
-    assert found.n == sum(CROWD.values()) - 5_000
-    assert found.changes == ()
-    store.close()
-
-
-def test_estimate_says_what_to_ask(filled: Path) -> None:
-    """A discovery has no list to estimate: the error names the command that finds its strings."""
-    place = ["--registry", str(filled / "metrics.toml")]
-    store = ["--store", f"sqlite:///{filled / 'store.db'}"]
-    for command in (estimate, trend):
-        result = CliRunner().invoke(command, ["terms", *place, *store])
-        assert result.exit_code == 1
-        assert "deniable discover terms" in result.output

@@ -6,17 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import false_discovery_control
 
 from deniable import Scheme
 from deniable.mechanisms import PrefixTree, ProjectiveGeometry
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
-from deniable_estimator.analyses.discovery.confirming import Supported, _agrees, step_up
-from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
-from deniable_estimator.analyses.discovery.tree import candidates
+from deniable_estimator.analyses.discovery.confirming import Supported, _agrees
+from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
@@ -118,35 +114,6 @@ def test_a_heavy_cell_makes_no_ghost(code: PrefixTree) -> None:
     assert _agrees(Supported((0, 0), (0, 0)), 0.0)
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.001, 0.5))
-def test_step_up(values: list[float], level: float) -> None:
-    """The test rejects what scipy's does."""
-    array = np.array(values)
-    expected = false_discovery_control(array) <= level
-    near = np.abs(false_discovery_control(array) - level) < 1e-12
-    assert ((step_up(array, level) == expected) | near).all()
-    assert not len(step_up(np.zeros(0), level))
-
-
-def test_p_values_of_strings_that_nobody_has(code: PrefixTree, crowd: Tally) -> None:
-    """In the rows that did not choose them, strings that nobody has are supported as chance has it:
-    the mean of their standard scores is 0 and its variance 1 (alpha .001 each)."""
-    decoded = DecodedRows(code, crowd)
-    pool = candidates(decoded.row, decoded.reports, code, shipped_prior().logs)
-    heads = {code.head(text) for text in CROWD} | {b"%05d" % n for n in range(40_000)}
-    scores = []
-    q = float(code.q)
-    for each in pool:
-        if each.head not in heads:
-            seen = decoded.supported(FoundHead(each.head, each.cut))
-            error = np.sqrt(seen.total * q * (1 - q))
-            scores.append((seen.count - seen.total * q) / error)
-    size = len(scores)
-    assert size > 500
-    assert abs(np.mean(scores)) < 3.3 / np.sqrt(size)
-    assert abs(np.var(scores) - 1) < 3.3 * np.sqrt(2 / size) * 1.2  # the counts are skewed
-
-
 def test_what_the_rule_leaves_out(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
     """A minimum share and denied strings leave finds out, which are counted."""
     rule = Rule(minimum_share=0.105, denies=lambda text: text.startswith("sea"))
@@ -245,19 +212,6 @@ def test_reach_follows_the_noise(code: PrefixTree) -> None:
     assert many.half_text == pytest.approx(0.00298, rel=0.01)
     assert many.fakes == pytest.approx(1_120, rel=0.01)
     assert few.fakes == pytest.approx(112, abs=1)
-
-
-def test_progress_is_told(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
-    """The progress goes from row to row, up to all of them."""
-    told: list[tuple[int, int]] = []
-
-    def tell(done: int, of: int) -> None:
-        told.append((done, of))
-
-    find_strings([part(code, crowd)], Rule(), progress=tell)
-    assert told == sorted(told)
-    assert told[0] == (0, 6)
-    assert told[-1] == (6, 6)
 
 
 def test_another_prior(code: PrefixTree, crowd: Tally, part: MakePart, finds: Finds) -> None:

@@ -7,24 +7,21 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from deniable.mechanisms import DBitFlip, HierarchicalHistogram, NumberRange, Report
+from deniable.mechanisms import DBitFlip, NumberRange, Report
 from deniable.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.analyses.dbitflip import DBitFlipAnalysis
+from deniable_estimator.analyses.histogram import DBitFlipAnalysis
 from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
-    combine_distributions,
-    distribution,
 )
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
 from deniable_estimator.analyses.numbers.planning import bits_variances
 from deniable_estimator.analyses.numbers.poisoning import bits_attack, bits_curve_attack
-from deniable_estimator.analyses.numbers.sampling import sample_bits, sample_rows
+from deniable_estimator.analyses.numbers.sampling import sample_bits
 from deniable_estimator.statistics.intervals import FloatArray
 
 UNIT = NumberRange("0", "1")
@@ -119,100 +116,6 @@ def test_covariances_are_those_of_a_report() -> None:
     np.testing.assert_allclose(part.fresh(questions)[1], expected, rtol=1e-9)
 
 
-def test_tallies_are_drawn_like_reports() -> None:
-    """Sums of two bits of a row have the mean and covariance of reports; 20,000 tallies of 40
-    devices, each of 20 z-scores below 4.5 (false alarms: 1.4e-4), seed 3."""
-    rng = np.random.default_rng(3)
-    mechanism = DBitFlip(UNIT, 4, 2, ONE // 8, ONE // 5)
-    counts = np.array([20, 10, 6, 4])
-    tallies = [sample_bits(mechanism, places(mechanism), counts, rng) for _ in range(20_000)]
-    for row in range(2):
-        seen = np.array([[each[row].reports, *each[row].cells] for each in tallies], np.float64)
-        mean, square = np.zeros(3), np.zeros((3, 3))
-        for cell, count in enumerate(counts):
-            each, outer = np.zeros(3), np.zeros((3, 3))
-            for columns, chance in sent(mechanism, cell, row).items():
-                vector = np.array([1, columns & 1, columns >> 1])
-                each += chance / 2 * vector
-                outer += chance / 2 * np.outer(vector, vector)
-            mean += count * each
-            square += count * (outer - np.outer(each, each))
-        errors = np.sqrt(np.diag(square) / len(tallies))
-        assert (np.abs(seen.mean(axis=0) - mean) < 4.5 * errors).all()
-        centred = seen - mean
-        products = centred[:, :, None] * centred[:, None, :]
-        errors = products.std(axis=0) / math.sqrt(len(tallies))
-        assert (np.abs(products.mean(axis=0) - square) < 4.5 * errors).all()
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "cells", "reports"),
-    [(1.0, 16, 2_000), (1.0, 64, 20_000), (4.0, 16, 1_000), (6.0, 64, 20_000)],
-)
-def test_intervals_cover(epsilon: float, cells: int, reports: int) -> None:
-    """The 95% intervals of the shares below all edges, of 20 ranges and of the mean hold the truth
-    in 94 to 96% of 1,500 tallies on average (the mean: 93.4 to 96.6%, binomial, alpha 5e-3), and
-    those of quantiles in 94% or more; seed 4."""
-    rng = np.random.default_rng(4)
-    mechanism = DBitFlip.design(UNIT, epsilon, 2 * epsilon, cells)
-    shares = population(cells)
-    below = np.concatenate([[0], np.cumsum(shares)])
-    points, _ = cell_points(mechanism)
-    ranges = np.sort(rng.choice(cells + 1, (20, 2)), axis=1)
-    ranges = ranges[(ranges[:, 0] < ranges[:, 1]) & (np.ptp(ranges, axis=1) < cells)]
-    weights = np.array([(np.arange(cells) >= a) & (np.arange(cells) < b) for a, b in ranges], float)
-    z = stats.norm.ppf(0.975)
-    edges, spans, means, quantiles = [], [], [], []
-    for _ in range(1500):
-        found = estimate(mechanism, crowd(mechanism, shares, reports, rng))
-        error = np.sqrt(found.variance)
-        edges.append(float((np.abs(found.cdf - below[1:-1]) <= z * error).mean()))
-        values, covariance = found.sums.linear(weights)
-        spans.append(
-            float((np.abs(values - weights @ shares) <= z * np.sqrt(np.diag(covariance))).mean())
-        )
-        mean = cells_mean(mechanism, found.sums)
-        means.append(abs(mean.mean - float(points @ shares)) <= z * mean.std_error)
-        for p in (0.5, 0.9):
-            quantile = found.quantile(p)
-            cell = int((below[1:] < p).sum())
-            quantiles.append(quantile.cells[0] <= cell < quantile.cells[1])
-    assert 0.94 <= np.mean(edges) <= 0.96
-    assert 0.94 <= np.mean(spans) <= 0.96
-    assert 0.934 <= np.mean(means) <= 0.966
-    assert np.mean(quantiles) >= 0.94
-
-
-@pytest.mark.parametrize("memo_epsilon", [2.0, 6.0])
-def test_intervals_cover_when_devices_report_again(memo_epsilon: float) -> None:
-    """800 devices that keep rows, numbers and memos report 12 times: the intervals of all edges
-    cover in 94 to 96.5% of 600 tallies; without `repeats`, in less than 92%. Seed 5."""
-    rng = np.random.default_rng(5)
-    mechanism = DBitFlip.design(UNIT, 1.0, memo_epsilon)
-    mechanism = DBitFlip(UNIT, 16, 8, mechanism.memo, mechanism.fresh)
-    shares, devices, times = population(16), 800, 12
-    below = np.cumsum(shares)[:-1]
-    a, g = mechanism.memo / ONE, mechanism.fresh / ONE
-    covered: dict[float, list[float]] = {1.0: [], 12.0: []}
-    for _ in range(600):
-        cell = rng.choice(16, devices, p=shares)
-        row = rng.integers(2, size=devices)
-        true = (np.arange(8) == (cell // 2)[:, None]) & (cell % 2 == row)[:, None]
-        memo = true ^ (rng.random((devices, 8)) < a)
-        told = np.where(memo, rng.binomial(times, 1 - g, memo.shape), 0)
-        told += np.where(memo, 0, rng.binomial(times, g, memo.shape))
-        rows = tuple(
-            TallyRow(times * int((row == each).sum()), told[row == each].sum(axis=0))
-            for each in range(2)
-        )
-        for repeats, hits in covered.items():
-            found = estimate_bits(mechanism, rows, repeats)
-            error = np.sqrt(found.variance[1:-1])
-            hits.append(float((np.abs(found.below[1:-1] - below) <= 1.96 * error).mean()))
-    assert 0.94 <= np.mean(covered[12.0]) <= 0.965
-    assert np.mean(covered[1.0]) < 0.92
-
-
 def test_a_row_without_reports_leaves_everything_open() -> None:
     """Bits of a row say nothing of other rows: no share is known, and no quantile has limits."""
     rng = np.random.default_rng(6)
@@ -225,23 +128,6 @@ def test_a_row_without_reports_leaves_everything_open() -> None:
     assert math.isinf(cells_mean(COARSE, found.sums).variance)
     empty = tuple(TallyRow(0, np.zeros(4, np.int64)) for _ in range(4))
     np.testing.assert_allclose(estimate_bits(COARSE, empty).below, np.arange(17) / 16)
-
-
-def test_an_average_with_a_hierarchical_histogram() -> None:
-    """Of the same cells, both schemes' estimates are averaged: the variance is below either's, and
-    z-scores over all edges of 300 pairs have a mean square of 0.9 to 1.1; seed 7."""
-    rng = np.random.default_rng(7)
-    bits, tree = DBitFlip.design(UNIT, 1.0, 3.0), HierarchicalHistogram.design(UNIT, 1.0, 16)
-    shares = population(16)
-    scores = []
-    for _ in range(300):
-        rows = crowd(bits, shares, 3000, rng)
-        others = sample_rows(tree, places(bits), rng.multinomial(3000, shares), rng)
-        parts = estimate(bits, rows), distribution(tree, others)
-        found = combine_distributions(parts)
-        assert (found.variance.mean() < [each.variance.mean() for each in parts]).all()
-        scores.append((found.cdf - np.cumsum(shares)[:-1]) / np.sqrt(found.variance))
-    assert 0.9 < np.square(scores).mean() < 1.1
 
 
 def test_planned_variances_are_those_of_large_crowds() -> None:
@@ -305,40 +191,6 @@ def figures(
     analysis = analysis_of(mechanism)
     assert isinstance(analysis, DBitFlipAnalysis)
     return analysis.figures(Tally("m", "f" * 12, ("2026-01-01",), rows), repeats)
-
-
-@pytest.mark.parametrize("which", ["one cell", "falling", "even"])
-@pytest.mark.parametrize("epsilon", [1.0, 6.0])
-def test_honest_crowds_raise_no_alarm(which: str, epsilon: float) -> None:
-    """Each figure has a p-value below .05 in no more than 5% of 300 tallies (binomial, alpha 1e-4
-    for each of 4; seed 9)."""
-    rng = np.random.default_rng(9)
-    mechanism = DBitFlip.design(UNIT, epsilon, 2 * epsilon, 64)
-    shares = {
-        "one cell": np.eye(64)[5],
-        "falling": population(64),
-        "even": np.full(64, 1 / 64),
-    }[which]
-    low: dict[str, int] = {}
-    for _ in range(300):
-        for each in figures(mechanism, crowd(mechanism, shares, 20_000, rng)):
-            low[each.name] = low.get(each.name, 0) + (each.p_value < 0.05)
-    assert set(low) == {"rows", "ones", *(("lowest", "low") if epsilon == 1.0 else ())}
-    for count in low.values():
-        assert stats.binom.sf(count - 1, 300, 0.05) > 1e-4
-
-
-def test_devices_that_report_again_raise_no_alarm() -> None:
-    """400 devices that send one and the same report 10 times look honest when their repeats are
-    known, in 295 of 300 tallies at .001 for each figure; seed 10."""
-    rng = np.random.default_rng(10)
-    mechanism = DBitFlip.design(UNIT, 1.0, 2.0, 64)
-    alarms = 0
-    for _ in range(300):
-        rows = crowd(mechanism, population(64), 400, rng)
-        ten = tuple(TallyRow(10 * row.reports, 10 * row.cells) for row in rows)
-        alarms += any(each.p_value < 0.001 for each in figures(mechanism, ten, 10.0))
-    assert alarms <= 5
 
 
 @pytest.mark.parametrize(

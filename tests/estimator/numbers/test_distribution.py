@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
@@ -101,25 +100,6 @@ def test_quantiles_that_the_crowd_is_too_small_for(make_tree: MakeTree) -> None:
     assert found.quantile(0.01).low is None
     with pytest.raises(ValueError, match="between 0 and 1"):
         found.quantile(1.0)
-
-
-def test_quantile_coverage(make_tree: MakeTree) -> None:
-    """Intervals of four quantiles hold the truth in no less than 95% of 300 tallies of 30,000
-    reports (binomial, alpha 1e-4 for each of 4; seed 6)."""
-    tree = make_tree(2.0)
-    rng = np.random.default_rng(6)
-    cells = np.zeros(256)
-    cells[1:255] = stats.gamma(4).pdf(np.arange(254) / 12)
-    cells /= cells.sum()
-    sums = np.cumsum(cells)
-    held = dict.fromkeys((0.5, 0.9, 0.95, 0.99), 0)
-    for _ in range(300):
-        found = distribution(tree, sample_crowd(tree, cells, 30_000, rng))
-        for p in held:
-            low, high = found.quantile(p).cells
-            held[p] += low <= int(np.searchsorted(sums, p)) < high
-    for each in held.values():
-        assert stats.binom.cdf(each, 300, 0.95) > 1e-4
 
 
 def test_whole_numbers(make_tree: MakeTree) -> None:

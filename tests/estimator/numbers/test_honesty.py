@@ -56,24 +56,7 @@ def test_a_group_of_columns_is_independent_of_the_number(
         assert len(chances) == 1
 
 
-@pytest.mark.parametrize("crowd", CROWDS)
-@pytest.mark.parametrize(("epsilon", "reports"), [(0.5, 1000), (2.0, 20_000), (4.0, 200_000)])
-def test_honest_windows(make_window: MakeWindow, crowd: str, epsilon: float, reports: int) -> None:
-    """Each figure has a p-value below .05 in no more than 5% of 300 tallies (binomial, alpha 1e-4
-    for each of 4; seed 1)."""
-    window = make_window(epsilon)
-    rng = np.random.default_rng(1)
-    found: dict[str, list[float]] = {}
-    for _ in range(300):
-        counts = _counts(CROWDS[crowd], reports, rng)
-        for name, _, _, p_value in window_figures(
-            window, sample_window(window, CROWDS[crowd], counts, rng)
-        ):
-            found.setdefault(name, []).append(p_value)
-    assert set(found) == {"groups", "rarest", "commonest", "outside"}
-    assert all(_rarely(each, 300) for each in found.values())
-
-
+@pytest.mark.campaign
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize(("epsilon", "reports"), [(1.0, 10_000), (2.0, 100_000)])
 def test_honest_trees(make_tree: MakeTree, crowd: str, epsilon: float, reports: int) -> None:

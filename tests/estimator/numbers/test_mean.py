@@ -20,10 +20,9 @@ from deniable_estimator.analyses.numbers.mean import (
     cell_points,
     cells_mean,
     level_noise,
-    tree_share_of_both,
     window_mean,
 )
-from deniable_estimator.analyses.numbers.sampling import sample_rows, sample_window, window_rates
+from deniable_estimator.analyses.numbers.sampling import window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
@@ -58,21 +57,6 @@ def test_expected_scores_are_the_numbers(make_window: MakeWindow, epsilon: float
         assert scores @ rates == pytest.approx(place, abs=2**-28)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 4.0])
-def test_interval_of_few_reports(make_window: MakeWindow, epsilon: float) -> None:
-    """From 300 reports the interval holds the mean in 95% of 2,000 tallies (two-sided binomial,
-    alpha 1e-4; seed 1)."""
-    window = make_window(epsilon)
-    rng = np.random.default_rng(1)
-    rates = window_rates(window, CROWD, PARTS)
-    truth = float(PARTS @ (CROWD / TOP * 2 - 1))
-    held = 0
-    for _ in range(2000):
-        low, high = window_mean(window, TallyRow(300, rng.multinomial(300, rates))).interval(0.95)
-        held += low <= truth <= high
-    assert stats.binomtest(held, 2000, 0.95).pvalue > 1e-4
-
-
 def test_one_report_is_not_certain(make_window: MakeWindow) -> None:
     """However few the reports, the variance is that of the noise at least."""
     window = make_window(1.0)
@@ -81,24 +65,6 @@ def test_one_report_is_not_certain(make_window: MakeWindow) -> None:
     assert window_mean(window, TallyRow(1, cells)).variance > 4
     nothing = window_mean(window, TallyRow(0, np.zeros(64, np.int64)), repeats=2.0)
     assert (nothing.mean, nothing.variance) == (0.0, math.inf)
-
-
-@pytest.mark.parametrize("columns", [2, 64])
-def test_devices_that_report_again(make_window: MakeWindow, columns: int) -> None:
-    """When 500 devices reported four times each, misses are no more than 5% allow in 600 tallies
-    (binomial, alpha 1e-4; seed 2), and far too many without `repeats`. With one bit, of which the
-    counters do not tell how numbers are spread, the bound is the largest possible spread."""
-    window = make_window(4.0, columns)
-    rng = np.random.default_rng(2)
-    truth = float(PARTS @ (CROWD / TOP * 2 - 1))
-    missed = [0, 0]
-    for _ in range(600):
-        row = sample_window(window, CROWD, 4 * rng.multinomial(500, PARTS), rng)
-        for place, repeats in enumerate((1.0, 4.0)):
-            low, high = window_mean(window, row, repeats).interval(0.95)
-            missed[place] += not low <= truth <= high
-    assert stats.binom.sf(missed[1] - 1, 600, 0.05) > 1e-4
-    assert stats.binom.sf(missed[0] - 1, 600, 0.05) < 1e-4
 
 
 def test_bound_of_what_devices_keep(make_window: MakeWindow) -> None:
@@ -135,30 +101,6 @@ def test_middles_of_whole_numbers(make_tree: MakeTree, high: str, exact: bool) -
         place = np.mean(each) / (int(high) + 1) * 2 - 1
         assert points[cell] == pytest.approx(place, abs=1e-7)
     assert distance == pytest.approx(0.0 if exact else 7 / 100, abs=1e-7)
-
-
-def test_both_rows_tell_of_the_mean(make_tree: MakeTree) -> None:
-    """With a mean's row, its mean and the tree's are weighed as planned, and the interval holds the
-    mean in 95% of 600 tallies (two-sided binomial, alpha 1e-4; seed 3)."""
-    tree = make_tree(1.0, 64, mean=True)
-    rng = np.random.default_rng(3)
-    points, _ = cell_points(tree)
-    middles = np.round((points + 1) / 2 * TOP).astype(np.int64)
-    positions = middles[[0, 20, 63]]
-    truth = float(PARTS @ points[[0, 20, 63]])
-    part = tree_share_of_both(tree)
-    held = 0
-    for _ in range(600):
-        rows = sample_rows(tree, positions, rng.multinomial(4000, PARTS), rng)
-        found = both_mean(tree, rows)
-        low, high = found.interval(0.95)
-        held += low <= truth <= high
-    assert stats.binomtest(held, 600, 0.95).pvalue > 1e-4
-    assert tree.mean is not None
-    alone = cells_mean(tree, estimate_tree(tree, rows)), window_mean(tree.mean, rows[-1])
-    assert found.mean == pytest.approx(part * alone[0].mean + (1 - part) * alone[1].mean)
-    assert found.variance < min(alone[0].variance, alone[1].variance)
-    assert found.reports == 4000
 
 
 def test_either_row_is_enough(make_tree: MakeTree) -> None:

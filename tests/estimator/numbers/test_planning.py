@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeAlias
@@ -14,7 +13,6 @@ from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
-from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import level_noise
 from deniable_estimator.analyses.numbers.planning import (
     mean_half_width,
@@ -23,8 +21,6 @@ from deniable_estimator.analyses.numbers.planning import (
     reports_for_quantile,
     tree_variances,
 )
-from deniable_estimator.analyses.numbers.sampling import sample_crowd
-from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
@@ -74,12 +70,6 @@ def test_known_noise_of_shares(
     assert (found.cdf, found.clamped) == pytest.approx(known, rel=0.02)
 
 
-def test_edges_of_known_noise(make_tree: MakeTree) -> None:
-    """Three edges, computed once with another program."""
-    planned = scores(make_tree(1.0)).planned_edges()
-    assert planned[[64, 128, 255]] == pytest.approx([7.78228843, 10.37638457, 9.59446554])
-
-
 @pytest.mark.parametrize("mean", [False, True])
 def test_devices_and_servers_plan_alike(make_tree: MakeTree, mean: bool) -> None:
     """The variances that the registry's check computes without numpy are the same ones."""
@@ -123,17 +113,3 @@ def test_reach_of_a_quantile(make_tree: MakeTree) -> None:
     assert quantile_reach(variances, 0.95, reports).high == pytest.approx(0.975, abs=1e-4)
     assert quantile_reach(variances, 0.95, reports // 4 - 1).high is None
     assert quantile_reach(variances, 0.05, reports // 4 - 1).low is None
-
-
-def test_crowds_see_what_was_planned(make_tree: MakeTree) -> None:
-    """Over 60 tallies of an even crowd the variances from the counters are the planned ones plus
-    sampling, within 3% on average over the edges (seed 1)."""
-    tree = make_tree(1.0)
-    rng = np.random.default_rng(1)
-    cells = np.full(256, 1 / 256)
-    drawn = [distribution(tree, sample_crowd(tree, cells, 40_000, rng)) for _ in range(60)]
-    variance = np.mean([found.variance for found in drawn], axis=0)
-    below = np.arange(1, 256) / 256
-    planned = scores(tree).planned_edges()[1:-1] + below * (1 - below)
-    assert float((variance * 40_000 / planned).mean()) == pytest.approx(1, abs=0.03)
-    assert math.isclose(tree_variances(tree).cdf, planned.mean() - (below * (1 - below)).mean())

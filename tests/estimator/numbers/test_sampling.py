@@ -15,7 +15,6 @@ from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_estimator.analyses.numbers.sampling import (
     cell_crowd,
-    sample_crowd,
     sample_rows,
     sample_window,
     window_rates,
@@ -47,31 +46,6 @@ def test_columns_of_a_window(make_window: MakeWindow) -> None:
     np.testing.assert_allclose(of_parts, rates, rtol=1e-12)
 
 
-def test_pairs_of_devices_in_a_window(make_window: MakeWindow) -> None:
-    """Tallies of two devices at different positions appear as often as the product of their
-    likelihoods says (chi-square over 9 tallies or fewer in 4,000 draws, alpha 1e-4; seed 2)."""
-    window = make_window(2.0, 4)
-    rng = np.random.default_rng(2)
-    pair = np.array([200_000_000, TOP])
-    seen: dict[tuple[int, ...], int] = {}
-    for _ in range(4000):
-        row = sample_window(window, pair, np.array([1, 1]), rng)
-        key = tuple(row.cells.tolist())
-        seen[key] = seen.get(key, 0) + 1
-    expected: dict[tuple[int, ...], float] = {}
-    for one in range(4):
-        for two in range(4):
-            chance = window.likelihood(Report(0, one), int(pair[0])) * window.likelihood(
-                Report(0, two), int(pair[1])
-            )
-            key = tuple(np.bincount([one, two], minlength=4).tolist())
-            expected[key] = expected.get(key, 0.0) + 4000 * float(chance)
-    assert len(expected) == 10
-    keys = sorted(expected)
-    found = stats.chisquare([seen.get(key, 0) for key in keys], [expected[key] for key in keys])
-    assert found.pvalue > 1e-4
-
-
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_columns_of_a_tree(make_tree: MakeTree, epsilon: float) -> None:
     """Cells of all rows come as often as the likelihoods say, the mean's row included (chi-square
@@ -82,25 +56,6 @@ def test_columns_of_a_tree(make_tree: MakeTree, epsilon: float) -> None:
     rates, seen = [], []
     for number, row in enumerate(rows):
         assert row.reports == row.cells.sum()
-        seen += row.cells.tolist()
-        rates += [
-            sum(
-                count * float(tree.likelihood(Report(number, column), int(position)))
-                for position, count in zip(POSITIONS, COUNTS, strict=True)
-            )
-            for column in range(tree.rows[number].width)
-        ]
-    assert stats.chisquare(seen, rates).pvalue > 1e-4
-
-
-def test_population(make_tree: MakeTree) -> None:
-    """Devices that are drawn from a population have the same rates as a crowd of its shares
-    (chi-square over all cells, alpha 1e-4; seed 4)."""
-    tree = make_tree(1.0, 16)
-    shares = np.bincount(cell_crowd(tree, POSITIONS), weights=COUNTS, minlength=16) / COUNTS.sum()
-    rows = sample_crowd(tree, shares, 100_000, np.random.default_rng(4))
-    rates, seen = [], []
-    for number, row in enumerate(rows):
         seen += row.cells.tolist()
         rates += [
             sum(

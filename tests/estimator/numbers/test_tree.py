@@ -9,17 +9,14 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sampling import node_channel, sample_crowd, sample_rows
+from deniable_estimator.analyses.numbers.sampling import node_channel, sample_crowd
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
-
-Z = 1.959964
 
 
 def test_known_values(make_tree: MakeTree, striped: MakeRows) -> None:
@@ -147,53 +144,6 @@ def test_without_any_reports(make_tree: MakeTree) -> None:
     assert np.isfinite(found.below).all()
     assert np.isinf(found.variance[1:-1]).all()
     assert found.variance[[0, -1]].tolist() == [0, 0]
-
-
-def _repeated(
-    tree: HierarchicalHistogram, shares: np.ndarray, rng: np.random.Generator
-) -> tuple[TallyRow, ...]:
-    """1,000 devices that keep their cell and report three times."""
-    counts = rng.multinomial(1000, shares)
-    positions = np.array([-1, *tree.edges])
-    total = sample_rows(tree, positions, 3 * counts, rng)
-    return tuple(total)
-
-
-def test_devices_that_report_again(make_tree: MakeTree) -> None:
-    """Intervals hold the share in the population when 1,000 devices reported three times each:
-    in 400 tallies, of one edge where half lies below, misses are no more than 5% allow
-    (binomial, alpha 1e-4; seed 3). Without `repeats` far too many miss."""
-    tree = make_tree(4.0, 16)
-    shares = np.array([0.25, 0.25] + [0.0] * 12 + [0.25, 0.25])
-    rng = np.random.default_rng(3)
-    missed = [0, 0]
-    for _ in range(400):
-        rows = _repeated(tree, shares, rng)
-        for place, repeats in enumerate((1.0, 3.0)):
-            found = estimate_tree(tree, rows, repeats)
-            missed[place] += abs(found.below[8] - 0.5) > Z * math.sqrt(found.variance[8])
-    assert stats.binom.sf(missed[1] - 1, 400, 0.05) > 1e-4
-    assert stats.binom.sf(missed[0] - 1, 400, 0.05) < 1e-4
-
-
-def test_coverage(make_tree: MakeTree) -> None:
-    """Intervals of three edges, a range and the clamped share hold the truth in 95% of 600 tallies
-    of 20,000 reports (two-sided binomial, alpha 1e-4 for each of 5; seed 4)."""
-    tree = make_tree(1.0)
-    rng = np.random.default_rng(4)
-    shares = rng.dirichlet(np.ones(256) / 4)
-    shares[0] = 0.0
-    shares /= shares.sum()
-    sums = np.concatenate([[0], np.cumsum(shares)])
-    ranges = [(0, 1), (0, 77), (0, 128), (0, 250), (60, 200)]
-    held = np.zeros(len(ranges))
-    for _ in range(600):
-        found = estimate_tree(tree, sample_crowd(tree, shares, 20_000, rng))
-        for place, (start, end) in enumerate(ranges):
-            share, variance = found.share(start, end)
-            held[place] += abs(share - sums[end] + sums[start]) <= Z * math.sqrt(variance)
-    for each in held:
-        assert stats.binomtest(int(each), 600, 0.95).pvalue > 1e-4
 
 
 def test_devices_that_report_again_in_any_row(make_tree: MakeTree) -> None:

@@ -16,8 +16,6 @@ from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, residuals
 from deniable_estimator.analyses.pairs.effect import effect
-from deniable_estimator.planning.population import pair_shares, zipf_shares
-from deniable_estimator.statistics.significance import step_up
 
 TABLE = np.outer([0.5, 0.3, 0.2], [0.4, 0.3, 0.2, 0.1]) + 0.05 * np.array(
     [[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 0, 0]]
@@ -96,36 +94,6 @@ def test_too_few_devices_give_no_conditional() -> None:
     assert (found.low[1, 0], found.high[1, 0]) == (0, 1)
 
 
-def test_conditionals_are_covered() -> None:
-    """Of 400 tallies, the 95% intervals of a well known and a poorly known conditional hold the
-    truth 370 to 395 times. The chance of a false alarm is below 0.002 for each of two; seed 3."""
-    rng, mechanism = np.random.default_rng(3), SubsetSelection.design(12, 1.0)
-    truth = TABLE / TABLE.sum(axis=1, keepdims=True)
-    covered = np.zeros(2)
-    for _ in range(400):
-        n = 3000
-        found = conditionals(drawn(mechanism, TABLE, n, rng), Covariance.of(mechanism, n), 0.95)
-        inside = (found.low <= truth) & (truth <= found.high)
-        covered += (inside[0, 0], inside[2, 3])
-    assert ((covered >= 365) & (covered <= 395)).all(), covered
-
-
-@pytest.mark.parametrize("epsilon", [4.0, 8.0])
-def test_rare_conditionals_of_little_noise_are_covered(epsilon: float) -> None:
-    """Of 600 tallies of 300 reports, of which about one has the rarest cell, at most 50 of the 95%
-    intervals of a known conditional miss the truth. With a chance of 5% there are more with a
-    probability below 0.0005, for each of two; seed 9."""
-    rng, mechanism = np.random.default_rng(9), SubsetSelection.design(4, epsilon)
-    table = np.array([[0.49, 0.01], [0.498, 0.002]])
-    truth = table / table.sum(axis=1, keepdims=True)
-    covariance, missed = Covariance.of(mechanism, 300), np.zeros((2, 2))
-    for _ in range(600):
-        found = conditionals(drawn(mechanism, table, 300, rng), covariance, 0.95)
-        assert found.known.all()
-        missed += (found.low > truth) | (found.high < truth)
-    assert (missed <= 50).all(), missed
-
-
 def test_the_statistic_is_the_dense_one() -> None:
     """The closed form is the quadratic form of the contrasts with their full covariance under
     independence."""
@@ -143,6 +111,7 @@ def test_the_statistic_is_the_dense_one() -> None:
     assert independence(table, covariance).statistic == pytest.approx(expected)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("shape", "epsilon", "n"), [((2, 2), 1.0, 2000), ((3, 4), 4.0, 1000)])
 def test_the_test_keeps_its_level(shape: tuple[int, int], epsilon: float, n: int) -> None:
     """Of 500 tallies of independent lists, 11 to 43 are called dependent at 5%: the binomial
@@ -183,26 +152,6 @@ def test_values_that_hardly_occur_are_lumped() -> None:
     assert (nothing.low, nothing.high) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("table", "epsilon", "n"),
-    [
-        (np.array([[0.4, 0.2], [0.15, 0.25]]), 1.0, 2000),
-        (pair_shares(zipf_shares(3, 1.0), zipf_shares(4, 1.0), 0.3).reshape(3, 4), 1.0, 20_000),
-    ],
-)
-def test_the_effect_is_covered(table: np.ndarray, epsilon: float, n: int) -> None:
-    """Of 400 tallies of a middling effect, the 95% interval of Cramer's V holds the true one 365
-    to 395 times; a false alarm has a chance below 0.002 for each of two, seed 8."""
-    rng, mechanism = np.random.default_rng(8), SubsetSelection.design(table.size, epsilon)
-    product = np.outer(table.sum(axis=1), table.sum(axis=0))
-    v = math.sqrt(((table - product) ** 2 / product).sum() / (min(table.shape) - 1))
-    covariance, held = Covariance.of(mechanism, n), 0
-    for _ in range(400):
-        found = effect(drawn(mechanism, table, n, rng), covariance, 0.95)
-        held += found.low <= v <= found.high
-    assert 365 <= held <= 395
-
-
 @given(
     st.integers(0, 2**32),
     st.integers(50, 10**6),
@@ -221,10 +170,3 @@ def test_the_interval_of_the_effect_holds_it(
     found = effect(table, Covariance.of(SubsetSelection.design(size, 1.0), n), level)
     if math.isfinite(found.v):
         assert 0 <= found.low <= found.v <= found.high <= 1
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_step_up_is_that_of_scipy(p: list[float]) -> None:
-    """Adjusted p-values are those of the step-up test of Benjamini and Hochberg."""
-    expected = stats.false_discovery_control(p)
-    assert step_up(np.array(p)) == pytest.approx(expected)

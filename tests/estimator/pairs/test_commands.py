@@ -8,27 +8,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.estimator.pairs.conftest import DAYS, REGISTRY
+from tests.estimator.pairs.conftest import REGISTRY
 
 from deniable import Registry
-from deniable_estimator.terminal.anomalies_command import anomalies
 from deniable_estimator.terminal.estimate_command import estimate
-from deniable_estimator.terminal.plan_command import plan
 from deniable_estimator.terminal.privacy_command import privacy
 from deniable_estimator.terminal.simulated import simulate
-from deniable_estimator.terminal.trend_command import trend
 
 Run = Callable[..., Result]
-
-
-def test_estimate_shows_both_directions(filled: Registry, run: Run) -> None:
-    """The table has each cell with its conditional; --given turns it round."""
-    shown = run(estimate, "plan_by_mode")
-    assert shown.exit_code == 0, shown.output
-    assert "plan and dark_mode depend on each other" in shown.output
-    assert "of its plan" in shown.output
-    turned = run(estimate, "plan_by_mode", "--given", "dark_mode")
-    assert "of its dark_mode" in turned.output
 
 
 @pytest.mark.parametrize(
@@ -45,63 +32,13 @@ def test_a_wrong_direction(filled: Registry, run: Run, metric: str, given: str, 
     assert why in refused.output
 
 
-def test_estimate_as_files(filled: Registry, run: Run) -> None:
-    """JSON and CSV have all cells, whichever direction is shown."""
-    document = json.loads(run(estimate, "plan_by_mode", "--json").output)
-    assert document["kind"] == "pair"
-    assert document["independence"]["dependent"] is True
-    assert len(document["cells"]) == 6
-    assert run(estimate, "plan_by_mode", "--csv").output.count("\n") == 7
-
-
-def test_trend_of_a_conditional(filled: Registry, run: Run) -> None:
-    """A conditional can be followed over time, by its name."""
-    shown = run(trend, "plan_by_mode", "--value", "plan=pro given dark_mode=false")
-    assert shown.exit_code == 0, shown.output
-    assert all(day in shown.output for day in DAYS)
-    assert run(trend, "plan_by_mode", "--value", "pro").exit_code == 1
-    document = json.loads(run(trend, "plan_by_mode", "--json").output)
-    assert document["kind"] == "pair"
-
-
-def test_anomalies_of_a_pair(filled: Registry, run: Run) -> None:
-    """Honest windows of a pair raise no alarm."""
-    assert run(anomalies, "plan_by_mode").exit_code == 0
-
-
-def test_nothing_reported(run: Run, store_url: str) -> None:
-    """Without reports the exit code is 3, and nothing fails."""
-    assert run(estimate, "plan_by_mode").exit_code == 3
-    assert run(trend, "plan_by_mode").exit_code == 3
-
-
-def test_simulate_a_pair(run: Run, tmp_path: Path) -> None:
-    """A made-up crowd by dependence or by a file of cells, with the truth beside the estimate."""
-    common = ("plan_by_mode", "--devices", "20000", "--seed", "1")
-    shown = run(simulate, *common, "--dependence", "0.5", stored=False)
-    assert shown.exit_code == 0, shown.output
-    assert "truth" in shown.output
-    path = tmp_path / "cells.csv"
-    path.write_text("free,true,3\npro,false,1\n", encoding="utf-8")
-    document = json.loads(
-        run(simulate, *common, "--shares", str(path), "--json", stored=False).output
-    )
-    truth = [each["truth"] for each in document["cells"]]
-    assert truth[0] == pytest.approx(0.75, abs=0.02)
-    assert truth[1] == 0
-    both = run(simulate, *common, "--shares", str(path), "--dependence", "0.1", stored=False)
-    assert both.exit_code == 2
-    alone = run(simulate, "plan", "--devices", "9", "--dependence", "0.1", stored=False)
-    assert "is not a pair" in alone.output
-
-
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
         ("free,3\n", "value,value,weight"),
         ("free,yes,3\n", "names 'yes'"),
         ("free,true,-1\n", "weight"),
-        ("free,true,1\nfree,true,1\n", "names 'free' with 'true' again"),
+        ("free,true,1\nfree,true,1\n", "names 'free' with 'true' a second time"),
         ("free,true,0\n", "no cell a weight above 0"),
     ],
 )
@@ -112,28 +49,6 @@ def test_a_broken_file_of_cells(run: Run, tmp_path: Path, lines: str, why: str) 
     refused = run(simulate, "plan_by_mode", "--devices", "9", "--shares", str(path), stored=False)
     assert refused.exit_code == 1
     assert why in refused.output
-
-
-def test_plan_a_pair() -> None:
-    """The plan says how strong a dependence is seen; options of other plans are refused."""
-    from click.testing import CliRunner
-
-    common = ["--epsilon", "1", "--devices", "100000"]
-    shown = CliRunner().invoke(plan, ["--pair", "6x6", *common, "--lifetime", "8"])
-    assert shown.exit_code == 0, shown.output
-    assert "Cramér's V 0.1" in shown.output
-    document = json.loads(CliRunner().invoke(plan, ["--pair", "6x6", *common, "--json"]).output)
-    assert 0.9 < document["power"] <= 1
-    for wrong, why in (
-        (["--pair", "6", *common], "write it like 6x4"),
-        (["--pair", "6x6"], "say --epsilon and --devices"),
-        (["--pair", "6x6", *common, "--size", "3"], "--size: not with --pair"),
-        (["--size", "3", *common, "--effect", "0.1"], "--effect is for --pair"),
-        (["--pair", "40x40", *common], "above the limit of 900"),
-    ):
-        refused = CliRunner().invoke(plan, wrong)
-        assert refused.exit_code in (1, 2)
-        assert why in refused.output, refused.output
 
 
 def test_privacy_adds_up(run: Run) -> None:

@@ -3,19 +3,15 @@ reports there are, and against attacked tallies."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deniable import Registry
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.covariance import Covariance
@@ -24,13 +20,11 @@ from deniable_estimator.analyses.pairs.poisoning import (
     Fake,
     faked_effect,
     fakes_to_move,
-    fakes_to_reject,
     moved,
     worst_cells,
 )
 from deniable_estimator.planning.pairs import plan_pair
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.terminal import estimate
 
 SMALL = [
     ((2, 2), SubsetSelection.design(4, 1.0, 1)),
@@ -152,48 +146,6 @@ def attacked(
     return found
 
 
-def test_fakes_move_a_conditional_as_told() -> None:
-    """A thousand attacked tallies of a million reports have the conditional that the formula says
-    on average: within 5 standard errors of the mean, alpha 6e-7; seed 7."""
-    rng = np.random.default_rng(7)
-    mechanism, n, fakes = SubsetSelection.design(6, 1.0), 1_000_000, 10_000
-    table, fake = np.array([[0.1, 0.2, 0.1], [0.2, 0.3, 0.1]]), Fake.of(mechanism)
-    cells = np.zeros(6)
-    cells[[0, *range(3, 3 + fake.cells - 1)]] = 1
-    found = np.array([attacked(mechanism, table, n, fakes, cells, rng) for _ in range(1_000)])
-    ratios = found[:, 0, 0] / found[:, 0].sum(axis=1)
-    _, high = moved(table, fake, fakes / n)
-    assert abs(ratios.mean() - high[0, 0]) < 5 * ratios.std() / math.sqrt(1_000)
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "epsilon"),
-    [
-        ([0.5, 0.5], [0.5, 0.5], 1.0),
-        ([0.25] * 4, [0.2] * 5, 2.0),
-        ([0.6, 0.3, 0.1], [0.5, 0.3, 0.1, 0.1], 1.0),
-    ],
-)
-def test_so_many_fakes_make_the_test_reject(
-    rows: list[float], columns: list[float], epsilon: float
-) -> None:
-    """Of 1,000 attacked tallies of independent lists 4 in 5 are called dependent: between .74 and
-    .86, which the sampling alone (standard error .013) leaves with probability 4e-6; a tenth as
-    many fakes are hardly noticed. Seed 11."""
-    rng = np.random.default_rng(11)
-    table, n = np.outer(rows, columns), 50_000
-    mechanism = SubsetSelection.design(table.size, epsilon)
-    fake, model = Fake.of(mechanism), Covariance.of(mechanism, n)
-    a, b = np.array(rows), np.array(columns)
-    cells = worst_cells(kernel(a, b, model), fake)
-    part = fakes_to_reject(a, b, model, fake)
-    for times, low, high in ((1.0, 0.74, 0.86), (0.1, 0.02, 0.12)):
-        fakes = round(times * part * n)
-        tables = (attacked(mechanism, table, n, fakes, cells, rng) for _ in range(1_000))
-        found = np.mean([independence(each, model).p_value <= 0.05 for each in tables])
-        assert low < found < high
-
-
 def test_the_planner_and_the_formulas_agree() -> None:
     """A plan has the figures of equally frequent values; ten times the reports take about a third
     of the fraction of fakes to fool the test."""
@@ -206,17 +158,3 @@ def test_the_planner_and_the_formulas_agree() -> None:
     )
     assert made.fakes_effect == faked_effect(3, 3, fake, 0.02)
     assert made.fakes_to_reject / more.fakes_to_reject == pytest.approx(math.sqrt(10), rel=1e-6)
-
-
-def test_the_estimate_tells_it(filled: Registry, run: Callable[..., Result]) -> None:
-    """The terminal and JSON say what fakes could do to conditionals and to the test; fewer fakes do
-    less to a conditional, and the same to the test."""
-    told = run(estimate, "plan_by_mode").output
-    assert "1% fake devices could move a conditional share that is shown by up to" in told
-    assert "are enough for the test" in told
-    made: list[Any] = [
-        json.loads(run(estimate, "plan_by_mode", "--fakes", part, "--json").output)["fakes"]
-        for part in ("0.01", "0.001")
-    ]
-    assert 0 < made[1]["conditional"] < made[0]["conditional"] <= 1
-    assert 0 < made[0]["reject"] == made[1]["reject"] < 0.05

@@ -15,7 +15,6 @@ from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.shrinkage import _CUTS, _risk, shrunken
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.normalization import nearest
 
 
 def drawn(f: FloatArray, epsilon: float, n: int, rng: np.random.Generator) -> FloatArray:
@@ -70,25 +69,3 @@ def test_the_estimate_of_the_error_is_unbiased(cut: float, mean: float) -> None:
     assert _risk(cut, z**2, np.ones_like(z)) == pytest.approx(each.sum())
     apart = each - error
     assert abs(apart.mean()) < 5 * apart.std() / math.sqrt(len(z)) + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("size", "n", "epsilon", "dependence", "most"),
-    [
-        (6, 100_000, 1.0, 0.3, 1.0),
-        (6, 100_000, 1.0, 0.0, 0.75),
-        (6, 1_000_000, 2.0, 0.3, 1.05),
-        (20, 1_000_000, 1.0, 0.3, 0.75),
-        (20, 1_000_000, 2.0, 0.0, 0.6),
-    ],
-)
-def test_it_is_nearer(size: int, n: int, epsilon: float, dependence: float, most: float) -> None:
-    """Its total variation from the truth, over 10 tallies, is at most so many times that of the
-    nearest distribution; `benchmarks/pairs.py` has the figures. Seed 4."""
-    rng = np.random.default_rng(4)
-    f = zipf(size, dependence)
-    model = Covariance.of(SubsetSelection.design(f.size, epsilon), n)
-    tables = [drawn(f, epsilon, n, rng) for _ in range(10)]
-    plain = sum(np.abs(nearest(each.ravel(), 1.0) - f.ravel()).sum() for each in tables)
-    small = sum(np.abs(shrunken(each, model) - f).sum() for each in tables)
-    assert small <= most * plain

@@ -1,17 +1,15 @@
 """`deniable plan --discovery`, and what the privacy label says of a discovery."""
 
-import json
 import math
 
 import pytest
 from click.testing import CliRunner
-from tests.client.discoveries import declaration, declared
+from tests.client.discoveries import declared
 
 from deniable_estimator.planning.discoveries import plan_discovery
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.words import shared_words
 from deniable_estimator.terminal.plan_command import plan
-from deniable_estimator.terminal.privacy_command import privacy
 
 
 def planned(*options: str) -> str:
@@ -27,16 +25,6 @@ def test_a_plan_tells_what_surfaces() -> None:
     assert "8,647,200 counters" in told
     assert "4,287 fake devices put a string of theirs on the list" in told
     assert "each device reports 3 times" in told
-
-
-def test_a_plan_without_hope_says_so() -> None:
-    """Ten devices find nothing: the shares are null in JSON, and the text says it."""
-    document = json.loads(planned("--epsilon", "1", "--devices", "10", "--json"))
-    assert document["reach"]["half_text"] is None
-    assert document["devices_to_find"] > 1_000_000
-    told = planned("--epsilon", "1", "--devices", "10")
-    assert "No string will surface" in told
-    assert "hidden every string, whatever part of the devices has it" in told
 
 
 def test_sampling_takes_more_devices() -> None:
@@ -80,14 +68,3 @@ def test_the_label_says_how_many_holders_a_string_needs() -> None:
     assert "no guarantee for a device" in crowd
     registry = declared()
     assert "say `devices`" in shared_words(guarantee_in(registry, registry["search"]))[1]
-
-
-def test_the_command_prints_the_label(tmp_path) -> None:
-    """`deniable privacy` has the same sentences, and a registry's sum works with a discovery."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(declaration("devices = 1_000_000"), encoding="utf-8")
-    for arguments in (["search"], []):
-        done = CliRunner().invoke(privacy, [*arguments, "--registry", str(path)])
-        assert done.exit_code == 0, done.output
-    done = CliRunner().invoke(privacy, ["search", "--registry", str(path)])
-    assert "12,833" in done.output

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger
 from deniable_estimator.releasing.looking import account_in
-from deniable_estimator.releasing.rows import LedgerError
 from deniable_estimator.releasing.words import figure
 
 TODAY = date(2026, 11, 23)
@@ -89,20 +88,6 @@ def test_a_spent_delta_is_refused(path: Path) -> None:
     ledger.charged("a", TODAY, exact)
     with pytest.raises(LedgerError, match="delta of the releases is spent"):
         ledger.charged("b", TODAY, exact)
-
-
-def test_a_file_that_is_no_ledger_is_refused(path: Path) -> None:
-    """A text file is named, and left as it is."""
-    path.write_text("this is no database, but a text that is long enough to be taken for one")
-    with pytest.raises(LedgerError, match="cannot be used"):
-        ReleaseLedger(path, 1e-6, None)
-    assert path.read_text().startswith("this is no database")
-
-
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    """The message names the file."""
-    with pytest.raises(LedgerError, match=r"releases\.sqlite"):
-        ReleaseLedger(tmp_path / "none" / "releases.sqlite", 1e-6, None)
 
 
 def test_others_cannot_read_the_file(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -82,13 +81,6 @@ def test_the_manifest_says_what_the_noise_is(run: Run) -> None:
     assert one["epsilon_of_one_report"] == pytest.approx(1.0)
 
 
-def test_intervals_are_wider_with_noise(run: Run) -> None:
-    """A release with noise has larger standard errors than one without."""
-    plain = document(run("browser --json"))["data"]["rows"]
-    noisy = document(run("browser --epsilon 0.2 --json"))["data"]["rows"]
-    assert all(more[2] > less[2] for less, more in zip(plain, noisy, strict=True))
-
-
 def test_a_trend_has_one_table_a_window(run: Run) -> None:
     """Each window has its noise, and the reports of a device in several add up once each."""
     found = document(run("browser --trend --epsilon 4 --noise gaussian --json"))
@@ -97,79 +89,6 @@ def test_a_trend_has_one_table_a_window(run: Run) -> None:
     assert [row[0] for row in rows[::4]] == DAYS
     assert found["manifest"]["epsilon"] <= 4.0
     assert found["manifest"]["delta"] == 1e-8
-
-
-def test_a_mean_is_released_in_its_unit(run: Run) -> None:
-    """The mean of numbers at 2.5 and 5 s is 3.75 s, within five standard errors."""
-    (row,) = document(run("speed --epsilon 1 --json"))["data"]["rows"]
-    assert row[0] == "mean"
-    assert abs(row[1] - 3.75) < 5 * row[2]
-
-
-def test_a_mean_without_a_unit_is_no_share(run: Run) -> None:
-    """The table of a number has the same columns whether its unit is declared or not, and the
-    manifest tells it from shares."""
-    found = document(run("tabs --json"))
-    assert found["data"]["columns"][0] == "series"  # type: ignore[index]
-    assert found["manifest"]["estimates"] == "numbers"  # type: ignore[index]
-    of_shares = document(run("browser --json"))
-    assert of_shares["data"]["columns"][0] == "value"  # type: ignore[index]
-    assert of_shares["manifest"]["estimates"] == "shares"  # type: ignore[index]
-
-
-def test_a_pair_is_released_as_its_table(run: Run) -> None:
-    """All eight cells, with noise."""
-    rows = document(run("dark_mode_x_browser --epsilon 2 --json"))["data"]["rows"]
-    assert len(rows) == 8
-    assert all(abs(row[1] - 1 / 8) < 6 * row[2] for row in rows)
-
-
-def test_the_list_says_which_pair_was_released(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both metrics of a pair stand beside its name, in the list and above the numbers; a metric
-    that is reported by itself has nothing beside it."""
-    monkeypatch.setenv("COLUMNS", "120")
-    made = " ".join(run("dark_mode_x_browser --epsilon 2").output.split())
-    assert "the pair of dark_mode and browser" in made
-    run("browser")
-    text = " ".join(run("list").output.split())
-    assert "the pair of dark_mode and browser" in text
-    assert "reported as a part" not in text
-    rows = document(run("list --json"))["releases"]
-    told = {row["released"]: row["pair"] for row in rows}  # type: ignore[attr-defined]
-    pair = {"name": "dark_mode_x_browser", "of": ["dark_mode", "browser"]}
-    assert told == {"dark_mode_x_browser": pair, "browser": None}
-
-
-def test_the_list_names_a_part_of_a_pair_by_itself(
-    registry_file: Path,
-    store_url: str,
-    tmp_path: Path,
-    fill: Fill,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A metric that devices report as a part of a pair is charged to the pair, and listed under its
-    own name; a release that was never finished under the name that was charged."""
-    monkeypatch.setenv("COLUMNS", "120")
-    registry_file.write_text(registry_file.read_text() + 'forget = "marginals"\n')
-    registry = Registry.load(registry_file)
-    scheme = registry["dark_mode_x_browser"].scheme
-    rows = analysis_of(scheme.mechanism).sample_rows(
-        np.arange(8), np.full(8, 500), np.random.default_rng(3)
-    )
-    fill(Tally("dark_mode_x_browser", scheme.fingerprint, (DAYS[0],), tuple(rows)), scheme)
-    ledger = tmp_path / "releases.sqlite"
-    where = ["--registry", str(registry_file), "--store", store_url, "--ledger", str(ledger)]
-    made = " ".join(CliRunner().invoke(release, ["browser", *where]).output.split())
-    assert "reported as a part of dark_mode_x_browser" in made
-    listed = " ".join(CliRunner().invoke(release, ["list", "--ledger", str(ledger)]).output.split())
-    assert "browser 2026-01-05 exact" in listed
-    assert "reported as a part of dark_mode_x_browser" in listed
-    with sqlite3.connect(ledger) as opened:
-        opened.execute("UPDATE releases SET document = NULL, csv = NULL")
-    opened.close()
-    listed = CliRunner().invoke(release, ["list", "--ledger", str(ledger)]).output
-    assert "dark_mode_x_browser" in listed
-    assert "reported as" not in listed
 
 
 def test_the_leader_is_released_alone(run: Run) -> None:
@@ -234,26 +153,6 @@ def test_files_are_written_and_verified(run: Run, key: Path, tmp_path: Path) -> 
     assert "another key" in run(f"verify {manifest} --key {public}").output
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "null", '{"manifest": 1}', "[" * 100_000, '{"manifest": {"a": NaN}}']
-)
-def test_what_is_no_document_is_refused(run: Run, tmp_path: Path, text: str) -> None:
-    """In one sentence, without a traceback."""
-    path = tmp_path / "what.json"
-    path.write_text(text)
-    result = run(f"verify {path}")
-    assert result.exit_code == 1
-    assert "no document of a release" in result.output
-
-
-def test_a_later_signature_covers_the_same_numbers(run: Run, key: Path) -> None:
-    """A release that was made without a key is signed when asked for again with one."""
-    before = document(run("browser --epsilon 1 --json"))
-    after = document(run(f"browser --epsilon 1 --json --sign {key}"))
-    assert after["manifest"] == before["manifest"]
-    assert after["signature"]["algorithm"] == "Ed25519"
-
-
 REFUSED = {
     "browser --epsilon 0": "epsilon must be from 0.001 to 1000",
     "browser --epsilon -1": "epsilon must be from",
@@ -283,13 +182,6 @@ def test_bad_requests_are_refused_and_release_nothing(run: Run, tmp_path: Path, 
     assert result.exit_code in (1, 2)
     assert REFUSED[text] in result.output
     assert not (tmp_path / "releases.sqlite").exists()
-
-
-def test_a_window_without_reports_is_no_error_of_the_call(run: Run) -> None:
-    """As with `deniable estimate`: exit code 3, and what to check."""
-    result = run("browser --from 2025-01-01 --to 2025-01-02")
-    assert result.exit_code == 3
-    assert "No reports" in result.output
 
 
 def test_windows_that_take_reports_are_refused(
@@ -415,20 +307,3 @@ def test_a_table_is_never_written_without_its_manifest(run: Run, tmp_path: Path)
     assert str(beside) in refused.output
     assert out.read_bytes() == before
     assert sorted(each.name for each in out.parent.iterdir()) == [out.name, beside.name]
-
-
-def test_a_list_without_a_ledger(run: Run) -> None:
-    """Nothing was released, which is told, and no file is made."""
-    result = run("list")
-    assert result.exit_code == 1
-    assert "there is no ledger" in result.output
-
-
-def test_the_list_fits_a_terminal_of_80_columns(run: Run) -> None:
-    """Days are whole in the table, whose lines are 80 characters long at most."""
-    document(run("browser --json"))
-    document(run("dark_mode_x_browser --epsilon 0.5 --noise gaussian --json"))
-    lines = run("list", COLUMNS="80").output.splitlines()
-    assert max(map(len, lines)) <= 80
-    text = "\n".join(lines)
-    assert text.count("2026-01-05 to") == text.count("2026-01-09") == 2

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from deniable.randomness import Bits
-from deniable_estimator.releasing.sampling import (
+from deniable_estimator.releasing.noise import (
     BufferedBits,
     decays,
     discrete_gaussian,
@@ -115,6 +115,7 @@ def test_a_coin_has_exactly_its_probability() -> None:
     assert short < Fraction(1, 500)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("draw", "expected"),
     [

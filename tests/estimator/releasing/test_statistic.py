@@ -24,11 +24,10 @@ from deniable.mechanisms import (
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.reading import Part
-from deniable_estimator.releasing.choosing import statistic_of
 from deniable_estimator.releasing.noise import AddedNoise, Method, laplace
+from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.releasing.share_statistics import (
     MOST_STRINGS,
     MessageCounts,
@@ -167,6 +166,7 @@ def crowd(size: int) -> np.ndarray:
     return np.asarray(np.round(20_000 * weights / weights.sum()), np.int64)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", ["subset selection", "unary encoding", "long list"])
 def test_widened_intervals_cover_the_truth(name: str, method: Method) -> None:
@@ -207,26 +207,6 @@ def test_widened_intervals_cover_the_truth(name: str, method: Method) -> None:
     assert (narrow / runs < 0.95 - 5.5 * error).all()
 
 
-def test_the_interval_of_a_released_mean_covers_it() -> None:
-    """Of 200 released means, at least 95% less 4.5 standard errors are in their interval (alpha
-    below 1e-5, seed 3): the devices' variance is taken at its largest, so more may be."""
-    window = SlidingWindow.design(NumberRange("0", "10"), 1.0)
-    scheme = Scheme("number", window, ())
-    rng = np.random.default_rng(3)
-    analysis = analysis_of(window)
-    items, counts = np.array([1 << 27, 1 << 29, 3 << 28]), np.array([4000, 3000, 3000])
-    truth = float((items * counts).sum()) / counts.sum() / (1 << 30) * 10
-    inside, runs = 0, 200
-    for _ in range(runs):
-        asked = statistic(scheme, analysis.sample_rows(items, counts, rng), None)
-        noise = laplace(Fraction(1, 4), asked.sensitivity)
-        rate = -np.expm1(-1 / float(noise.scale))
-        drawn = int(rng.geometric(rate) - rng.geometric(rate))
-        series = asked.answer([asked.exact()[0] + drawn], noise.variance).series
-        inside += bool(series.low[0] <= truth <= series.high[0])
-    assert inside / runs > 0.95 - 4.5 * (0.95 * 0.05 / runs) ** 0.5
-
-
 @pytest.mark.parametrize("name", ["tree", "tree with a mean", "bits"])
 def test_the_sensitivity_of_a_distribution_is_that_of_a_row(name: str) -> None:
     """Over pairs of reports of the same row no two differ more than is said."""
@@ -242,37 +222,7 @@ def test_the_sensitivity_of_a_distribution_is_that_of_a_row(name: str) -> None:
         assert int(np.square(one - other).sum()) <= said.l2_squared
 
 
-@pytest.mark.parametrize("name", ["tree", "tree with a mean", "bits"])
-def test_widened_bands_cover_a_distribution(name: str) -> None:
-    """Of 120 released distributions whose noise is several times that of the devices, the curve,
-    the mean and the ends of the intervals of the shares below an edge hold the truth as often as
-    they say: at least 95% less 4.5 standard errors (14 comparisons, alpha below 1e-4, seed 6).
-    Without the noise's part they would not."""
-    mechanism = HISTOGRAMS[name]
-    scheme = Scheme("number", mechanism, ())
-    analysis = analysis_of(mechanism)
-    rng = np.random.default_rng(6)
-    items, counts = np.array([1 << 27, 1 << 29, 3 << 28]), np.array([8000, 6000, 6000])
-    edges = np.array(mechanism.edges)
-    truth = np.array([(counts[items < edge]).sum() for edge in edges]) / counts.sum()
-    some = np.linspace(0, len(edges) - 1, 7).astype(int)
-    covered, narrow, runs = np.zeros(len(some)), np.zeros(len(some)), 120
-    for _ in range(runs):
-        asked = statistic(scheme, analysis.sample_rows(items, counts, rng), None)
-        own, added = asked.variances(100.0)
-        variance = 100.0 * 4 * own / added
-        drawn = np.round(rng.normal(0, variance**0.5, len(asked.exact())))
-        noisy = [count + int(more) for count, more in zip(asked.exact(), drawn, strict=True)]
-        for found, told in ((covered, variance), (narrow, 0.0)):
-            answer = asked.answer(noisy, told)
-            assert isinstance(answer, Distribution)
-            sums = answer.found.sums
-            half = 1.96 * np.sqrt(np.maximum(sums.variance[1:-1][some], 0))
-            found += np.abs(sums.below[1:-1][some] - truth[some]) <= half
-    assert (covered / runs > 0.95 - 4.5 * (0.95 * 0.05 / runs) ** 0.5).all()
-    assert (narrow / runs < 0.85).any()
-
-
+@pytest.mark.campaign
 def test_collisions_of_listed_strings_are_solved_for() -> None:
     """Strings that share columns in a few rows are estimated without bias: over 40 drawn tallies
     the mean of each share is within 5 standard errors of the truth (12 comparisons, alpha below

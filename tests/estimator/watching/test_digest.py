@@ -10,14 +10,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from deniable import Registry
 from deniable_collector.stores.base import Store
-from deniable_estimator.annotations import load_annotations
-from deniable_estimator.watching.commands import digest as command
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, weekly_digest
-from deniable_estimator.watching.digest_view import as_html, as_text
+from deniable_estimator.watching.digest_view import as_html
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
@@ -61,16 +58,6 @@ def test_a_week_with_a_change(store: Store, registry: Registry, report: Report) 
     assert "95% CI" in line.text
     assert "chrome down" in line.text
     assert made(store, registry, noon(20)).changed[0].text.startswith("firefox up 4")
-
-
-def test_weeks_are_taken_together(store: Store, registry: Registry, report: Report) -> None:
-    """Two weeks are compared with the two before."""
-    for number in range(28):
-        report(number, firefox=0.5 if number >= 14 else 0.4)
-    found = made(store, registry, noon(27), weeks=2)
-    assert (found.first, found.last) == (date(2026, 10, 19), date(2026, 11, 1))
-    assert found.changed[0].text.startswith("firefox up ")
-    assert made(store, registry, noon(27)).changed == ()
 
 
 def test_what_needs_attention(store: Store, registry: Registry, report: Report) -> None:
@@ -152,44 +139,6 @@ def test_the_html_is_safe_for_mail(language: str) -> None:
     assert ("有变化" in html) == (language == "zh-Hans")
 
 
-def test_the_text() -> None:
-    """Each part has its number of lines, and says so where it has none."""
-    assert as_text(HOSTILE, "en").splitlines()[:8] == [
-        "deniable: 2026-10-12 to 2026-10-18",
-        "",
-        "Changed (1)",
-        "  a: <script>alert(1)</script> & up",
-        "    https://d.example/metric/a?x=1&y=2",
-        "",
-        "Needs attention (0)",
-        "  nothing",
-    ]
-
-
-@pytest.mark.usefixtures("store")
-def test_the_command(registry_file: Path, store_url: str, tmp_path: Path) -> None:
-    """It writes the files that are named, or prints the text; a wrong call is refused."""
-
-    def call(*arguments: str) -> tuple[int, str]:
-        given = ["--registry", str(registry_file), "--store", store_url, *arguments]
-        done = CliRunner().invoke(command, given)
-        return done.exit_code, done.output
-
-    html, text = tmp_path / "digest.html", tmp_path / "digest.txt"
-    written = f"wrote {html}\nwrote {text}\n"
-    assert call("--html", str(html), "--text", str(text), "--language", "zh-Hans") == (0, written)
-    assert 'lang="zh-Hans"' in html.read_text(encoding="utf-8")
-    assert "有变化" in text.read_text(encoding="utf-8")
-    code, printed = call()
-    assert code == 0
-    assert "browser: no reports in these weeks" in printed
-    assert call("--weeks", "0")[0] == call("--weeks", "53")[0] == 2
-    assert call("--dashboard", "d.example")[0] == 2
-    code, printed = call("--html", str(tmp_path / "nowhere" / "digest.html"))
-    assert code == 1
-    assert "cannot be written" in printed
-
-
 def test_watch_sends_it_once_on_its_day(
     store: Store, registry: Registry, report: Report, hook: Hook
 ) -> None:
@@ -221,65 +170,3 @@ webhook = "{hook.address}"
     assert len(hook.bodies) == 2
     quiet = replace(watcher, rules=replace(watcher.rules, digest=None))
     assert quiet.run(WatchState(), noon(13)).messages == ()
-
-
-NOTED = """schema = 1
-[[annotations]]
-date = 2026-10-08
-text = "Long before"
-[[annotations]]
-date = 2026-10-09
-text = "<b>Release</b>"
-metrics = ["bro*"]
-[[annotations]]
-date = 2026-10-18
-text = "At the end"
-[[annotations]]
-date = 2026-10-19
-text = "Behind"
-[[annotations]]
-date = 2026-10-12
-text = "Elsewhere"
-metrics = ["other"]
-"""
-
-
-def test_a_change_names_what_is_near_it_in_time(
-    store: Store, registry: Registry, report: Report, registry_file: Path, store_url: str,
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    """From three days before the week to its end, for this metric, in text and in HTML; no word
-    says that one caused the other. Without a change nothing is named."""
-    path = tmp_path / "annotations.toml"
-    path.write_text(NOTED, encoding="utf-8")
-    for number in range(14):
-        report(number, firefox=0.5 if number >= 7 else 0.4)
-    found = weekly_digest(
-        *(store, registry, (registry["browser"],), {}, "https://d.example", MONDAY),
-        annotations=load_annotations(path),
-    )
-    (line,) = found.changed
-    assert line.noted == "near in time: 2026-10-09: <b>Release</b>; 2026-10-18: At the end"
-    assert "    near in time: 2026-10-09: <b>Release</b>" in as_text(found, "en")
-    assert "时间相近" in as_text(found, "zh-Hans")
-    page = as_html(found, "en")
-    assert "&lt;b&gt;Release&lt;/b&gt;" in page
-    assert "<b>" not in page
-    calm = weekly_digest(
-        *(store, registry, (registry["browser"],), {}, "https://d.example", noon(20)),
-        annotations=load_annotations(path),
-    )
-    assert [each.noted for each in (*calm.changed, *calm.unchanged)] == [""]
-
-
-def test_the_digest_goes_out_in_spite_of_mistaken_annotations(
-    registry_file: Path, store_url: str, tmp_path: Path
-) -> None:
-    """The mistake is told on standard error, and the digest is printed."""
-    path = tmp_path / "annotations.toml"
-    path.write_text("schema = 3\n", encoding="utf-8")
-    given = ["--registry", str(registry_file), "--store", store_url, "--annotations", str(path)]
-    done = CliRunner().invoke(command, given)
-    assert done.exit_code == 0
-    assert "warning: no annotations are named" in done.stderr
-    assert done.stdout.startswith("deniable: ")

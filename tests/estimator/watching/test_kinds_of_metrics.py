@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from deniable import Registry, Scheme
 from deniable_collector.stores.base import Store
@@ -53,7 +52,6 @@ lifetime_epsilon = 8.0
 """
 )
 RULES = 'schema = 1\ndashboard = "https://d.example"\nwait_days = 0\n'
-HOSTS = ["a.example", "b.example", "c.example"]
 Fill = Callable[[Tally, Scheme], None]
 
 
@@ -95,29 +93,6 @@ def test_a_number(store: Store, fill: Fill) -> None:
         store, REGISTRY, (REGISTRY["latency"],), {}, "https://d.example", noon(34)
     )
     assert "s (95% CI" in digest.unchanged[0].text
-
-
-@pytest.mark.parametrize("listed", [True, False])
-def test_strings(store: Store, fill: Fill, tmp_path: Path, listed: bool) -> None:
-    """With a list of candidates changes are told; without one they cannot be, and the digest says
-    why."""
-    scheme, rng = REGISTRY["host"].scheme, np.random.default_rng(8)
-    for number in range(36):
-        shares = [0.2, 0.6, 0.2] if number == 35 else [0.5, 0.3, 0.2]
-        counts = rng.multinomial(20_000, shares)
-        tally = sample_tally(scheme, counts, rng, values=HOSTS, metric="host", window=day(number))
-        fill(tally, scheme)
-    if listed:
-        (tmp_path / "host.txt").write_text("\n".join(HOSTS) + "\n")
-    watcher = watched(store, "host", tmp_path)
-    expected = {"up": ["b.example"], "down": ["a.example"]} if listed else {"up": [], "down": []}
-    assert told(watcher) == expected
-    digest = weekly_digest(
-        *(store, REGISTRY, (REGISTRY["host"],), {}, "https://d.example", noon(34), 1),
-        candidates_folder=tmp_path,
-    )
-    text = digest.unchanged[0].text
-    assert ("no list of strings" in text) == (not listed)
 
 
 def test_a_metric_with_memory(store: Store, fill: Fill) -> None:

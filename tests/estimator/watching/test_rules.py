@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.judging.rules import FalseAlarms, MetricRules
-from deniable_estimator.watching.rules import NoticeChannel, RulesError
-from deniable_estimator.watching.rules_file import LANGUAGE_TAGS, load_rules, parse_rules
+from deniable_estimator.judging.levels import FalseAlarms, MetricRules
+from deniable_estimator.watching.rules_file import (
+    NoticeChannel,
+    RulesError,
+    load_rules,
+    parse_rules,
+)
 
 METRICS = ("browser", "dark_mode")
 HEAD = 'schema = 1\ndashboard = "https://d.acme.example/"\n'
@@ -142,8 +145,3 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_bytes(b"\xff")
     with pytest.raises(RulesError, match="not UTF-8"):
         load_rules(tmp_path / "rules.toml", METRICS)
-
-
-def test_the_languages_are_those_of_the_dashboard() -> None:
-    """Rules may name each language that there is a catalogue of, and no other."""
-    assert set(LANGUAGE_TAGS) == set(LANGUAGES)

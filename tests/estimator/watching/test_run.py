@@ -11,8 +11,7 @@ import pytest
 
 from deniable import Registry
 from deniable_collector.stores.base import Store
-from deniable_estimator.watching.rules import WatchRules
-from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.watching.rules_file import WatchRules, parse_rules
 from deniable_estimator.watching.run import RunResult, Watcher
 from deniable_estimator.watching.state import WatchState
 

@@ -55,12 +55,6 @@ def test_a_part_of_a_file_is_refused(tmp_path: Path) -> None:
             WatchState.load(path)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    """The error says to name another file."""
-    with pytest.raises(WatchStateError, match="--state"):
-        WatchState().save(tmp_path / "nowhere" / "state")
-
-
 def test_what_ended_long_ago_is_forgotten() -> None:
     """After 90 days a finding is dropped, unless a channel still waits for it."""
     day = 86_400.0

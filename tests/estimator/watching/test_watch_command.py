@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socketserver
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,45 +59,6 @@ def quiet_store(report: Callable[..., None]) -> None:
     report(-400)
 
 
-class _Mailbox(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    mails: list[str]
-
-
-class _Smtp(socketserver.StreamRequestHandler):
-    """As much of RFC 5321 as a client needs to deliver one mail."""
-
-    server: _Mailbox
-
-    def handle(self) -> None:
-        self.wfile.write(b"220 here\r\n")
-        while line := self.rfile.readline():
-            word = line[:4].upper()
-            if word == b"DATA":
-                self.wfile.write(b"354 go on\r\n")
-                text = b""
-                while (part := self.rfile.readline()) != b".\r\n":
-                    text += part
-                self.server.mails.append(text.decode())
-            if word == b"QUIT":
-                self.wfile.write(b"221 bye\r\n")
-                return
-            self.wfile.write(b"250 fine\r\n")
-
-
-@pytest.fixture
-def mailbox() -> Iterator[_Mailbox]:
-    """A mail server on this machine."""
-    server = _Mailbox(("127.0.0.1", 0), _Smtp)
-    server.mails = []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 @pytest.mark.usefixtures("quiet_store")
 def test_once(call: Call, hook: Hook, tmp_path: Path) -> None:
     """It exits with 4 when it has told something, then with 0; the hook gets it once."""
@@ -144,42 +103,6 @@ def test_a_dry_run_keeps_and_sends_nothing(call: Call, hook: Hook, tmp_path: Pat
     assert found <= before
 
 
-@pytest.mark.usefixtures("quiet_store")
-def test_mail(call: Call, mailbox: _Mailbox) -> None:
-    """A mail by Apprise has the metric, what is said of it, and the link."""
-    port = mailbox.server_address[1]
-    address = f"mailto://127.0.0.1:{port}?from=d@acme.example&to=ops@acme.example&mode=insecure"
-    result = call('[channels.mail]\napprise = "${MAIL}"\n', "--once", MAIL=address)
-    assert result.exit_code == TOLD, result.output
-    (mail,) = mailbox.mails
-    assert "To: ops@acme.example" in mail
-    assert "Subject: deniable: " in mail
-    assert "ops@acme.example" not in result.output
-
-
-@pytest.mark.usefixtures("quiet_store")
-def test_mail_that_is_not_taken(call: Call, capfd: pytest.CaptureFixture[str]) -> None:
-    """A server that is away is a failed channel; Apprise's own words, which have addresses, are
-    not shown."""
-    address = "mailto://127.0.0.1:9?from=d@acme.example&to=ops@acme.example&mode=insecure"
-    result = call('[channels.mail]\napprise = "${MAIL}"\n', "--once", MAIL=address)
-    assert result.exit_code == FAILED
-    assert "channel 'mail' failed" in result.stderr
-    assert "acme.example&" not in result.output + "".join(capfd.readouterr())
-    assert "ops@" not in result.output
-
-
-def test_check(call: Call) -> None:
-    """--check says that there is no mistake, or lists all; it needs no store."""
-    assert call("", "--check").output.endswith("rules.toml: no mistakes\n")
-    result = call('points = -1\n[channels.ops]\napprise = "nonsense://x"\n', "--check")
-    assert result.exit_code == 1
-    assert "defaults.points" in result.output
-    result = call('[channels.ops]\napprise = "nonsense://x"\n', "--check")
-    assert result.exit_code == 1
-    assert "no address that Apprise knows" in result.output
-
-
 @pytest.mark.parametrize("every", ["10s", "8d", "1", "an hour"])
 def test_a_wait_that_is_none(call: Call, every: str) -> None:
     """--every is refused with what can be written."""
@@ -196,6 +119,7 @@ def test_a_damaged_state_is_an_error(call: Call, tmp_path: Path) -> None:
     assert "restore it from a backup, or remove it" in result.output
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("quiet_store")
 def test_a_service_ends_cleanly(
     write: Callable[[str], Path], registry_file: Path, store_url: str, tmp_path: Path

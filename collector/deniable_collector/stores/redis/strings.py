@@ -12,7 +12,7 @@ from typing import cast
 
 import redis
 
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.redis.driver import Driver
@@ -57,10 +57,16 @@ class RedisStrings:
         Raises:
             StoreError: it has another number, or another version of deniable has written it.
         """
-        with translated():
-            self._driver.client.hsetnx(self._layout_key, "version", _LAYOUT)
-            self._driver.client.hsetnx(self._layout_key, "shards", str(self._wished_shards))
-            self._driver.client.hsetnx(self._layout_key, "identity", secrets.token_hex(8))
+        chosen: dict[str, str | bytes] = {
+            "version": _LAYOUT,
+            "shards": str(self._wished_shards),
+            "identity": secrets.token_hex(8),
+        }
+        # By one step: nobody sees a store without its number of shards.
+        with translated(), self._driver.client.pipeline(transaction=True) as pipeline:
+            for name, value in chosen.items():
+                pipeline.hsetnx(self._layout_key, name, value)
+            pipeline.execute()
         found = self.shards
         if found != self._wished_shards:
             raise StoreError(

@@ -18,13 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses.base import AnyOracle, OracleAnalysis
+from deniable_estimator.analyses.base import AnyOracle, Counts, Finding, Items, OracleAnalysis
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.analyses.finding import Finding
 from deniable_estimator.analyses.hashed import hash_columns
 from deniable_estimator.analyses.memoized import report_weight
-from deniable_estimator.analyses.support import Counts, Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import listed, message
 from deniable_estimator.statistics.intervals import Noise

@@ -17,12 +17,11 @@ import numpy as np
 
 from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Analysis
+from deniable_estimator.analyses.base import Analysis, Counts, Items, Support
 from deniable_estimator.analyses.discovery.confirming import Supported, confirmed, support_of
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.analyses.discovery.tree import candidates
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.support import Counts, Items, Support
 
 __all__ = ["DecodedRows", "FoundHead", "PrefixTreeAnalysis"]
 

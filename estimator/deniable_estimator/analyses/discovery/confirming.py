@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.mechanisms import PrefixTree
+from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.tree import AGREE, Candidate, variance
-from deniable_estimator.analyses.support import Counts
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import binomial_tail, chi_square_tail
 

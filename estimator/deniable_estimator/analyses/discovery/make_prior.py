@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -26,7 +27,7 @@ __all__ = ["main"]
 @click.option("--out", required=True, type=click.File("x", encoding="utf-8", lazy=True))
 @click.option("--source", required=True, help="What the lists are: names, versions, addresses.")
 @click.option("--licence", required=True, help="Their licences, with the credit they ask for.")
-def main(lists: tuple[Path, ...], out: click.utils.LazyFile, source: str, licence: str) -> None:
+def main(lists: tuple[Path, ...], out: IO[str], source: str, licence: str) -> None:
     """Make a prior from LISTS in a new file."""
     counts = [counted_pairs(_read(path)) for path in lists]
     made = Prior(sum(counts[1:], counts[0]), source, licence)

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from deniable.mechanisms import PrefixTree
 from deniable.mechanisms.prefix_code import WINDOW
+from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.letters import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.analyses.discovery.prior import START
-from deniable_estimator.analyses.support import Counts
 from deniable_estimator.statistics.intervals import FloatArray
 
 __all__ = ["AGREE", "KEPT", "Candidate", "candidates", "variance"]

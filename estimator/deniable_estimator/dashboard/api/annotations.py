@@ -5,16 +5,15 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from flask import request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.dashboard.access import may_read, require
 from deniable_estimator.dashboard.annotated import current_annotations
-from deniable_estimator.dashboard.api.parameters import AnnotationParameters, read_parameters
+from deniable_estimator.dashboard.api.parameters import AnnotationParameters
 from deniable_estimator.dashboard.api.representations import (
+    Form,
     etag,
-    form_of,
     represent,
     to_csv,
     unchanged,
@@ -29,11 +28,8 @@ __all__ = ["list_annotations"]
 COLUMNS = ("date", "at", "text", "link", "metrics")
 
 
-def list_annotations() -> ResponseReturnValue:
+def list_annotations(asked: AnnotationParameters, form: Form) -> ResponseReturnValue:
     """The annotations of some days and metrics; without days, of all."""
-    require("read:estimates")
-    asked = read_parameters(AnnotationParameters, request.args)
-    form = form_of(asked.format, "json", "csv")
     source = current_source()
     for name in asked.metric:
         require("read:estimates", declared_metric(name))

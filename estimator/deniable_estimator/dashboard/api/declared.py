@@ -6,8 +6,8 @@ from __future__ import annotations
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from deniable.keeping import FOREVER
-from deniable_estimator.dashboard.access import may_read, require
+from deniable.retention import FOREVER
+from deniable_estimator.dashboard.access import may_read
 from deniable_estimator.dashboard.api.asking import (
     asked_metric,
     asked_range,
@@ -18,11 +18,10 @@ from deniable_estimator.dashboard.api.parameters import (
     DeclaredParameters,
     ListParameters,
     OverviewParameters,
-    read_parameters,
 )
 from deniable_estimator.dashboard.api.representations import (
+    Form,
     etag,
-    form_of,
     represent,
     to_csv,
     unchanged,
@@ -38,11 +37,8 @@ from deniable_estimator.dashboard.source import current_source
 __all__ = ["metric", "metrics", "overview"]
 
 
-def metrics() -> ResponseReturnValue:
+def metrics(asked: ListParameters, form: Form) -> ResponseReturnValue:
     """All metrics that the token reaches, or those that are looked for."""
-    require("read:metrics")
-    asked = read_parameters(ListParameters, request.args)
-    form = form_of(asked.format, "json", "csv")
     source = current_source()
     days = asked_range(source, asked.first, asked.last)
     filters = read_filters(request.args, source.registry)
@@ -61,11 +57,8 @@ def metrics() -> ResponseReturnValue:
     return represent(form, text, tag=tag)
 
 
-def overview() -> ResponseReturnValue:
+def overview(asked: OverviewParameters, form: Form) -> ResponseReturnValue:
     """What the overview says of all metrics that the token reaches, and what needs attention."""
-    require("read:estimates")
-    asked = read_parameters(OverviewParameters, request.args)
-    form = form_of(asked.format, "json", "csv")
     source, kept = current_source(), kept_summaries()
     wanted = {name: text for name, text in request.args.items() if name != "format"}
     view = read_overview(wanted, source.registry, source.seen_until)
@@ -82,11 +75,9 @@ def overview() -> ResponseReturnValue:
     return represent(form, text, tag=tag)
 
 
-def metric(name: str) -> ResponseReturnValue:
+def metric(asked: DeclaredParameters, form: Form, name: str) -> ResponseReturnValue:
     """One metric: as it is declared, and what was collected of it."""
-    asked = read_parameters(DeclaredParameters, request.args)
     source, metric = asked_metric(name, "read:metrics")
-    form = form_of(asked.format, "json")
     schemes = [
         {
             "fingerprint": fingerprint,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from flask import request
 from flask.typing import ResponseReturnValue
 
 from deniable import Metric
@@ -15,11 +14,10 @@ from deniable_estimator.dashboard.api.asking import (
 from deniable_estimator.dashboard.api.parameters import (
     FindsParameters,
     FindTrendParameters,
-    read_parameters,
 )
 from deniable_estimator.dashboard.api.representations import (
+    Form,
     etag,
-    form_of,
     represent,
     unchanged,
 )
@@ -35,11 +33,9 @@ from deniable_estimator.dashboard.timeline import grouping
 __all__ = ["finds", "finds_trend"]
 
 
-def finds(name: str) -> ResponseReturnValue:
+def finds(asked: FindsParameters, form: Form, name: str) -> ResponseReturnValue:
     """The strings that a discovery found."""
-    asked = read_parameters(FindsParameters, request.args)
     source, metric = _discovery(name)
-    form = form_of(asked.format, "json", "csv")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     found = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share)
     tag = etag(form, metric, asked, days, found.version)
@@ -48,11 +44,9 @@ def finds(name: str) -> ResponseReturnValue:
     return represent(form, finds_text(form, found.answer, days.query), tag=tag)
 
 
-def finds_trend(name: str) -> ResponseReturnValue:
+def finds_trend(asked: FindTrendParameters, form: Form, name: str) -> ResponseReturnValue:
     """How common one of these strings was in each day, week or month."""
-    asked = read_parameters(FindTrendParameters, request.args)
     source, metric = _discovery(name)
-    form = form_of(asked.format, "json", "csv")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     by = asked.by or grouping(metric, days)
     asked_grouping(metric, by)

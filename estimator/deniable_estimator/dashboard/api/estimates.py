@@ -3,7 +3,6 @@ dishonest."""
 
 from __future__ import annotations
 
-from flask import request
 from flask.typing import ResponseReturnValue
 
 from deniable import windows
@@ -24,11 +23,10 @@ from deniable_estimator.dashboard.api.parameters import (
     ComparisonParameters,
     EstimateParameters,
     TrendParameters,
-    read_parameters,
 )
 from deniable_estimator.dashboard.api.representations import (
+    Form,
     etag,
-    form_of,
     represent,
     same_as_known,
     unchanged,
@@ -49,11 +47,9 @@ from deniable_estimator.questions.comparison import has_memory
 __all__ = ["anomalies", "comparison", "estimate", "trend"]
 
 
-def estimate(name: str) -> ResponseReturnValue:
+def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturnValue:
     """The share of each value over some days, or what is asked of a number."""
-    asked = read_parameters(EstimateParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
-    form = form_of(asked.format, "json", "csv")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
     candidates = asked_candidates(source, metric, asked.value)
     asked_limit(metric, asked.limit)
@@ -80,11 +76,9 @@ def estimate(name: str) -> ResponseReturnValue:
     return represent(form, text, tag=final)
 
 
-def trend(name: str) -> ResponseReturnValue:
+def trend(asked: TrendParameters, form: Form, name: str) -> ResponseReturnValue:
     """The same in each day, week or month."""
-    asked = read_parameters(TrendParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
-    form = form_of(asked.format, "json", "csv")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
     by = asked.by or grouping(metric, days)
     candidates = asked_candidates(source, metric, asked.value)
@@ -110,11 +104,9 @@ def trend(name: str) -> ResponseReturnValue:
     return represent(form, text, tag=final)
 
 
-def comparison(name: str) -> ResponseReturnValue:
+def comparison(asked: ComparisonParameters, form: Form, name: str) -> ResponseReturnValue:
     """How it has changed between two ranges of days."""
-    asked = read_parameters(ComparisonParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
-    form = form_of(asked.format, "json", "csv")
     if has_memory(source.store, metric):
         raise ApiProblem(
             409,
@@ -153,11 +145,9 @@ def comparison(name: str) -> ResponseReturnValue:
     return represent(form, text, tag=final)
 
 
-def anomalies(name: str) -> ResponseReturnValue:
+def anomalies(asked: AnomaliesParameters, form: Form, name: str) -> ResponseReturnValue:
     """Which windows of some days look dishonest; strings are not decoded for it."""
-    asked = read_parameters(AnomaliesParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
-    form = form_of(asked.format, "json")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     found = source.history(metric, days, source.estimate(metric, days))
     document = {**days.query, **found.to_dict()}

@@ -9,7 +9,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from flask import request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
@@ -18,11 +17,10 @@ from deniable_estimator.dashboard.access.caller import reads_all
 from deniable_estimator.dashboard.api.parameters import (
     ReleaseParameters,
     ReleasesParameters,
-    read_parameters,
 )
 from deniable_estimator.dashboard.api.representations import (
+    Form,
     etag,
-    form_of,
     represent,
     to_csv,
     unchanged,
@@ -36,8 +34,8 @@ from deniable_estimator.dashboard.released import (
     release_named,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.looking import ListedRelease
-from deniable_estimator.releasing.rows import KeptRelease
 
 __all__ = ["list_releases", "show_release"]
 
@@ -48,11 +46,8 @@ COLUMNS = ("id", "made", *_TOLD, "window", "first", "last", "where", "data_sha25
 """What is said of each release, in the order of the columns."""
 
 
-def list_releases() -> ResponseReturnValue:
+def list_releases(asked: ReleasesParameters, form: Form) -> ResponseReturnValue:
     """The newest releases of the metrics that the token reaches, and what they spend."""
-    require(_SCOPE)
-    asked = read_parameters(ReleasesParameters, request.args)
-    form = form_of(asked.format, "json", "csv")
     _check_ledger()
     for name in asked.metric:
         require(_SCOPE, declared_metric(name))
@@ -76,11 +71,8 @@ def list_releases() -> ResponseReturnValue:
     return represent(form, to_csv(COLUMNS, lines), tag=tag)
 
 
-def show_release(release: str) -> ResponseReturnValue:
+def show_release(asked: ReleaseParameters, form: Form, release: str) -> ResponseReturnValue:
     """One release: its document with the manifest, or its table, byte by byte as it was made."""
-    require(_SCOPE)
-    asked = read_parameters(ReleaseParameters, request.args)
-    form = form_of(asked.format, "json", "csv")
     _check_ledger()
     found = release_named(release)
     reached = _reached()

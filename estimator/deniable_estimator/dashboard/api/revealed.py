@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from flask import request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
@@ -14,11 +13,10 @@ from deniable_estimator.dashboard.api.asking import (
 from deniable_estimator.dashboard.api.parameters import (
     OutsiderParameters,
     PrivacyParameters,
-    read_parameters,
 )
 from deniable_estimator.dashboard.api.representations import (
+    Form,
     etag,
-    form_of,
     represent,
     unchanged,
 )
@@ -33,11 +31,9 @@ from deniable_estimator.privacy import guarantee_in, together
 __all__ = ["metric_outsider", "metric_privacy", "outsider", "privacy"]
 
 
-def metric_privacy(name: str) -> ResponseReturnValue:
+def metric_privacy(asked: PrivacyParameters, form: Form, name: str) -> ResponseReturnValue:
     """What the reports of one metric can reveal about a device."""
-    asked = read_parameters(PrivacyParameters, request.args)
     source, metric = asked_metric(name, "read:metrics")
-    form = form_of(asked.format, "json")
     registry = source.registry
     in_place = registry.unasked.get(metric.name)
     about = registry.about(in_place or metric)
@@ -48,11 +44,8 @@ def metric_privacy(name: str) -> ResponseReturnValue:
     return represent(form, to_json(document), tag=tag)
 
 
-def privacy() -> ResponseReturnValue:
+def privacy(asked: PrivacyParameters, form: Form) -> ResponseReturnValue:
     """What the reports of all metrics together can reveal about a device."""
-    require("read:metrics")
-    asked = read_parameters(PrivacyParameters, request.args)
-    form = form_of(asked.format, "json")
     registry = current_source().registry
     for each in registry:
         require("read:metrics", each)
@@ -62,31 +55,27 @@ def privacy() -> ResponseReturnValue:
     return represent(form, to_json(together(registry, asked.household).to_dict()), tag=tag)
 
 
-def metric_outsider(name: str) -> ResponseReturnValue:
+def metric_outsider(asked: OutsiderParameters, form: Form, name: str) -> ResponseReturnValue:
     """What published sums of one metric reveal of a device to a reader who sees nothing else."""
-    asked = read_parameters(OutsiderParameters, request.args)
     _, metric = asked_metric(name, "read:metrics")
-    return _outsider([metric], metric.name, asked)
+    return _outsider([metric], metric.name, asked, form)
 
 
-def outsider() -> ResponseReturnValue:
+def outsider(asked: OutsiderParameters, form: Form) -> ResponseReturnValue:
     """What published sums of all metrics together reveal of a device."""
-    require("read:metrics")
-    asked = read_parameters(OutsiderParameters, request.args)
     metrics = list(current_source().registry)
     for each in metrics:
         require("read:metrics", each)
     if not metrics:
         raise NotFound("The registry declares no metric, so there is nothing to publish.")
-    return _outsider(metrics, None, asked)
+    return _outsider(metrics, None, asked, form)
 
 
 def _outsider(
-    metrics: list[Metric], name: str | None, asked: OutsiderParameters
+    metrics: list[Metric], name: str | None, asked: OutsiderParameters, form: Form
 ) -> ResponseReturnValue:
     """The response with what published sums reveal. It takes up to some seconds, so another
     process finds it."""
-    form = form_of(asked.format, "json")
     source = current_source()
     registry = source.registry
     in_place = [registry.unasked.get(each.name) for each in metrics]

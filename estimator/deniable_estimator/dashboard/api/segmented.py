@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from flask import request
 from flask.typing import ResponseReturnValue
 
 from deniable import windows
@@ -18,11 +17,10 @@ from deniable_estimator.dashboard.api.asking import (
 from deniable_estimator.dashboard.api.parameters import (
     SegmentsParameters,
     SegmentsTrendParameters,
-    read_parameters,
 )
 from deniable_estimator.dashboard.api.representations import (
+    Form,
     etag,
-    form_of,
     represent,
     same_as_known,
     unchanged,
@@ -41,11 +39,9 @@ from deniable_estimator.questions.segments import check_names
 __all__ = ["segments", "segments_trend"]
 
 
-def segments(name: str) -> ResponseReturnValue:
+def segments(asked: SegmentsParameters, form: Form, name: str) -> ResponseReturnValue:
     """The same for each segment, with their differences."""
-    asked = read_parameters(SegmentsParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
-    form = form_of(asked.format, "json", "csv")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
     if not metric.segments:
         raise ApiProblem(
@@ -81,11 +77,9 @@ def segments(name: str) -> ResponseReturnValue:
     return represent(form, text, tag=final)
 
 
-def segments_trend(name: str) -> ResponseReturnValue:
+def segments_trend(asked: SegmentsTrendParameters, form: Form, name: str) -> ResponseReturnValue:
     """The trend of each segment that has enough reports."""
-    asked = read_parameters(SegmentsTrendParameters, request.args)
     source, metric = asked_metric(name, "read:estimates")
-    form = form_of(asked.format, "json", "csv")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
     check_names(metric, asked.by)
     by = asked.period or grouping(metric, days)

@@ -13,8 +13,7 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest, digest_of_candidates
 from deniable_estimator.judging.changes import judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of
-from deniable_estimator.judging.levels import judgement_level
-from deniable_estimator.judging.rules import FalseAlarms, MetricRules
+from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
 from deniable_estimator.questions.asking import LENGTHS
 from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.reading import select

@@ -1,0 +1,79 @@
+"""Errors that are kept from the app: each is counted, logged once for each kind, and passed to
+`on_trouble`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+from deniable.errors import (
+    DeniableError,
+    RejectedError,
+    SegmentError,
+    StateError,
+    TransportError,
+)
+
+__all__ = ["Diagnostics", "QueueFull"]
+
+_T = TypeVar("_T")
+
+
+class QueueFull(DeniableError):
+    """Records arrive faster than the disk takes them; one was dropped."""
+
+
+class Diagnostics:
+    """Counts troubles by kind; `on_trouble` is called with each of them, and may raise it again."""
+
+    def __init__(self, on_trouble: Callable[[Exception], None] | None) -> None:
+        self.counters: Counter[str] = Counter()
+        self._logged: set[str] = set()
+        self._on_trouble = on_trouble
+
+    def guard(self, work: Callable[[], _T]) -> _T | None:
+        """The result of `work`, or None after trouble."""
+        try:
+            return work()
+        except Exception as error:
+            self.note(error)
+            return None
+
+    def note(self, error: Exception) -> None:
+        """Count a trouble, and log it if it is the first of its kind."""
+        kind, message = _classify(error)
+        self.counters[kind] += 1
+        if kind not in self._logged:
+            self._logged.add(kind)
+            import logging  # only needed once there is trouble
+
+            logger = logging.getLogger("deniable")
+            if not logger.handlers:
+                # Print nothing into the terminal of an app that has not configured logging.
+                logger.addHandler(logging.NullHandler())
+            # No traceback: handlers that collect local variables would also collect values.
+            logger.warning("telemetry: %s", message)
+        if self._on_trouble is not None:
+            self._on_trouble(error)
+
+
+def _classify(error: Exception) -> tuple[str, str]:
+    """The kind of a trouble, and a message that does not repeat a value."""
+    if isinstance(error, TransportError):
+        if error.final:
+            return "rejected", f"the collector refused a batch: {error}"
+        return "endpoint" if error.foreign else "network", f"sending is postponed: {error}"
+    if isinstance(error, RejectedError):
+        return error.reason if error.waits else "rejected", str(error)
+    if isinstance(error, StateError):
+        return "state", f"stopped for good: {error}"
+    if isinstance(error, SegmentError):
+        return "segment", str(error)
+    if isinstance(error, QueueFull):
+        return "overflow", str(error)
+    import sqlite3  # what keeps the state has imported it
+
+    if isinstance(error, (sqlite3.Error, OSError)):
+        return "disk", f"the state file cannot be read or written: {error}"
+    return "internal", f"an internal error: {type(error).__name__}"

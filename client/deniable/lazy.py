@@ -1,0 +1,33 @@
+"""Names of a package that are imported when they are first used (PEP 562)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(
+    scope: dict[str, Any], homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The functions `__getattr__` and `__dir__` of a package.
+
+    Args:
+        scope: the package's own globals.
+        homes: the module inside the package for each name.
+    """
+    package = scope["__name__"]
+
+    def fetch(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        scope[name] = value
+        return value
+
+    return fetch, lambda: sorted({*scope, *scope["__all__"]})

@@ -1,0 +1,276 @@
+"""The OpenAPI 3.1 description of the read API, from what the code declares: the addresses, the
+parameters (`parameters.py`), and what they and the responses mean (`schemas.toml`)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from flask.typing import ResponseReturnValue
+
+from deniable_estimator.dashboard.api.parameters import Common
+from deniable_estimator.dashboard.api.representations import Form
+
+__all__ = ["Endpoint", "describe"]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An address of the API, and what it takes and gives."""
+
+    path: str
+    respond: Callable[..., ResponseReturnValue]
+    """Called with the parameters, the form that is asked for, and what the path names. Its
+    docstring is the summary."""
+    scope: str
+    parameters: type[Common]
+    reply: str
+    """The schema of its JSON."""
+    forms: tuple[Form, ...] = ("json",)
+    sends: bool = False
+    """Whether it also takes POST, with a list of strings as the body."""
+    errors: tuple[int, ...] = ()
+    """Statuses that it has beside those of all addresses like it."""
+
+    @property
+    def name(self) -> str:
+        """The endpoint's name."""
+        return self.respond.__name__.removeprefix("list_").removeprefix("show_")
+
+
+def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """The document."""
+    paths: dict[str, Any] = {}
+    for each in endpoints:
+        operations = paths.setdefault("/api/v1" + re.sub(r"<(\w+)>", r"{\1}", each.path), {})
+        operations["get"] = _operation(each)
+        if each.sends:
+            operations["post"] = _operation(each, sent=True)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "deniable read API",
+            "version": "1",
+            "summary": "Estimates under local differential privacy, for programs",
+            "description": "What the dashboard shows: declared metrics, estimates with their "
+            "intervals, trends, comparisons, plans and guarantees. It only reads. A parameter that "
+            "is not listed here is refused.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "headers": _HEADERS,
+            "responses": {str(code): _error(code) for code in _ERRORS},
+            "securitySchemes": _SECURITY,
+        },
+    }
+
+
+_PATH = {
+    "name": ("the metric's name", {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}),
+    "release": ("the id of a release", {"type": "string", "minLength": 1}),
+}
+
+_ERRORS = {
+    400: "the request has a mistake, or nothing can be calculated for it: a parameter, the days, "
+    "the strings, or a response too large",
+    401: "no token, or a wrong one",
+    403: "the token lacks the scope that `scope` names, or does not reach the metric",
+    404: "no such metric, or no such release",
+    406: "it cannot be sent in that form",
+    409: "the metric or the dashboard does not allow it; the detail says why",
+    413: "more bytes than DENIABLE_DASHBOARD_UPLOAD allows",
+    415: "the body is neither text nor JSON",
+    429: "too many wrong tokens came from this network: no token is looked at until Retry-After "
+    "seconds have passed",
+    503: "the store cannot be read, or the result is still being calculated: `still-decoding`, or "
+    "too much else is: `busy`. Send the same again after Retry-After seconds",
+}
+
+_DAYS = ("from", "to", "before_from", "before_to")
+
+_OF_ALL = (400, 401, 403, 406, 429, 503)
+
+_HEADERS = {
+    "ETag": {"description": "strong: equal tags mean equal bytes", "schema": {"type": "string"}},
+    "Cache-Control": {
+        "description": "private, no-cache: ask again with If-None-Match, and keep it for nobody "
+        "else",
+        "schema": {"type": "string"},
+    },
+}
+
+_SECURITY = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "DENIABLE_DASHBOARD_TOKEN opens everything; a token of `deniable token new` "
+        "what its scopes name: read:metrics, read:estimates, read:releases, plan. With --settled "
+        "it sees only windows that take no reports any more: each response has a header "
+        "Deniable-Settled with the last day (UTC) that it sees.",
+    },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "deniable_dashboard",
+        "description": "of somebody who has signed in to the dashboard",
+    },
+}
+
+
+def _operation(each: Endpoint, *, sent: bool = False) -> dict[str, Any]:
+    named = re.findall(r"<(\w+)>", each.path)
+    codes = {*_OF_ALL, *each.errors, *((404,) if named else ()), *((409, 413, 415) if sent else ())}
+    content: dict[str, Any] = {"application/json": {"schema": _reference(each.reply)}}
+    if "csv" in each.forms:
+        told = "a header and a line for each row (RFC 4180)"
+        content["text/csv"] = {"schema": {"type": "string", "description": told}}
+    result: dict[str, Any] = {"description": "the result", "content": content}
+    responses: dict[str, Any] = {"200": result}
+    if not sent:
+        result["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
+        responses["304"] = {"description": "it is what the ETag in If-None-Match stands for"}
+    responses |= {str(code): {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
+    summary, _, rest = (each.respond.__doc__ or "").partition("\n")
+    more = f"Scope: `{each.scope}`. " + " ".join(rest.split())
+    operation = {
+        "operationId": f"{each.name}_strings" if sent else each.name,
+        "summary": "The same of the strings in the body" if sent else summary.rstrip("."),
+        "description": "The list is not kept once the response is sent. " * sent + more.strip(),
+        "security": [{"bearer": [each.scope]}, {"cookie": []}],
+        "parameters": [
+            *(
+                {"name": name, "in": "path", "required": True, **_described(*_PATH[name])}
+                for name in named
+            ),
+            *_query(each),
+        ],
+        "responses": responses,
+    }
+    if sent:
+        lines = {"type": "string", "description": "one string on each line, UTF-8"}
+        body = {
+            "text/plain": {"schema": lines},
+            "application/json": {"schema": _reference("Candidates")},
+        }
+        operation["requestBody"] = {"required": True, "content": body}
+    return operation
+
+
+def _query(each: Endpoint) -> list[dict[str, Any]]:
+    (schemas,), components = msgspec.json.schema_components([each.parameters])
+    own = components[schemas["$ref"].rpartition("/")[2]]
+    found = []
+    for name, schema in own["properties"].items():
+        # What may be left out is null in the code, and never in an address.
+        options = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+        merged = {**schema, **(options[0] if options else {})}
+        merged.pop("anyOf", None)
+        if merged.get("default", 0) in (None, "", []):
+            merged.pop("default")
+        if name == "format":
+            merged["enum"] = list(each.forms)
+        one = {"name": name, "in": "query", "required": name in own.get("required", ())}
+        if name in _DAYS:
+            merged["format"] = "date"
+        one |= _described(_meaning(each, name), merged)
+        if merged.get("type") == "array":
+            one |= {"style": "form", "explode": True}
+        found.append(one)
+    return found
+
+
+def _meaning(each: Endpoint, name: str) -> str:
+    meanings = _tables()["_parameters"]
+    return meanings.get(f"{each.parameters.__name__}.{name}") or meanings[name]
+
+
+def _described(about: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": about, "schema": schema}
+
+
+def _error(code: int) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "description": _ERRORS[code],
+        "content": {"application/problem+json": {"schema": _reference("Problem")}},
+    }
+    if code in (429, 503):
+        found["headers"] = {"Retry-After": _described("seconds", {"type": "integer"})}
+    if code == 401:
+        found["headers"] = {"WWW-Authenticate": _described("Bearer", {"type": "string"})}
+    return found
+
+
+_TYPES: dict[str, dict[str, Any]] = {
+    "text": {"type": "string"},
+    "number": {"type": "number"},
+    "integer": {"type": "integer"},
+    "count": {"type": "integer", "minimum": 0},
+    "flag": {"type": "boolean"},
+    "day": {"type": "string", "format": "date"},
+    "object": {"type": "object"},
+    "any": {},
+}
+
+
+@lru_cache
+def _tables() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("schemas.toml").read_text(encoding="utf-8"))
+
+
+def _schemas() -> dict[str, Any]:
+    """The schemas of `schemas.toml`, whose head explains how it is written."""
+    tables = _tables()
+    found: dict[str, Any] = {}
+    for name, table in tables.items():
+        if name == "_parameters":
+            continue
+        keys = {**tables[table["_base"]], **table} if "_base" in table else table
+        about = {"description": table["_about"]} if "_about" in table else {}
+        if "_is" in table:
+            found[name] = {**about, **_type(table["_is"])}
+            continue
+        properties, required = {}, []
+        for key, told in keys.items():
+            if not key.startswith("_"):
+                kind, _, meaning = told.partition(": ")
+                needed = kind.removeprefix("optional ")
+                if needed == kind:
+                    required.append(key)
+                properties[key] = _type(needed) | ({"description": meaning} if meaning else {})
+        found[name] = {
+            "type": "object", **about, "properties": properties, "required": required
+        }  # fmt: skip
+    return found
+
+
+def _type(kind: str) -> dict[str, Any]:
+    if kind.startswith("("):
+        return _type(kind[1:-1])
+    if not kind.startswith(("list of (", "map of (")) and kind.endswith(" or null"):
+        return {"anyOf": [_type(kind.removesuffix(" or null")), {"type": "null"}]}
+    for before, schema, key in (
+        ("list", "array", "items"),
+        ("map", "object", "additionalProperties"),
+    ):
+        if kind.startswith(f"{before} of "):
+            return {"type": schema, key: _type(kind.removeprefix(f"{before} of "))}
+    if " or " in kind:
+        return {"anyOf": [_type(each) for each in kind.split(" or ")]}
+    if kind.startswith("'"):
+        return {"enum": [each.strip("'") for each in kind.split("/")]}
+    if kind.isdecimal():
+        return {"const": int(kind)}
+    return dict(_TYPES[kind]) if kind in _TYPES else _reference(kind)
+
+
+def _reference(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}

@@ -1,0 +1,309 @@
+"""Tallies as a file: what is in it, what it does to a store, and what is no such file."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import random
+import secrets
+import sqlite3
+import zlib
+from contextlib import closing, suppress
+
+import numpy as np
+import pytest
+
+from deniable_collector.stores import StoreError, StoreUnavailable, open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.upkeep import importing
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection
+from deniable_collector.upkeep.exporting import export
+from deniable_collector.upkeep.importing import load
+from deniable_collector.upkeep.reading import check
+
+WINDOWS = ["2026-11-01", "2026-11-19", "2026-11-20", "2026-W46", "2026-11"]
+
+GOLDEN = """\
+{"line":"head","format":"deniable-tallies","version":1,"origin":"eu"}
+{"line":"scheme","metric":"m","scheme":"FP","definition":DEFINITION}
+{"line":"row","window":"2026-11-20","row":0,"reports":7,"cells":[0,5,4294967297]}
+{"line":"row","window":"2026-11-20","row":2,"reports":1,"cells":[0,1]}
+{"line":"end","rows":2,"reports":8,"sha256":"SHA"}
+"""
+
+
+def fold(store, scheme, cells, new_id, noon, *, metric="m", window="2026-11-20", row=0, reports=1):
+    key = TallyRowKey(TallyKey(metric, scheme.fingerprint, window), row)
+    width = scheme.mechanism.rows[row].width
+    increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
+    store.fold(Commit((new_id(),), {key: increment}), noon)
+
+
+def everything(store):
+    """All that a store holds, as a dictionary."""
+    return {
+        (metric, fingerprint, window, number): (row.reports, row.cells.tolist())
+        for metric, published in store.schemes().items()
+        for fingerprint in published
+        for window in store.windows(metric, fingerprint)
+        for number, row in enumerate(store.tally(metric, fingerprint, [window]).rows)
+    }
+
+
+@pytest.fixture
+def filled(store, shelf, new_id, noon):
+    """A store of each kind with two metrics, three schemes and some windows, drawn with seed 5."""
+    draw = random.Random(5)
+    schemes = {"m": [shelf(3, 700, 2), shelf(9)], "n": [shelf(40)]}
+    store.publish(schemes)
+    for metric, each in schemes.items():
+        for scheme in each:
+            for window in draw.sample(WINDOWS, 3):
+                for row, layout in enumerate(scheme.mechanism.rows):
+                    columns = draw.sample(range(layout.width), min(layout.width, 5))
+                    cells = {column: draw.choice([1, 7, 2**32, 2**40]) for column in columns}
+                    more = {"metric": metric, "window": window, "row": row, "reports": 2**41}
+                    fold(store, scheme, cells, new_id, noon, **more)
+    return store
+
+
+@pytest.fixture
+def target(tmp_path):
+    with closing(open_store(f"sqlite:///{tmp_path / 'target.db'}")) as store:
+        yield store
+
+
+@pytest.fixture
+def small(tmp_path, shelf, new_id, noon):
+    """A small file, and its lines."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'small.db'}")) as store:
+        scheme = shelf(3, 4, 2)
+        store.publish({"m": [scheme]})
+        fold(store, scheme, {1: 5, 2: 2**32 + 1}, new_id, noon, reports=7)
+        fold(store, scheme, {1: 1}, new_id, noon, row=2)
+        path = tmp_path / "small.gz"
+        store.identity = lambda: "eu"
+        export(store, path)
+    return path
+
+
+def rewrite(path, change):
+    """Write a file anew with other lines, and a checksum that fits them."""
+    lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    change(lines)
+    *front, end = lines
+    text = "".join(json.dumps(line) + "\n" for line in front).encode()
+    if "sha256" in end:
+        end["sha256"] = hashlib.sha256(text).hexdigest()
+    path.write_bytes(gzip.compress(text + json.dumps(end).encode() + b"\n"))
+
+
+def test_the_format(small, shelf):
+    """A file holds exactly these lines: version 1 of the format, which must stay readable."""
+    scheme = shelf(3, 4, 2)
+    definition = json.dumps(scheme.definition(), separators=(",", ":"))
+    text = GOLDEN.replace("FP", scheme.fingerprint).replace("DEFINITION", definition)
+    front = text[: text.index('{"line":"end"')]
+    text = text.replace("SHA", hashlib.sha256(front.encode()).hexdigest())
+    assert gzip.decompress(small.read_bytes()).decode() == text
+
+
+def test_a_file_carries_everything(filled, target, tmp_path, noon):
+    """What was exported from one store and imported into another is the same there, to the last
+    count; schemes can be read, and the file says how much it holds."""
+    path = tmp_path / "all.gz"
+    contents = export(filled, path)
+    assert check(path) == contents
+    outcome = load(path, target, noon)
+    assert everything(target) == everything(filled)
+    assert (outcome.rows, outcome.known_rows) == (contents.rows, 0)
+    assert outcome.reports == contents.reports == 15 * 2**41
+    assert contents.tallies == 9
+    # The same tallies exported again are the same file, and add nothing within the time of ids.
+    again = tmp_path / "again.gz"
+    assert export(filled, again) == contents
+    assert path.read_bytes() == again.read_bytes()
+    outcome = load(again, target, noon + 6 * 86_400)
+    assert (outcome.rows, outcome.reports) == (0, 0)
+    assert (outcome.known_rows, outcome.known_reports) == (contents.rows, contents.reports)
+    assert everything(target) == everything(filled)
+
+
+@pytest.mark.parametrize("broken", [1, 4, 8])
+def test_half_an_import_is_completed(filled, target, tmp_path, noon, monkeypatch, broken):
+    """When the store goes away in the middle, the next import of the file adds the rest, whatever
+    was chosen the first time."""
+    monkeypatch.setattr(importing, "_COMMIT_CELLS", 500)
+    path, folds = tmp_path / "all.gz", []
+    contents = export(filled, path)
+
+    class Breaking:
+        def __getattr__(self, name):
+            return getattr(target, name)
+
+        def fold(self, commit, now):
+            if len(folds) == broken:
+                raise StoreUnavailable("away")
+            folds.append(commit)
+            return target.fold(commit, now)
+
+    with pytest.raises(StoreUnavailable):
+        load(path, Breaking(), noon)
+    load(path, target, noon, TallySelection(frozenset({"n"})))
+    outcome = load(path, target, noon)
+    assert outcome.rows + outcome.known_rows == contents.rows
+    assert outcome.known_rows >= broken
+    assert everything(target) == everything(filled)
+
+
+def test_some_tallies_of_a_store(filled, target, tmp_path, noon):
+    """Metrics and windows can be chosen, when a file is written and when it is read."""
+    all_of_it, some = tmp_path / "all.gz", tmp_path / "some.gz"
+    # From 2026-11-02 00:00 UTC to the 20th, 00:00.
+    selection = TallySelection(frozenset({"m"}), 1_793_577_600.0, 1_795_132_800.0)
+    wanted = {
+        key: value
+        for key, value in everything(filled).items()
+        if key[0] == "m" and key[2] in ("2026-11-19", "2026-W46")
+    }
+    assert wanted
+    export(filled, some, selection)
+    load(some, target, noon)
+    assert everything(target) == wanted
+    export(filled, all_of_it)
+    with closing(open_store(f"sqlite:///{tmp_path / 'third.db'}")) as third:
+        load(all_of_it, third, noon, selection)
+        assert everything(third) == wanted
+        with pytest.raises(ArchiveError, match="no metric nobody"):
+            load(all_of_it, third, noon, TallySelection(frozenset({"nobody"})))
+
+
+def test_a_file_that_was_cut_off(small, target, noon):
+    """However short a file was cut, nothing of it is added and the error says what to do."""
+    whole = small.read_bytes()
+    for length in range(len(whole)):
+        small.write_bytes(whole[:length])
+        with pytest.raises(ArchiveError, match=r"too early|holds no tallies|damaged"):
+            load(small, target, noon)
+    text = gzip.decompress(whole)
+    for length in range(0, len(text), 3):
+        small.write_bytes(gzip.compress(text[:length]))
+        with pytest.raises(ArchiveError, match=r"too early|holds no tallies|damaged"):
+            load(small, target, noon)
+    with pytest.raises(StoreError, match="no store"):
+        target.schemes()
+
+
+def test_a_file_with_another_byte(small, target, noon):
+    """Any byte that changed is noticed, compressed or not: 150 changes drawn with seed 3.
+
+    The bits that fill up the compressed stream's last byte mean nothing, and may change.
+    """
+    draw = random.Random(3)
+    whole = small.read_bytes()
+    text = gzip.decompress(whole)
+    for _ in range(150):
+        changed = bytearray(text)
+        changed[draw.randrange(len(text))] ^= 1 << draw.randrange(8)
+        small.write_bytes(gzip.compress(bytes(changed)))
+        with pytest.raises(ArchiveError):
+            load(small, target, noon)
+    for place in range(10, len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << draw.randrange(8)
+        small.write_bytes(changed)
+        with suppress(OSError, EOFError, zlib.error):
+            if gzip.decompress(changed) == text:
+                continue
+        with pytest.raises(ArchiveError):
+            load(small, target, noon)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda lines: lines[0].update(version=2), "another version of deniable"),
+        (lambda lines: lines[0].update(format="others"), "holds no tallies"),
+        (lambda lines: lines.pop(0), "holds no tallies"),
+        (lambda lines: lines.insert(2, lines[0]), "damaged"),
+        (lambda lines: lines.insert(-1, lines[1]), "damaged"),
+        (lambda lines: lines.pop(1), "damaged"),
+        (lambda lines: lines.insert(2, lines[2]), "damaged"),
+        (lambda lines: lines.append(lines[-1]), "damaged"),
+        (lambda lines: lines[2].update(row=3), "damaged"),
+        (lambda lines: lines[2].update(row=1), "damaged"),
+        (lambda lines: lines[2].update(window="yesterday"), "damaged"),
+        (lambda lines: lines[2].update(reports=-1), "damaged"),
+        (lambda lines: lines[2].update(cells=[0, 0, 2**53]), "damaged"),
+        (lambda lines: lines[2].update(cells=[0, 0, 1.5]), "damaged"),
+        (lambda lines: lines[2].update(more=1), "damaged"),
+        (lambda lines: lines[-1].update(reports=9), "damaged"),
+        (lambda lines: lines[1]["definition"].update(mechanism="unheard"), "cannot be read"),
+        (lambda lines: lines[1]["definition"]["parameters"].update(widths="3 4 3"), "was changed"),
+    ],
+)
+def test_files_that_make_no_sense(small, target, noon, change, words):
+    """A file with a fitting checksum that says what cannot be is refused before anything is
+    added: made by another version, or by somebody."""
+    rewrite(small, change)
+    with pytest.raises(ArchiveError, match=words):
+        load(small, target, noon)
+    with pytest.raises(StoreError, match="no store"):
+        target.schemes()
+
+
+def test_another_scheme_under_the_same_name(small, target, tmp_path, shelf, noon):
+    """Should a store know another scheme by the fingerprint, nothing is mixed."""
+    target.publish({"m": [shelf(3, 4, 2)]})
+    target.close()
+    with closing(sqlite3.connect(tmp_path / "target.db")) as connection, connection:
+        (found,) = connection.execute("SELECT definition FROM schemes").fetchone()
+        connection.execute(
+            "UPDATE schemes SET definition = ?", (found.replace(b"3 4 2", b"3 4 9"),)
+        )
+    with pytest.raises(ArchiveError, match="another one in the store"):
+        load(small, target, noon)
+    assert not target.windows("m", shelf(3, 4, 2).fingerprint)
+
+
+def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, noon):
+    """An export that fails in the middle leaves the file that was there, and nothing else."""
+    scheme = shelf(3)
+    target.publish({"m": [scheme]})
+    fold(target, scheme, {1: 1}, new_id, noon)
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    path = folder / "x.gz"
+    path.write_bytes(b"before")
+
+    class Breaking:
+        def __getattr__(self, name):
+            return getattr(target, name)
+
+        def own_tally(self, *_):
+            raise StoreUnavailable("away")
+
+    with pytest.raises(StoreUnavailable):
+        export(Breaking(), path)
+    assert [each.name for each in folder.iterdir()] == ["x.gz"]
+    assert path.read_bytes() == b"before"
+
+
+def test_a_wide_tally(home, target, tmp_path, shelf, noon):
+    """Rows of more cells than are added at once, and many rows, arrive as they are."""
+    scheme = shelf(100_000, *[900] * 100)
+    store = home.open()
+    store.publish({"m": [scheme]})
+    draw = np.random.default_rng(1)
+    key = TallyKey("m", scheme.fingerprint, "2026-11-20")
+    parts = {}
+    for row, layout in enumerate(scheme.mechanism.rows):
+        columns = np.sort(draw.choice(layout.width, layout.width // 2, replace=False))
+        counts = draw.integers(1, 100, len(columns))
+        parts[TallyRowKey(key, row)] = Increment(layout.width, 50, columns, counts)
+    store.fold(Commit((secrets.token_hex(16),), parts), noon)
+    path = tmp_path / "wide.gz"
+    export(store, path)
+    load(path, target, noon)
+    assert everything(target) == everything(store)
