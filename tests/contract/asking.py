@@ -47,7 +47,7 @@ FORMS = {"--json": "json", "--csv": "csv", "--report": "html"}
 _SPECS = re.compile(r"^(?:Usage: deniable|  (?=-))\s*(\S+(?: \S+)*)", re.MULTILINE)
 """What a command takes, as its help has it: the call, and its options without their meaning."""
 
-_SECRET = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}(?![\w-])")
+_SECRET = re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z\d])[\w-]{32,}(?![\w-])")
 _RELEASE = re.compile(r"\b[0-9a-f]{24}\b")
 _TYPES = {"text/html": "html", "image/svg+xml": "svg", "text/csv": "csv"}
 

@@ -1,9 +1,10 @@
 """What is asked of the crowd: for each file of facts, the commands and addresses that it is about.
 
 A line is a command as it is typed, also after settings, or a request: `GET /address`,
-`POST /address < file`, or `POST /address name=value`. A command runs in a folder of the crowd's, with its store; what it
-writes there is read by the commands below it, and by `cat`. `visit` requests what the pages below
-it would wait for, and keeps no facts. A line that ends with a backslash goes on in the next one.
+`POST /address < file`, or `POST /address name=value`. A command runs in a folder of the crowd's,
+with its store; what it writes there is read by the commands below it, and by `cat`. `visit`
+requests what the pages below it would wait for, and keeps no facts. A line that ends with a
+backslash goes on in the next one.
 """
 
 from __future__ import annotations
@@ -396,8 +397,7 @@ _ASKED = {
         deniable lint --explain
         deniable lint --since earlier.toml
         deniable lint broken.toml
-        DENIABLE_BOARDS=boards DENIABLE_ANNOTATIONS=annotations.toml deniable lint --json
-        DENIABLE_BOARDS=drafts DENIABLE_ANNOTATIONS=rules.toml deniable lint
+        DENIABLE_BOARDS=drafts DENIABLE_ANNOTATIONS=rules.toml deniable lint earlier.toml
         deniable compile -o metrics.json
         deniable compile -o metrics.json --check
         deniable compile -o metrics.ts
