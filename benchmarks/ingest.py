@@ -152,7 +152,6 @@ class Server:
             "DENIABLE_STORE": store,
             "DENIABLE_BIND": "{}:{}".format(*self.address),
             "DENIABLE_WORKERS": "1",
-            "DENIABLE_THREADS": "8",
             # Counted as ever, and never reached by the one address that sends here.
             "DENIABLE_RATE": "1000000/second",
             **settings,

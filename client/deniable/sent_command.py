@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from deniable import consent, outbox, owner
 from deniable.errors import DeniableError, StateError
@@ -24,9 +24,6 @@ from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
 from deniable.registry import Registry
 from deniable.sent import SentReport, describe_entries
 from deniable.state import FILE_NAME, State, states_root
-
-if TYPE_CHECKING:
-    from deniable.owner import Account
 
 __all__ = ["main"]
 
@@ -189,7 +186,7 @@ class _Kept:
         try:
             with state.transaction() as connection:
                 entries = outbox.entries(connection)
-                self._ledger: list[Account] = owner.accounts(connection, registry)
+                self._ledger: list[owner.Account] = owner.accounts(connection, registry)
                 self._waiting = owner.waiting_values(connection)
                 self._erased = consent.erased_on(connection)
             self._sending = not state.switched_off

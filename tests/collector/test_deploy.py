@@ -290,23 +290,6 @@ def test_the_compose_file():
     assert "networks" in services["redis"]
 
 
-def test_what_is_published_without_tls():
-    """Plain HTTP is published on loopback alone, unless somebody says otherwise; and the variables
-    of a compose file never have a setting's name with another meaning."""
-    for name in ("docker-compose.yml", "deploy/compose.two-collectors.yml"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for service in yaml.safe_load(text)["services"].values():
-            for port in service.get("ports", ()):
-                assert port.startswith(("127.0.0.1:", "${COLLECTOR_ADDRESS:-127.0.0.1}:")) or (
-                    port in ("443:443", "80:80")
-                )
-        named = {each.removesuffix("_FILE") for each in re.findall(r"\$\{(DENIABLE_\w+)", text)}
-        assert named <= KNOWN - {"DENIABLE_REGISTRY"} | {
-            "DENIABLE_DASHBOARD_TOKEN",
-            "DENIABLE_PUBLIC_URL",
-        }
-
-
 def shipped_redis(file):
     """The service of Redis in a compose file, and its settings as lines of redis.conf."""
     services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
@@ -340,35 +323,6 @@ def test_redis_holds_commits_in_one_file_alone(name, new_redis):
         }  # fmt: skip
         assert found.get("aof-timestamp-enabled", "no") == "no"
         assert found["aof-use-rdb-preamble"] == "yes"
-
-
-@pytest.fixture
-def unit():
-    """The systemd unit's lines, by section: (name, value) in their order."""
-    text = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
-    sections, current = {}, None
-    for line in text.splitlines():
-        if line.startswith("["):
-            current = sections.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            current.append((name, value))
-    return sections
-
-
-def test_the_unit_runs_the_command(unit):
-    """The unit's variables are settings, its secret is a credential, and it waits for the
-    workers' graceful end."""
-    service = unit["Service"]
-    environ = dict(value.partition("=")[::2] for name, value in service if name == "Environment")
-    assert {name.removesuffix("_FILE") for name in environ} <= KNOWN
-    environ.pop("DENIABLE_STORE_FILE")
-    assert Settings.from_env(environ).metrics_bind
-    options = dict(service)
-    assert options["LoadCredential"] == "store:/etc/deniable/store"
-    assert options["ExecStart"].endswith("deniable collect")
-    assert (options["DynamicUser"], options["ProtectSystem"]) == ("yes", "strict")
-    assert int(options["TimeoutStopSec"]) > 30
 
 
 def test_the_unit_is_one(tmp_path):

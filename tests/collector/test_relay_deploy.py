@@ -11,12 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.ports import free_port
 from tests.tools import need
 
 from deniable.oblivious.signed_keys import PATH
-from deniable_collector.oblivious.relay_settings import RelaySettings
 
 from .hops import answering
 
@@ -104,17 +102,3 @@ def test_nginx_passes_nothing_on(nginx, tmp_path):
     assert named == ["content-length", "content-type", "host"]
     assert "marker" not in head
     assert "203.0.113.9" not in head
-
-
-def test_the_compose_file_of_the_relay():
-    """It runs `deniable relay` with settings that exist, no port of its own, and no store."""
-    document = yaml.safe_load((DEPLOY / "compose.relay.yml").read_text(encoding="utf-8"))
-    service = document["services"]["relay"]
-    known = {name for name, _, _ in RelaySettings.table()}
-    assert {name.removesuffix("_FILE") for name in service["environment"]} <= known
-    assert service["command"] == ["deniable", "relay"]
-    assert "ports" not in service
-    assert "volumes" not in service
-    assert service["read_only"]
-    assert service["cap_drop"] == ["ALL"]
-    assert set(document["services"]) == {"relay", "nginx"}

@@ -16,7 +16,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.charts.spending import spending_of
-from deniable_estimator.dashboard.released_views import ReleasedView, line_of, view_of
+from deniable_estimator.dashboard.release_views import ReleasedView, line_of, view_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
@@ -34,7 +34,6 @@ from deniable_estimator.releasing.looking import (
 
 __all__ = [
     "MOST_LISTED",
-    "NEWEST",
     "ledger_path",
     "listed",
     "newest_view",
@@ -46,9 +45,6 @@ __all__ = [
 ]
 
 released = Blueprint("released", __name__)
-
-NEWEST = "released.newest"
-"""The endpoint of a metric's newest release."""
 
 MOST_LISTED = 500
 MOST_ROWS = 400
@@ -117,7 +113,7 @@ def newest_file(name: str, form: str) -> ResponseReturnValue:
 def newest_view(metric: str) -> ReleasedView | None:
     """The newest release of a metric for a frame; None if there is none."""
     path = ledger_path()
-    found = None if path is None else _asked(lambda: newest_release(path, metric))
+    found = None if path is None else _from_ledger(lambda: newest_release(path, metric))
     return None if found is None else view_of(found, _SHOWN)
 
 
@@ -143,7 +139,7 @@ def _file(found: KeptRelease, form: str) -> Response:
 def release_named(name: str) -> KeptRelease | None:
     """The finished release with this id."""
     path = ledger_path()
-    return None if path is None else _asked(lambda: kept_release(path, name))
+    return None if path is None else _from_ledger(lambda: kept_release(path, name))
 
 
 def _named(name: str) -> KeptRelease:
@@ -157,7 +153,7 @@ def _newest(metric: str) -> KeptRelease:
     path = ledger_path()
     found = None
     if path is not None and metric in current_source().registry.metrics:
-        found = _asked(lambda: newest_release(path, metric))
+        found = _from_ledger(lambda: newest_release(path, metric))
     if found is None:
         raise NotFound(message("Nothing has been released of this metric."))
     return found
@@ -166,7 +162,7 @@ def _newest(metric: str) -> KeptRelease:
 def listed(most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:
     """The newest finished releases, of these metrics or of all."""
     path = ledger_path()
-    return [] if path is None else _asked(lambda: listed_releases(path, most, metrics))
+    return [] if path is None else _from_ledger(lambda: listed_releases(path, most, metrics))
 
 
 def release_account() -> ReleaseAccount | None:
@@ -180,7 +176,7 @@ def release_account() -> ReleaseAccount | None:
     )
     key = digest("releases spend", str(path), ledger_stamp(path), *given)
     decodes = current_source().decodes
-    return _asked(lambda: decodes.get(key, lambda: account_in(path, *given)))
+    return _from_ledger(lambda: decodes.get(key, lambda: account_in(path, *given)))
 
 
 def ledger_path() -> Path | None:
@@ -189,7 +185,7 @@ def ledger_path() -> Path | None:
     return Path(path) if path else None
 
 
-def _asked(ask: Callable[[], _T]) -> _T:
+def _from_ledger(ask: Callable[[], _T]) -> _T:
     try:
         return ask()
     except LedgerError as error:

@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import download, keep_form, listed
-from deniable_estimator.dashboard.privacy import even_guess
+from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -44,7 +44,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
     weekdays."""
     comparison, refused = None, None
     try:
-        source, metric, earlier, later = _asked(name)
+        source, metric, earlier, later = _requested_periods(name)
         obstacle = _obstacle(source, metric)
         if obstacle is None:
             comparison = _compare(source, metric, earlier, later)
@@ -84,7 +84,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
 @comparing.get("/metric/<name>/compare.<any(csv, json):form>")
 def comparison_file(name: str, form: str) -> ResponseReturnValue:
     """The comparison as a file."""
-    source, metric, earlier, later = _asked(name)
+    source, metric, earlier, later = _requested_periods(name)
     if obstacle := _obstacle(source, metric):
         raise BadRequest(obstacle)
     candidates = listed(source, metric)
@@ -110,7 +110,7 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
     return change_headline(comparison)
 
 
-def _asked(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
+def _requested_periods(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
     declared_metric(name)
     check_names(request.args, ("from", "to", "without", "before_from", "before_to"))
     return _periods(name, request.args)

@@ -30,7 +30,7 @@ from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 
-__all__ = ["MOST_KEPT", "Asked", "KeptSummaries", "latest_days"]
+__all__ = ["MOST_KEPT", "Asked", "SummaryCache", "latest_days"]
 
 MOST_KEPT = 4_000
 """So many summaries are kept, or four for each metric if that is more; each takes 6 to 12 KB."""
@@ -67,7 +67,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class _KeptSummary:
+class _CachedSummary:
     summary: MetricSummary
     version: object
     made: float
@@ -90,7 +90,7 @@ def latest_days(source: DataSource, kind: windows.Kind) -> DayRange:
     return read_range({}, source.seen_until, kind)
 
 
-class KeptSummaries:
+class SummaryCache:
     """The summaries that were calculated."""
 
     def __init__(
@@ -101,7 +101,7 @@ class KeptSummaries:
     ) -> None:
         self._clock, self._cpu = clock, cpu
         self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str, DayRange, float], _KeptSummary] = LRUCache(
+        self._kept: LRUCache[tuple[str, str, DayRange, float], _CachedSummary] = LRUCache(
             max(MOST_KEPT, 4 * metrics)
         )
         self._round: _Round | None = None
@@ -199,7 +199,7 @@ class KeptSummaries:
             before = self._kept.get(asked.key)
             # What is known but out of date says more than that it is being calculated.
             if not found.decoding or before is None or before.summary.decoding:
-                self._kept[asked.key] = _KeptSummary(found, version, self._clock())
+                self._kept[asked.key] = _CachedSummary(found, version, self._clock())
 
     def _run(
         self,

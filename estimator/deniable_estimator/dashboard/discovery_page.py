@@ -12,10 +12,10 @@ from deniable.types import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.about import about
-from deniable_estimator.dashboard.annotated import annotated
+from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
-from deniable_estimator.dashboard.finds import (
+from deniable_estimator.dashboard.discovery import (
     find_named,
     finds_at,
     name_of_find,
@@ -23,8 +23,7 @@ from deniable_estimator.dashboard.finds import (
 )
 from deniable_estimator.dashboard.overview.attention import standing_notes
 from deniable_estimator.dashboard.pages import download, keep_form
-from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.published import released_sums
+from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -32,6 +31,7 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     read_range,
 )
+from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_text
@@ -104,7 +104,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         query={**asked, "by": by},
         found=found,
         headline=_headline(found) if found else None,
-        lines=_lines(found, days, by, chosen) if found else (),
+        lines=_find_lines(found, days, by, chosen) if found else (),
         most=MOST_SHOWN,
         explained=_part(found.explained) if found else None,
         withheld=_part(found.withheld) if found else None,
@@ -159,7 +159,7 @@ def _headline(found: Finds) -> str:
     return counted("{count:,} string was found", "{count:,} strings were found", len(found.finds))
 
 
-def _lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[FindLine, ...]:
+def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[FindLine, ...]:
     top = max((each.high for each in found.finds), default=1.0) or 1.0
 
     def at(share: float) -> float:

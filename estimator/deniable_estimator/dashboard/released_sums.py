@@ -76,7 +76,7 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
     def calculate() -> PublishedSums:
         memory = guarantee_in(registry, metric).memory
         by_size = [outsider_of(registry, metric, size) for size in SIZES]
-        return _told(by_size, None if memory is None else memory.memo)
+        return _label_of(by_size, None if memory is None else memory.memo)
 
     with suppress(StillDecoding, TooManyDecodes):
         found = source.decodes.job(
@@ -85,7 +85,7 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
     return found
 
 
-def _told(by_size: list[Outsider], memo: Bound | None) -> PublishedSums:
+def _label_of(by_size: list[Outsider], memo: Bound | None) -> PublishedSums:
     """The figures of each size; `memo` is what all reports of one value reveal, with memos."""
     first, *_ = by_size
     rows = []
