@@ -26,7 +26,6 @@ from click.testing import CliRunner
 from deniable import Client, Registry
 from deniable.doctor import endpoint
 from deniable.doctor.command import doctor
-from deniable_collector.batches.catalogue import _check_window
 from deniable_collector.operation import checkup
 
 
@@ -336,26 +335,6 @@ def _only(text: str, metric: str) -> str:
     return head + "".join(each for each in tables if each.startswith(f"[metrics.{metric}]"))
 
 
-def test_a_weekly_and_a_monthly_metric_on_every_day() -> None:
-    """On each day of a year the window that is asked about is one that a collector takes, by the
-    collector's own rule; only in the middle of a month there is none."""
-    text = (
-        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "A."\n'
-        'owner = "a"\nexpires = 2999-01-01\nepsilon = 1.0\nlifetime_epsilon = 1.0\nwindow = "{}"\n'
-    )
-    for window in ("day", "week", "month"):
-        metric = Registry.parse(text.format(window))["m"]
-        asked = 0
-        for hour in range(0, 366 * 24, 7):
-            now = 1_798_761_600.0 + 3_600 * hour
-            label = endpoint._window(metric, now)
-            asked += label is not None
-            if label is not None:
-                _check_window(metric, label, now)
-        assert asked == len(range(0, 366 * 24, 7)) or window == "month"
-        assert asked
-
-
 @pytest.mark.parametrize(("days", "code"), [(3, "clock_ahead"), (-9, "clock_behind")])
 def test_a_wrong_clock(running, days, code):
     """A device whose clock is days off learns that its reports would be refused."""
@@ -487,13 +466,3 @@ def test_the_sides_have_options_of_their_own():
     """--endpoint with --operator is refused, because it would be ignored."""
     done = CliRunner().invoke(doctor, ["--operator", "--endpoint", "http://127.0.0.1:1"])
     assert done.exit_code == 2
-
-
-def test_words_for_people():
-    """Without --json each result is a line, its advice another, and the sum comes last."""
-    done = CliRunner().invoke(doctor, ["elsewhere.toml"])
-    assert done.exit_code == 1
-    first, second, last = done.stdout.splitlines()
-    assert first.startswith("error   registry: there is no file")
-    assert second.strip().startswith("-> ")
-    assert last == "1 error, 0 warnings"
