@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from deniable import consent, memo, open_windows, outbox
-from deniable.errors import StateError, TransportError
+from deniable.errors import TransportError
 from deniable.ledger import Ledger
 from deniable.locks import PATIENCE
 from deniable.sealing import seal, seal_first
@@ -162,23 +162,15 @@ class Device:
         with self.state.transaction() as connection:
             return self._until(outbox.next_attempt(connection))
 
-    def withdraw(self) -> bool:
+    def withdraw(self) -> None:
         """Delete open values and unsent reports (see `consent.withdraw`)."""
-        return self._take_back(consent.withdraw)
+        with self.state.transaction() as connection:
+            consent.withdraw(connection)
 
-    def erase(self) -> bool:
+    def erase(self) -> None:
         """Delete values, reports, the history and the keys of memos (see `consent.erase`)."""
-        return self._take_back(lambda connection: consent.erase(connection, self.clock()))
-
-    def _take_back(self, forget: Callable[[Connection], None]) -> bool:
-        try:
-            with self.state.transaction() as connection:
-                forget(connection)
-        except StateError as error:
-            # Nothing can be deleted from a damaged file selectively, so all of it is emptied.
-            if not (error.damaged and self.state.blank()):
-                raise
-        return True
+        with self.state.transaction() as connection:
+            consent.erase(connection, self.clock())
 
     def _until(self, time: float | None) -> float | None:
         return None if time is None else max(0.0, time - self.clock())

@@ -161,17 +161,11 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
 
 
 def _take_back(state: State, *, erase: bool) -> None:
-    try:
-        with state.transaction() as connection:
-            if erase:
-                consent.erase(connection, time.time())
-            else:
-                consent.withdraw(connection)
-    except StateError as error:
-        if not (error.damaged and state.blank()):
-            raise
-        print("The state is damaged: it was emptied. This app reports nothing until it is removed.")
-        return
+    with state.transaction() as connection:
+        if erase:
+            consent.erase(connection, time.time())
+        else:
+            consent.withdraw(connection)
     if erase:
         print("Values, reports and the keys of memos on this device are erased; the ledger stays.")
     else:

@@ -76,6 +76,7 @@ def meetings(labels: tuple[DateLabel, ...], advances: list[float]) -> list[str]:
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["day", "week", "month"])
 @pytest.mark.parametrize("written", ["short", "whole"])
 def test_labels_never_meet_on_any_day(kind: str, written: str) -> None:

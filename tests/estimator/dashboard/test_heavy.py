@@ -155,7 +155,7 @@ def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
     assert problem.headers["Retry-After"] == str(seconds)
     assert reader.get("/plan?size=10").status_code == 200, "what is short needs no queue"
     held.set()
-    for _ in range(300):
+    for _ in range(1200):
         if (answer := api.get(f"/api/v1/plan?{PLAN}&devices=1003")).status_code == 200:
             break
         time.sleep(0.05)
@@ -180,6 +180,7 @@ def test_one_reader_leaves_room_for_others(made: Made, held: threading.Event) ->
         assert int(refused.headers["Retry-After"]) >= 1
 
 
+@pytest.mark.campaign
 def test_few_large_pages_are_written_at_a_time(made: Made) -> None:
     """Four pages that list every value; the fifth reader is told to come back, and others are not
     concerned."""

@@ -14,6 +14,7 @@ from deniable_estimator.planning.lifetime import plan_lifetime
 from .conftest import text_of
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("lifetime", "years"), [(0.001, 0.01), (0.5, 1), (8, 2), (100, 20), (10_000, 20), (10_000, 0.1)]
 )

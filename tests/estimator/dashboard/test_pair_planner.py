@@ -78,6 +78,7 @@ def test_mistakes_are_marked(browser: FlaskClient, query: str, words: str) -> No
     assert browser.get(f"/plan/pair?{query}&lang=zh").status_code == 400
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("query", ["rows=2&columns=450", "rows=30&columns=30&devices=10"])
 def test_the_extremes_are_planned(browser: FlaskClient, query: str) -> None:
     """The longest lists, and crowds that are far too small, have a page."""

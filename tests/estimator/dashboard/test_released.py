@@ -191,7 +191,7 @@ def test_frames_draw_from_releases_too(
     assert "Released with noise: epsilon 0.500" in text_of(found.text)
     assert "https://site.example" in found.headers["Content-Security-Policy"]
     assert get(app, shared(app, "/embed/metric/dark_mode"), None).status_code == 404
-    assert get(app, "/embed/board/example", None).status_code == 403
+    assert get(app, shared(app, "/embed/board/example"), None).status_code == 404
 
 
 def test_a_ledger_that_cannot_be_read_is_told(new_app: Callable[..., Flask], ledger: Path) -> None:

@@ -76,7 +76,7 @@ def minutes() -> Clock:
 def client(damage: Damage, minutes: Clock) -> Iterator[FlaskClient]:
     with damage.opened() as store:
         app = create_app(
-            DashboardSettings(dashboard_token=TOKEN, dashboard_embed_days=28),
+            DashboardSettings(dashboard_token=TOKEN),
             store=store,
             registry=damage.registry,
             clock=lambda: NOW,

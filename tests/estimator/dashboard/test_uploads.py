@@ -30,6 +30,9 @@ from deniable_estimator.dashboard.uploads import (
 )
 
 from .conftest import NOW, TOKEN, Clock, fill_drawn
+from .test_candidates import client, folder, registry
+
+__all__ = ["client", "folder", "registry"]
 
 OTHER = "2026-11-19"
 ME, YOU = "1" * 32, "2" * 32
