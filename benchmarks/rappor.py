@@ -2,36 +2,27 @@
 
 m = 64, k = 128, h = 2, f = .5, p = .5, q = .75; 200 true strings whose shares fall
 exponentially (by e over 20 strings), 10% of them not in the map, at random. Every run
-draws new strings, hashes, devices and noise from the operating system's entropy, unless
-a seed is given. The other decoder is the published one: non-negative lasso with an
-intercept down to 500 strings, then least squares, then Benjamini and Hochberg over the
-map (Erlingsson, Pihur and Korolova, CCS 2014; the limit is that of google/rappor).
+draws new strings, hashes, devices and noise from the operating system's entropy. The other
+decoder is the published one: non-negative lasso with an intercept down to 500 strings, then least
+squares, then Benjamini and Hochberg over the map (Erlingsson, Pihur and Korolova, CCS 2014; the
+limit is that of google/rappor).
 
 found: true strings detected in a run. false: of all detected in all runs. RMSE: over the
 30 most common strings, those in the map. coverage: of the 95% intervals, over all
 candidates that get one (all of the map; for the lasso, those that it selects).
-
-    python benchmarks/rappor.py [--runs 20] [--large-runs 4] [--seed N]
 """
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 from scipy.stats import norm
 
+from common.tables import Measured, Table, run
 from deniable_estimator.analyses.cohorts.decoder import decode
 from deniable_estimator.analyses.cohorts.design import Design
 
@@ -42,22 +33,6 @@ STRINGS, OUTSIDE, SCALE = 200, 20, 20
 DEVICES = 1_000_000
 TOP = 30
 LASSO_LIMIT = 500
-
-_MEASURE = """
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
-"""
-"""A small process in between: a child's peak memory begins with that of its parent."""
-
-_PLAIN = """
-import csv, sys
-import numpy as np
-with open(sys.argv[1], newline="") as file:
-    table = np.array([np.array(row[1:], np.int32) for row in csv.reader(file)])
-"""
-"""The baseline for reading a map: Python's csv module and numpy, without a check."""
 
 Floats = NDArray[np.float64]
 
@@ -123,7 +98,7 @@ def ours(world: World, design: Design) -> Answer:
 def published(world: World, design: Design) -> Answer:
     """Lasso selects, least squares estimate and test."""
     y = ((world.counts / world.reports[:, None] - P01) / (P11 - P01)).ravel()
-    selected = np.array(sorted(_lasso(y - y.mean(), design)), np.intp)
+    selected = np.array(sorted(lasso(y - y.mean(), design)), np.intp)
     dense = np.column_stack([np.ones(design.size), design.take(selected).filters()])
     inverse = np.linalg.pinv(dense.T @ dense, hermitian=True)
     beta = inverse @ (dense.T @ y)
@@ -140,7 +115,7 @@ def published(world: World, design: Design) -> Answer:
     return Answer(share, std_error, detected)
 
 
-def _lasso(y: Floats, design: Design) -> set[int]:
+def lasso(y: Floats, design: Design) -> set[int]:
     """The strings of the lasso path's last step with at most LASSO_LIMIT of them.
 
     Coordinate descent on the strings whose gradient has ever exceeded the penalty.
@@ -164,8 +139,8 @@ def _lasso(y: Floats, design: Design) -> set[int]:
             columns = np.column_stack([columns, fresh - fresh.mean(axis=0)])
             beta = np.append(beta, np.zeros(len(violating)))
             working += violating.tolist()
-            beta = _descend(columns, y, beta, penalty)
-        beta = _descend(columns, y, beta, penalty)
+            beta = descend(columns, y, beta, penalty)
+        beta = descend(columns, y, beta, penalty)
         active = {working[at] for at in np.flatnonzero(beta > 0)}
         if len(active) > LASSO_LIMIT:
             break
@@ -173,7 +148,7 @@ def _lasso(y: Floats, design: Design) -> set[int]:
     return chosen
 
 
-def _descend(columns: Floats, y: Floats, start: Floats, penalty: float) -> Floats:
+def descend(columns: Floats, y: Floats, start: Floats, penalty: float) -> Floats:
     beta = start.copy()
     gram = columns.T @ columns / len(y)
     gradient = columns.T @ y / len(y) - gram @ beta
@@ -203,102 +178,42 @@ def judge(score: Score, world: World, answer: Answer, seconds: float) -> None:
     score.seconds.append(seconds)
 
 
-def lines(score: Score) -> Iterator[str]:
-    runs = len(score.found)
-    discoveries = max(1, sum(score.found) + sum(score.false))
-    rate = sum(score.false) / discoveries
-    yield f"{runs}"
-    yield f"{np.mean(score.found):.2f} ± {np.std(score.found) / np.sqrt(runs):.2f}"
-    yield f"{100 * rate:.1f} ± {100 * np.sqrt(rate * (1 - rate) / discoveries):.1f}"
-    yield f"{1e3 * np.sqrt(np.mean(score.error)):.2f}"
-    yield f"{100 * np.mean(score.covered):.2f}"
-    yield f"{np.median(score.seconds):.2f} ({min(score.seconds):.2f})"
+def decoding(quick: bool) -> Iterator[Table]:
+    table = Table("rappor-decoding", "RAPPOR at its published setting, a million devices")
+    rng = np.random.default_rng()
+    for candidates, runs in ((10_000, 2 if quick else 40), (100_000, 1 if quick else 4)):
+        scores = {name: Score() for name in DECODERS}
+        for _ in range(runs):
+            world = draw(rng, candidates)
+            design = Design.of(world.positions, BITS)
+            for name, decoder in DECODERS.items():
+                start = time.process_time()
+                answer = decoder(world, design)
+                judge(scores[name], world, answer, time.process_time() - start)
+        for name, score in scores.items():
+            finds = max(1, sum(score.found) + sum(score.false))
+            rate = sum(score.false) / finds
+            error = float(np.std(score.found)) / np.sqrt(runs)
+            table.rows.append(
+                {
+                    "candidates": candidates,
+                    "decoder": name,
+                    "runs": runs,
+                    "found": Measured(float(np.mean(score.found)), error),
+                    "false, %": Measured(100 * rate, 100 * np.sqrt(rate * (1 - rate) / finds)),
+                    "RMSE x 1e-3": 1e3 * float(np.sqrt(np.mean(score.error))),
+                    "coverage, %": 100 * float(np.mean(score.covered)),
+                    "CPU seconds": min(score.seconds),
+                }
+            )
+    table.note = "Goals with 10,000 candidates: 28 found, 5% false, RMSE 3.3, coverage 93 to 97%."
+    yield table
 
 
-def command(world: World) -> tuple[float, float, float]:
-    """CPU seconds and megabytes of `deniable rappor decode --json` on files of that world, and the
-    CPU seconds that only reading its map takes with Python's csv module."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "params.csv").write_text("k,h,m,p,q,f\n128,2,64,0.5,0.75,0.5\n")
-        table = np.column_stack([world.reports, world.counts])
-        (folder / "counts.csv").write_text("".join(f"{','.join(map(str, r))}\n" for r in table))
-        offset = np.arange(COHORTS)[:, None] * BITS + 1
-        with (folder / "map.csv").open("w") as file:
-            for at, row in enumerate(world.positions):
-                file.write(f"candidate{at},{','.join(map(str, (row + offset).ravel().tolist()))}\n")
-        call = [str(Path(sys.executable).with_name("deniable")), "rappor", "decode", "--json"]
-        for option in ("params", "counts", "map"):
-            call += [f"--{option}", str(folder / f"{option}.csv")]
-        (seconds, kilobytes), (plain, _) = (
-            _measured(each)
-            for each in (call, [sys.executable, "-c", _PLAIN, str(folder / "map.csv")])
-        )
-    return seconds, kilobytes / 1024, plain
-
-
-def _measured(call: list[str]) -> tuple[float, int]:
-    """CPU seconds, user and system, and the largest memory in KB of a command."""
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, *call], check=True, capture_output=True, text=True
-    )
-    seconds, kilobytes = done.stdout.split()
-    return float(seconds), int(kilobytes)
-
-
-def compare(
-    rng: np.random.Generator,
-    candidates: int,
-    runs: int,
-    decoders: dict[str, Callable[[World, Design], Answer]],
-    console: Console,
-) -> None:
-    scores = {name: Score() for name in decoders}
-    fastest, plain, memory = np.inf, np.inf, 0.0
-    for _ in track(range(runs), f"{candidates:,} candidates", console=console, transient=True):
-        world = draw(rng, candidates)
-        design = Design.of(world.positions, BITS)
-        for name, decoder in decoders.items():
-            start = time.perf_counter()
-            answer = decoder(world, design)
-            judge(scores[name], world, answer, time.perf_counter() - start)
-    for _ in range(3):
-        seconds, memory, reading = command(world)
-        fastest, plain = min(fastest, seconds), min(plain, reading)
-    table = Table(title=f"{candidates:,} candidates, {DEVICES:,} devices", title_justify="left")
-    for heading in (
-        "decoder",
-        "runs",
-        "found",
-        "false %",
-        "RMSE x 1e-3",
-        "coverage %",
-        "s, median (best)",
-    ):
-        table.add_column(heading, justify="left" if heading == "decoder" else "right")
-    for name, score in scores.items():
-        table.add_row(name, *lines(score))
-    console.print(table)
-    console.print(
-        f"The command, from files to JSON: {fastest:.2f} s of CPU (best of 3), {memory:.0f} MB; "
-        f"the csv module reads the map alone in {plain:.2f} s.\n"
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=20, help="with 10,000 candidates")
-    parser.add_argument("--large-runs", type=int, default=4, help="with 100,000 candidates")
-    parser.add_argument("--seed", type=int, help="a fixed seed instead of fresh ones")
-    options = parser.parse_args()
-    seed = np.random.SeedSequence(options.seed)
-    rng = np.random.default_rng(seed)
-    console = Console()
-    console.print(f"Seed {seed.entropy}. Goals: 28 found, 5%, 3.3, 93 to 97%.\n")
-    both = {"deniable": ours, "lasso, least squares": published}
-    compare(rng, 10_000, options.runs, both, console)
-    compare(rng, 100_000, options.large_runs, both, console)
-
+DECODERS: dict[str, Callable[[World, Design], Answer]] = {
+    "deniable": ours,
+    "lasso, least squares": published,
+}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, {"decoding": decoding})

@@ -1,33 +1,46 @@
-"""What starting costs: importing the SDK, and a tool that records one value and exits.
+"""What the SDK costs the app that embeds it: `record`, and the start of a process.
 
-    python benchmarks/start.py
-
-Each program is a process of its own, measured from its start to its exit; they take turns with a
-bare Python, the baseline. CPU time (user and system) stands beside the wall time, because a busy
-machine moves it less. Modules are read from their bytecode, as pip leaves a package; where Python
-may not write it, each start compiles the sources in addition. The tool runs on a device that has
-a state file. It has no endpoint, so nothing is sent.
+record  one call, while the thread and the disk are at work, beside appending to a list
+start   each program is a process of its own, measured from its start to its exit; they take turns
+        with a bare Python. CPU time (user and system) stands beside the wall time, because a busy
+        machine moves it less. Modules are read from their bytecode, as pip leaves a package. The
+        tool runs on a device that has a state file; it has no endpoint, so nothing is sent.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
+from common.tables import Table, run
+from deniable import Client, Registry, compiled
 
-from client import REGISTRY
-from deniable import Registry, compiled
-
+REGISTRY = """
+schema = 1
+app = "example"
+[defaults]
+owner = "benchmark"
+expires = 2999-01-01
+[metrics.dark_mode]
+type = "boolean"
+description = "Dark mode."
+epsilon = 1.0
+lifetime_epsilon = 8.0
+[metrics.browser]
+type = "category"
+description = "Browser."
+values = ["firefox", "chrome", "safari", "edge", "other"]
+epsilon = 1.0
+lifetime_epsilon = 8.0
+"""
 TOOL = """
 from deniable import Client
 client = Client({registry!r}, state_dir={state!r})
@@ -45,7 +58,30 @@ class Cost(NamedTuple):
     cpu: float
 
 
-def run(code: str, environment: dict[str, str]) -> Cost:
+def record(quick: bool) -> Iterator[Table]:
+    table = Table("start-record", "One call, microseconds (goal for a record: 50)")
+    pairs: list[tuple[str, str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        client = Client(Registry.parse(REGISTRY), state_dir=Path(folder))
+        calls: dict[str, Callable[[str, str], object]] = {
+            "list.append((name, value))": lambda name, value: pairs.append((name, value)),
+            "record, thread and disk at work": client.record,
+        }
+        for name, call in calls.items():
+            times = []
+            for index in range(5_000):
+                value = "chrome" if index & 1 else "edge"
+                begin = time.perf_counter()
+                call("browser", value)
+                times.append((time.perf_counter() - begin) * 1e6)
+            times.sort()
+            row = {"call": name, "median": median(times), "99%": times[len(times) * 99 // 100]}
+            table.rows.append(row)
+        client.close(60)
+    yield table
+
+
+def one_process(code: str, environment: dict[str, str]) -> Cost:
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -73,12 +109,9 @@ def programs(folder: Path) -> dict[str, str]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--starts", type=int, default=31, help="of each program (31)")
-    given = parser.parse_args()
-    if given.starts < 1:
-        parser.error("--starts must be at least 1")
+def start(quick: bool) -> Iterator[Table]:
+    starts = 3 if quick else 31
+    table = Table("start-process", f"One process, milliseconds (median and least of {starts})")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = {
@@ -87,27 +120,25 @@ def main() -> None:
         environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         codes = programs(folder)
         for code in codes.values():
-            run(code, environment)  # writes the bytecode of everything, and the state file
+            one_process(code, environment)  # writes the bytecode of everything, and the state file
         costs: dict[str, list[Cost]] = {name: [] for name in codes}
-        for _ in range(given.starts):
+        for _ in range(starts):
             for name, code in codes.items():
-                costs[name].append(run(code, environment))
-    table = Table(title=f"One process (ms; median and least of {given.starts})")
-    for heading in ("program", "wall", "least", "CPU", "wall above bare", "times bare"):
-        table.add_column(heading, justify="left" if heading == "program" else "right")
-    bare = median(each.wall for each in costs[BARE])
+                costs[name].append(one_process(code, environment))
+    bare = median(each.cpu for each in costs[BARE])
     for name, measured in costs.items():
-        wall = median(each.wall for each in measured)
-        table.add_row(
-            name,
-            f"{wall:.1f}",
-            f"{min(each.wall for each in measured):.1f}",
-            f"{median(each.cpu for each in measured):.1f}",
-            f"{wall - bare:.1f}",
-            f"{wall / bare:.1f}",
+        cpu = median(each.cpu for each in measured)
+        table.rows.append(
+            {
+                "program": name,
+                "CPU": cpu,
+                "above bare": cpu - bare,
+                "times bare": cpu / bare,
+                "wall, least": min(each.wall for each in measured),
+            }
         )
-    Console(width=110).print(table)
+    yield table
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, {"record": record, "start": start})

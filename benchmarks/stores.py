@@ -1,4 +1,7 @@
-"""What commits, ids and tallies cost in each store, beside the plain way, in the same run.
+"""What commits and ids cost in each store, beside the plain way, in the same run.
+
+commits  CPU of one commit
+ids      the room and the CPU that remembering batch ids takes
 
 CPU is that of this process and of the Redis server (an AOF synced every second). The plain
 way in Redis is a pipeline of one HINCRBY for each cell, in SQLite one upsert for each cell
@@ -7,11 +10,7 @@ in a transaction; neither remembers a batch id, while each of our commits brings
 
 from __future__ import annotations
 
-import shutil
-import socket
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,16 +18,15 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import numpy as np
 import redis
-from rich.console import Console
-from rich.table import Table
 
+from common.tables import Table, run
 from deniable import Registry, Scheme
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from ingest import METRICS
+from ingest import redis as started_redis
 
 NOW = 1_795_262_400.0
 WINDOW = "2026-11-20"
@@ -39,7 +37,6 @@ SCHEMES = {metric.name: metric.scheme for metric in Registry.parse(METRICS)}
 
 DRAW = np.random.default_rng(1)
 ROUNDS = 10
-PARTS = ("commits", "ids", "memory")
 
 
 @dataclass(frozen=True)
@@ -91,32 +88,6 @@ class Server:
         """Seconds of CPU, to the microsecond."""
         tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
-
-
-@contextmanager
-def own_redis(folder: Path) -> Iterator[Server]:
-    binary = shutil.which("redis-server")
-    if binary is None:
-        sys.exit("this benchmark needs redis-server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
-    command += ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    server = Server(f"redis://127.0.0.1:{port}/0", process.pid)
-    try:
-        with closing(redis.Redis.from_url(server.url)) as client:
-            while True:
-                try:
-                    client.ping()
-                    break
-                except redis.ConnectionError:
-                    time.sleep(0.05)
-        yield server
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def new_ids(count: int) -> tuple[str, ...]:
@@ -200,64 +171,69 @@ def stores(server: Server, folder: Path) -> Iterator[tuple[redis.Redis, Store, S
         yield client, in_redis, in_sqlite
 
 
-def measure_commits(server: Server, folder: Path) -> Table:
-    """The cost of one commit."""
-    table = Table(title="CPU of one commit, microseconds (Redis: client + server)")
-    for name in ("cells", "Redis", "HINCRBY", "SQLite", "upserts"):
-        table.add_column(name, justify="right")
-    with (
-        stores(server, folder) as (client, in_redis, in_sqlite),
-        closing(sqlite3.connect(folder / "plain.db", isolation_level=None)) as plain,
-    ):
-        plain.execute("PRAGMA journal_mode = WAL")
-        plain.execute("PRAGMA synchronous = FULL")
-        plain.execute("CREATE TABLE cells (tally, cell, count, PRIMARY KEY (tally, cell))")
-        for case in CASES:
-            plainly = max(ROUNDS, case.times // 10)
-            table.add_row(
-                case.name,
-                cpu(fold_in(in_redis, case), case.times, server),
-                cpu(hincrby_in(client, case), plainly, server),
-                cpu(fold_in(in_sqlite, case), case.times, None),
-                cpu(upsert_in(plain, case), plainly, None),
-            )
-    return table
+@contextmanager
+def opened() -> Iterator[tuple[Server, Path, redis.Redis, Store, Store]]:
+    """A Redis and a folder, with both stores, and a plain client."""
+    with tempfile.TemporaryDirectory() as name, started_redis(Path(name)) as (url, pid):
+        server, folder = Server(url, pid), Path(name)
+        with stores(server, folder) as (client, in_redis, in_sqlite):
+            yield server, folder, client, in_redis, in_sqlite
 
 
-def measure_ids(server: Server, folder: Path, count: int) -> Table:
-    """The room that the ids of one day take, and what they cost in commits of IDS."""
-    table = Table(title=f"{count:,} batch ids within a day")
-    for name in ("", "Redis", "SADD", "SQLite", "plain rows"):
-        table.add_column(name, justify="right")
-    room, cost = ["bytes for each"], ["microseconds for each"]
-
-    def fill(remember: Callable[[tuple[str, ...], float], object], size: Callable[[], int]) -> None:
-        before, mine, theirs = size(), time.process_time(), server.spent()
-        for number in range(count // IDS):
-            remember(new_ids(IDS), NOW + 86_400.0 * number * IDS / count)
-        spent = time.process_time() - mine + server.spent() - theirs
-        cost.append(f"{1e6 * spent / count:.1f}")
-        room.append(f"{(size() - before) / count:.1f}")
-
-    def memory() -> int:
-        return int(client.info("memory")["used_memory"])
-
-    def disk() -> int:
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return path.stat().st_size
-
-    with stores(server, folder) as (client, in_redis, in_sqlite):
-        fill(lambda ids, now: in_redis.fold(Commit(ids, {}), now), memory)
-        fill(lambda ids, _: client.sadd("plain", *map(bytes.fromhex, ids)), memory)
-        path = folder / "store.db"
-        fill(lambda ids, now: in_sqlite.fold(Commit(ids, {}), now), disk)
-    path = folder / "plain.db"
+@contextmanager
+def plain_database(path: Path, *tables: str) -> Iterator[sqlite3.Connection]:
+    """SQLite with a write-ahead log that is synced at each commit, as ours."""
     with closing(sqlite3.connect(path, isolation_level=None)) as plain:
-        plain.execute("PRAGMA journal_mode = WAL")
-        plain.execute("PRAGMA synchronous = FULL")
-        plain.execute("CREATE TABLE ids (id BLOB PRIMARY KEY, expires) WITHOUT ROWID")
-        plain.execute("CREATE INDEX by_expiry ON ids (expires)")
+        for line in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", *tables):
+            plain.execute(line)
+        yield plain
+
+
+def commits(quick: bool) -> Iterator[Table]:
+    table = Table("stores-commits", "CPU of one commit, microseconds (Redis: client + server)")
+    cells = "CREATE TABLE cells (tally, cell, count, PRIMARY KEY (tally, cell))"
+    with (
+        opened() as (server, folder, client, in_redis, in_sqlite),
+        plain_database(folder / "plain.db", cells) as plain,
+    ):
+        for case in CASES:
+            times = case.times // 10 if quick else case.times
+            plainly = max(ROUNDS, times // 10)
+            table.add(
+                cells=case.name,
+                Redis=cpu(fold_in(in_redis, case), times, server),
+                HINCRBY=cpu(hincrby_in(client, case), plainly, server),
+                SQLite=cpu(fold_in(in_sqlite, case), times, None),
+                upserts=cpu(upsert_in(plain, case), plainly, None),
+            )
+    yield table
+
+
+def ids(quick: bool) -> Iterator[Table]:
+    """The room that the ids of one day take (goal: 16 bytes), and their CPU in commits of IDS."""
+    count = 50_000 if quick else 1_000_000
+    table = Table("stores-ids", f"{count:,} batch ids within a day")
+    with opened() as (server, folder, client, in_redis, in_sqlite):
+
+        def fill(
+            name: str,
+            remember: Callable[[tuple[str, ...], float], object],
+            size: Callable[[], int],
+        ) -> None:
+            before, mine, theirs = size(), time.process_time(), server.spent()
+            for number in range(count // IDS):
+                remember(new_ids(IDS), NOW + 86_400.0 * number * IDS / count)
+            spent = time.process_time() - mine + server.spent() - theirs
+            room = (size() - before) / count
+            table.add(way=name, bytes=room, microseconds=1e6 * spent / count)
+
+        def memory() -> int:
+            return int(client.info("memory")["used_memory"])
+
+        def disk(path: Path) -> int:
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return path.stat().st_size
 
         def insert(ids: tuple[str, ...], now: float) -> None:
             plain.execute("BEGIN IMMEDIATE")
@@ -265,57 +241,17 @@ def measure_ids(server: Server, folder: Path, count: int) -> Table:
             plain.executemany("INSERT INTO ids VALUES (?, ?)", rows)
             plain.execute("COMMIT")
 
-        fill(insert, disk)
-    table.add_row(*room)
-    table.add_row(*cost)
-    return table
+        fill("Redis", lambda ids, now: in_redis.fold(Commit(ids, {}), now), memory)
+        fill("SADD", lambda ids, _: client.sadd("plain", *map(bytes.fromhex, ids)), memory)
+        own, other = folder / "store.db", folder / "plain.db"
+        fill("SQLite", lambda ids, now: in_sqlite.fold(Commit(ids, {}), now), lambda: disk(own))
+        made = "CREATE TABLE ids (id BLOB PRIMARY KEY, expires) WITHOUT ROWID"
+        with plain_database(other, made, "CREATE INDEX by_expiry ON ids (expires)") as plain:
+            fill("plain rows with their expiry", insert, lambda: disk(other))
+    yield table
 
 
-def measure_memory(server: Server, folder: Path) -> Table:
-    """What Redis keeps for one metric and window, as devices grow, in 100 commits each."""
-    table = Table(title="bytes in Redis for one metric and window")
-    crowds = [10**power for power in range(4, 9)]
-    for name in ("metric", *(f"{devices:,} devices" for devices in crowds)):
-        table.add_column(name, justify="right")
-    with stores(server, folder) as (client, store, _):
-        for name, scheme in SCHEMES.items():
-            rows = scheme.mechanism.rows
-            used = []
-            for number, devices in enumerate(crowds):
-                tally = TallyKey(name, scheme.fingerprint, f"2026-11-{number + 1:02}")
-                before = set(client.keys("ours:*"))
-                for reports in np.full(100, devices // 100):
-                    parts = {}
-                    for row, mine in enumerate(
-                        DRAW.multinomial(reports, np.ones(len(rows)) / len(rows))
-                    ):
-                        width = rows[row].width
-                        chance = 0.5 if len(rows) > 1 else 1 / width
-                        parts[TallyRowKey(tally, row)] = Increment(
-                            width, int(mine), range(width), DRAW.binomial(mine, chance, width)
-                        )
-                    store.fold(Commit(new_ids(1), parts), NOW)
-                new = [key for key in set(client.keys("ours:*")) - before if b":ids" not in key]
-                used.append(sum(client.memory_usage(key, samples=0) or 0 for key in new))
-            table.add_row(
-                f"{name}: {len(rows)} × {rows[0].width:,}", *(f"{each:,}" for each in used)
-            )
-    return table
-
-
-@click.command(help=__doc__)
-@click.option("--only", multiple=True, type=click.Choice(PARTS), help="This part (repeatable).")
-@click.option("--ids", "count", default=1_000_000, show_default=True, help="Batch ids remembered.")
-def main(only: tuple[str, ...], count: int) -> None:
-    measures: dict[str, Callable[[Server, Path], Table]] = {
-        "commits": measure_commits,
-        "ids": lambda server, folder: measure_ids(server, folder, count),
-        "memory": measure_memory,
-    }
-    for part in only or PARTS:
-        with tempfile.TemporaryDirectory() as name, own_redis(Path(name)) as server:
-            Console().print(measures[part](server, Path(name)))
-
+PARTS = {"commits": commits, "ids": ids}
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, PARTS)

@@ -1,38 +1,33 @@
 """Whether `deniable watch` keeps the stated number of false alarms, and how soon it tells a change.
 
-    python benchmarks/watch.py [--metrics 200] [--days 90] [--number 1 10] [--per month]
-
 Simulates booleans, categories of 4 and of 10 values in turn, at epsilon 1, with windows of a day
-and as many devices as the table says. Each day's tally is drawn from its exact distribution, the
+and 20,000 devices. Each day's tally is drawn from its exact distribution, the
 devices of a day from a population that does not change. Every day is judged as the command does,
 with a baseline of the four weeks before; the days are those after these weeks. Every series that is
 called changed counts, also if the same was told the day before, so the command tells fewer.
 
 For the power, one value of each metric rises for good, by so many standard errors of the
 difference between one day and the four days that it is compared with. It is told if the rise
-is told on the first day or the second. Sizes are not limited (points = 0). Seed 1.
+is told on the first day or the second. Sizes are not limited (points = 0).
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from common.tables import Table, run
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.judging.changes import WEEKS_BEFORE, judge
-from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per, judgement_level
+from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
 
@@ -141,38 +136,30 @@ def power(
     return told / runs
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    arguments.add_argument("--metrics", type=int, default=200)
-    arguments.add_argument("--days", type=int, default=90)
-    arguments.add_argument("--runs", type=int, default=300)
-    arguments.add_argument("--devices", type=int, nargs="*", default=[5_000, 100_000])
-    arguments.add_argument("--number", type=float, nargs="*", default=[1.0, 10.0])
-    arguments.add_argument("--per", default="month")
-    given = arguments.parse_args()
-    per: Per = given.per
-    table = Table("devices a day", "false_alarms", "allowed", "false changes", "false anomalies",
-                  "3 SE", "4 SE", "5 SE", "seconds")  # fmt: skip
+def watching(quick: bool) -> Iterator[Table]:
+    """The baseline is what 200 tests at 5% would tell in the same days."""
+    metrics, length, runs = (20, 10, 10) if quick else (200, 90, 300)
+    table = Table("watch", f"{metrics} metrics in {length} days, of which nothing changes")
     rng = np.random.default_rng(1)
-    for devices in given.devices:
-        for number in given.number:
-            allowed, begin = FalseAlarms(number, per), time.perf_counter()
-            changes, anomalies = false_alarms(given.metrics, given.days, devices, allowed, rng)
-            found = [
-                power(given.metrics, given.runs, devices, errors, allowed, rng)
-                for errors in (3.0, 4.0, 5.0)
-            ]
-            table.add_row(
-                f"{devices:,}",
-                f"{number:g} a {per}",
-                f"{number * given.days / 30:g}",
-                str(changes),
-                str(anomalies),
-                *(f"{each:.0%}" for each in found),
-                f"{time.perf_counter() - begin:.0f}",
-            )
-    Console().print(table)
+    for number in (1.0, 10.0):
+        allowed = FalseAlarms(number, "month")
+        changes, anomalies = false_alarms(metrics, length, 20_000, allowed, rng)
+        table.rows.append(
+            {
+                "false_alarms": f"{number:g} a month",
+                "expected at most": number * length / 30,
+                "tests at 5% would tell": 0.05 * metrics * length,
+                "false changes": changes,
+                "false anomalies": anomalies,
+                **{
+                    f"rise of {errors:g} errors": f"{rise:.0%}"
+                    for errors in (3.0, 4.0, 5.0)
+                    for rise in [power(metrics, runs, 20_000, errors, allowed, rng)]
+                },
+            }
+        )
+    yield table
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, {"watching": watching})

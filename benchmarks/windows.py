@@ -1,29 +1,24 @@
 """Intervals over several windows in which the same devices report: how often do they cover?
 
-Run: python benchmarks/windows.py [--json] [--populations 4000] [--only TEXT]
-
 Each population is drawn device by device: a value from the shares, the windows in which it
 reports (its coin, its ledger, and when it comes and leaves), and new noise for each report. An
-interval covers if it holds the share that the population was drawn from. "As independent"
-takes every report for that of another device, and every scheme for one of other devices, on the
-same tallies. "Width" is the mean width over the one that the estimates' own scatter needs.
+interval covers if it holds the share that the population was drawn from. "As independent", the
+baseline, takes every report for that of another device, and every scheme for one of other devices,
+on the same tallies. "Width" is the mean width over the one that the estimates' own scatter needs.
 Where devices and values stay, 94 to 96% should be covered; where they do not, 94% or more.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
+from common.tables import Cell, Goal, Measured, Table, run
 from deniable import Scheme
 from deniable.mechanisms import (
     CohortLocalHashing,
@@ -35,9 +30,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.questions.comparison import compare
 from deniable_estimator.statistics.participation import Participation
-from oracles.tables import Cell, Goal, Measured, Result
 
 Z = 1.959964
 STRINGS = [f"string {number}" for number in range(6)]
@@ -151,38 +144,10 @@ def coverage(case: Case, populations: int) -> dict[str, Cell]:
         blind.append((apart.low <= truth) & (truth <= apart.high))
         width.append(found.high - found.low)
         share.append(found.share)
-    return _row(case, np.array(inside), np.array(blind), np.array(width), np.array(share))
+    return row_of(case, np.array(inside), np.array(blind), np.array(width), np.array(share))
 
 
-def change(case: Case, populations: int) -> dict[str, Cell]:
-    """The same of the change between two periods: its own windows, and as many after them.
-
-    The crowd of the case has the windows of both, and one mechanism for either.
-    """
-    rng = np.random.default_rng(8)
-    inside, blind, width, share = [], [], [], []
-    for _ in range(populations):
-        before, after = ((tally, scheme, told) for tally, scheme, _, told in parts_of(case, rng))
-        changes = []
-        for kept in (True, False):
-            sides = [
-                estimate(
-                    tally,
-                    scheme,
-                    participation=told if kept else Participation({"": tally.reports}),
-                )
-                for tally, scheme, told in (before, after)
-            ]
-            changes.append(compare(*sides, together=False))
-        found, apart = changes
-        inside.append((found.low <= 0) & (found.high >= 0))
-        blind.append((apart.low <= 0) & (apart.high >= 0))
-        width.append(found.high - found.low)
-        share.append(found.difference)
-    return _row(case, np.array(inside), np.array(blind), np.array(width), np.array(share))
-
-
-def _row(
+def row_of(
     case: Case,
     inside: NDArray[np.bool_],
     blind: NDArray[np.bool_],
@@ -213,11 +178,6 @@ def fresh(epsilon: float, size: int = 2) -> SubsetSelection:
     return SubsetSelection.design(size, epsilon)
 
 
-def nearly(mechanism: SubsetSelection) -> SubsetSelection:
-    """Another scheme that reveals hardly less, so that it costs as many reports."""
-    return SubsetSelection(mechanism.size, mechanism.k, mechanism.threshold - 1000)
-
-
 def memory(epsilon: float, lifetime: float, size: int = 2) -> MemoizedSubsetSelection:
     return MemoizedSubsetSelection.design(size, epsilon, lifetime, k=1)
 
@@ -232,16 +192,9 @@ CASES = [
     Case("2 values, epsilon 1", Crowd(2000, 8), [fresh(1.0)], HALVES, 8.0),
     Case("2 values, epsilon 4", Crowd(1000, 30), [fresh(4.0)], HALVES, 120.0),
     Case("2 values, epsilon 4, ledger of 8", Crowd(1000, 30, 0.6, 8), [fresh(4.0)], HALVES, 32.0),
-    Case("2 values, epsilon 4, ledger of 2", Crowd(2000, 30, 0.04, 2), [fresh(4.0)], HALVES, 8.0),
     Case("2% a day, a year", Crowd(500, 365, 0.02, 8), [fresh(1.0, 5)], FIVE, 8.0),
-    Case("the same at epsilon 4", Crowd(500, 365, 0.02, 8), [fresh(4.0, 5)], FIVE, 32.0),
-    Case(
-        "a crowd that grows",
-        Crowd(1000, 30, 0.7, since=COMING),
-        [fresh(4.0)],
-        HALVES,
-        120.0,
-    ),
+    Case("2% a day, a year, epsilon 4", Crowd(500, 365, 0.02, 8), [fresh(4.0, 5)], FIVE, 32.0),
+    Case("a crowd that grows", Crowd(1000, 30, 0.7, since=COMING), [fresh(4.0)], HALVES, 120.0),
     Case(
         "strings, hashed projective geometry",
         Crowd(1000, 20),
@@ -256,20 +209,9 @@ CASES = [
         SIX,
         repeat=0.1,
     ),
-    *(
-        Case(f"10 values, memory, lifetime {lifetime:g}", Crowd(2000, count), [each], TEN)
-        for lifetime in (1.5, 4.0)
-        for count in (7, 30)
-        for each in [memory(1.0, lifetime, 10)]
-    ),
-    Case("2 values, memory", Crowd(1000, 20), [memory(2.0, 3.0)], HALVES),
+    Case("10 values, memory, 7 windows", Crowd(2000, 7), [memory(1.0, 1.5, 10)], TEN),
+    Case("10 values, memory, 30 windows", Crowd(2000, 30), [memory(1.0, 4.0, 10)], TEN),
     Case("two fresh schemes in turn", Crowd(1000, 20), [fresh(4.0), fresh(3.0)], HALVES, 200.0),
-    Case(
-        "two schemes with memory in turn",
-        Crowd(1000, 20),
-        [memory(4.0, 6.0), memory(3.0, 6.0)],
-        HALVES,
-    ),
     Case("fresh, then memory", Crowd(1000, 20), [fresh(3.0), memory(3.0, 5.0)], HALVES),
     Case(
         "devices that come and go",
@@ -287,72 +229,13 @@ CASES = [
         120.0,
         exact=False,
     ),
-    Case(
-        "a budget spent under the first scheme",
-        Crowd(1000, 20, 0.8, 6, since=STAYING // 2),
-        [fresh(4.0), nearly(fresh(4.0))],
-        HALVES,
-        24.0,
-        exact=False,
-    ),
-    Case(
-        "2% a day, another scheme after half a year",
-        Crowd(500, 364, 0.02, 8),
-        [fresh(1.0, 5), nearly(fresh(1.0, 5))],
-        FIVE,
-        8.0,
-        exact=False,
-    ),
-]
-
-CHANGES = [
-    Case(
-        "other devices",
-        Crowd(2000, 20, since=np.arange(2000) % 2 * 10, until=10 + np.arange(2000) % 2 * 10),
-        [fresh(4.0), fresh(4.0)],
-        HALVES,
-    ),
-    Case("the same devices", Crowd(1000, 20), [fresh(4.0)] * 2, HALVES, exact=False),
-    Case("the same devices, epsilon 1", Crowd(1000, 20), [fresh(1.0)] * 2, HALVES, exact=False),
-    Case(
-        "the same devices, 2% a day, 28 days",
-        Crowd(5000, 56, 0.02, 8),
-        [fresh(1.0, 5)] * 2,
-        FIVE,
-        8.0,
-        exact=False,
-    ),
 ]
 
 
-@click.command(help=__doc__)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-@click.option("--populations", default=4000, show_default=True, help="Drawn for each row.")
-@click.option("--only", default="", help="Rows whose name holds this text.")
-def main(as_json: bool, populations: int, only: str) -> None:
-    console = Console(stderr=True)
-
-    def rows(
-        cases: Sequence[Case], measure: Callable[[Case, int], dict[str, Cell]], title: str
-    ) -> list[dict[str, Cell]]:
-        chosen = [case for case in cases if only in case.name]
-        return [
-            measure(case, populations)
-            for case in track(chosen, title, console=console, transient=True)
-        ]
-
-    note = f"{populations:,} populations in each row (a tenth of that for strings), seeds 7 and 8."
-    tables = [
-        ("shares", "Shares among all devices", rows(CASES, coverage, "Shares")),
-        ("changes", "Changes between two periods", rows(CHANGES, change, "Changes")),
-    ]
-    results = [Result(name, title, found, note) for name, title, found in tables if found]
-    if as_json:
-        click.echo(json.dumps({each.name: each.to_dict() for each in results}, indent=1))
-        return
-    for each in results:
-        Console(width=None).print(each.table(), "")
+def shares(quick: bool) -> Iterator[Table]:
+    rows = [coverage(case, 100 if quick else 4000) for case in CASES]
+    yield Table("windows", "Shares among all devices", rows=rows)
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, {"shares": shares})

@@ -5,21 +5,31 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+from contextlib import ExitStack
 
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _PORTS = itertools.count(20_000 + 150 * (_WORKER % 16))
+_HELD = ExitStack()
 
 
 def free_port() -> int:
-    """A port that nobody listens at. The system gives none below 32,768 to anybody who does not
-    name it, and each worker has a range of its own, so it is free until it is used."""
+    """A port that stays this process's own until it ends.
+
+    The system gives none below 32,768 to anybody who does not name it. A socket that does not
+    listen holds it, so nobody else finds it free; but a server that sets SO_REUSEADDR, as Redis,
+    nginx and gunicorn do, can listen there.
+    """
     for port in _PORTS:
-        with socket.socket() as probe, socket.socket() as bus:
+        with ExitStack() as held:
             try:
-                probe.bind(("127.0.0.1", port))
                 # A node of a cluster also listens 10,000 above.
-                bus.bind(("127.0.0.1", port + 10_000))
+                for each in (port, port + 10_000):
+                    holder = held.enter_context(socket.socket())
+                    holder.bind(("127.0.0.1", each))
+                    # Only now: with it, this bind would not see that somebody else holds the port.
+                    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             except OSError:
                 continue
+            _HELD.push(held.pop_all())
         return port
     raise AssertionError("no port is free")

@@ -16,13 +16,12 @@ from typing import Any
 import click
 
 from deniable import edits, sent_command
-from deniable.errors import RegistryError
+from deniable.coded_message import counted
+from deniable.errors import Problem, RegistryError
 from deniable.forecasts import MISSING, forecasts
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
-from deniable.problem import Problem
 from deniable.registry import Registry
-from deniable.told import counted
 
 __all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
 

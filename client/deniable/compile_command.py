@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from deniable import compiled
+from deniable.coded_message import counted
 from deniable.commands import load_registry
-from deniable.told import counted
 
 __all__ = ["compile_registry"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from deniable.checks import Check
 from deniable.compiled_form import (
@@ -20,7 +20,7 @@ from deniable.compiled_form import (
     SEGMENTED_TOP,
     TOP,
 )
-from deniable.errors import RegistryError, SchemeError
+from deniable.errors import Problem, RegistryError, SchemeError
 from deniable.exact import exp_below
 from deniable.keys import NAME
 from deniable.mechanisms import Mechanism, Memoizing, rebuild
@@ -29,9 +29,6 @@ from deniable.retention import mistakes, read_keep, well_formed
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
 from deniable.types import TYPES, MetricType, Table, joins
-
-if TYPE_CHECKING:
-    from deniable.problem import Problem
 
 __all__ = ["read_document", "read_text", "revealed"]
 
@@ -47,8 +44,6 @@ def read_text(text: str, source: str) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        from deniable.problem import Problem  # only where there are mistakes
-
         problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
         raise RegistryError([problem], source) from None
     return read_document(document, source)
@@ -87,8 +82,6 @@ class _Verifier:
         self.segments: dict[str, Segment] = {}
 
     def report(self, where: Where, message: str) -> None:
-        from deniable.problem import Problem
-
         self.problems.append(Problem(None, ".".join(where), message))
 
     def read(self, document: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from deniable.checks import positive
+from deniable.errors import Problem
 from deniable.keys import (
     APP,
     COMMON_KEYS,
@@ -17,7 +18,6 @@ from deniable.keys import (
 )
 from deniable.metric import Metric
 from deniable.metric_declaration import MetricDeclaration
-from deniable.problem import Problem
 from deniable.segments import (
     SEGMENT_KEYS,
     Segment,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from deniable.errors import Problem
 from deniable.mechanisms import Memoizing
 from deniable.metric import Answer, Metric
-from deniable.problem import Problem
 from deniable.registry import Registry
 from deniable.retention import in_words
 

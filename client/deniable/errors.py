@@ -20,18 +20,18 @@ the attributes that a program needs to react; its message says what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from deniable.told import Told
+from deniable.coded_message import CodedMessage
+from deniable.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deniable.problem import Problem
-
 __all__ = [
     "DeniableError",
     "MetricError",
+    "Problem",
     "RegistryError",
     "RejectedError",
     "SchemeError",
@@ -47,6 +47,22 @@ __all__ = [
 
 class DeniableError(Exception):
     """The root: `except DeniableError` catches every error that deniable raises on purpose."""
+
+
+@frozen
+class Problem:
+    """One mistake, warning or note: where it is and what to do about it."""
+
+    line: int | None
+    where: str
+    message: str
+    severity: Literal["error", "warning", "note"] = "error"
+
+    def describe(self, source: str) -> str:
+        """`file:line: severity: where: message`, as editors and people read it."""
+        place = source if self.line is None else f"{source}:{self.line}"
+        where = f"{self.where}: " if self.where else ""
+        return f"{place}: {self.severity}: {where}{self.message}"
 
 
 class MistakesError(DeniableError):
@@ -79,9 +95,9 @@ class ValueListError(DeniableError):
         self.line = line
         self.code, self.arguments = _coded(mistake, "list")
         if line is None:
-            told = Told("in_list", "{source} {mistake}", source=source, mistake=mistake)
+            told = CodedMessage("in_list", "{source} {mistake}", source=source, mistake=mistake)
         else:
-            told = Told(
+            told = CodedMessage(
                 "in_line",
                 "{source}, line {line}: {mistake}",
                 source=source,
@@ -202,4 +218,6 @@ class UndeclaredValueWarning(UserWarning):
 
 def _coded(message: str, otherwise: str) -> tuple[str, Mapping[str, Any]]:
     """The code and the arguments of a message, if it has them."""
-    return (message.code, message.arguments) if isinstance(message, Told) else (otherwise, {})
+    return (
+        (message.code, message.arguments) if isinstance(message, CodedMessage) else (otherwise, {})
+    )

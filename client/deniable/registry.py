@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from deniable.errors import MetricError, RegistryError
+from deniable.errors import MetricError, Problem, RegistryError
 from deniable.frozen import frozen
 from deniable.metric import Metric
 from deniable.segments import Segment
@@ -55,7 +55,6 @@ class Registry:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            from deniable.problem import Problem
 
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
@@ -78,7 +77,6 @@ class Registry:
         import tomllib
 
         from deniable.declarations import Declarations
-        from deniable.problem import Problem
         from deniable.toml_lines import line_of, locate
 
         try:

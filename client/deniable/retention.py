@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deniable import windows
-from deniable.told import counted
+from deniable.coded_message import counted
 
 __all__ = ["CALENDARS", "FOREVER", "Keep", "in_words", "mistakes", "read_keep", "well_formed"]
 

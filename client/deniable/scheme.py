@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
+from deniable.coded_message import CodedMessage, counted
 from deniable.digests import sha256
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
@@ -24,7 +25,6 @@ from deniable.segments import (
     labels,
     read_segment,
 )
-from deniable.told import Told, counted
 from deniable.types import TYPES
 
 __all__ = ["FINGERPRINT_LENGTH", "Scheme", "check_cells"]
@@ -161,7 +161,7 @@ def check_cells(mechanism: Mechanism[Any], segments: Sequence[Segment]) -> None:
         )
     cells = count * sum(row.width for row in mechanism.rows)
     if count > 1 and cells > MAX_CELLS:
-        told = Told(
+        told = CodedMessage(
             "segment_cells",
             "{count} combinations of segments give a tally of {cells:,} cells, above the limit of "
             "{most:,}: use fewer segments, or fewer values",

@@ -14,8 +14,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from deniable.coded_message import CodedMessage
 from deniable.errors import ValueListError
-from deniable.told import Told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,9 +39,9 @@ _HOPELESS = 2 * MAX_VALUE_BYTES
 """So many letters are too long in any form. To bring them into normal form could take hours: that
 takes the square of a run of combining marks."""
 
-_NONE = Told("no_value", "holds no value; write one on each line")
+_NONE = CodedMessage("no_value", "holds no value; write one on each line")
 
-_TOO_LONG = Told("too_long", "is longer than {bytes} bytes", bytes=MAX_VALUE_BYTES)
+_TOO_LONG = CodedMessage("too_long", "is longer than {bytes} bytes", bytes=MAX_VALUE_BYTES)
 
 _BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but the line break, and halves of surrogate pairs."""
@@ -63,11 +63,11 @@ def value_text(text: str) -> str:
         raise ValueError(_TOO_LONG)
     broken = _BROKEN.search(value)
     if broken and broken[0] >= "\ud800":
-        raise ValueError(Told("invalid_unicode", "is not valid Unicode"))
+        raise ValueError(CodedMessage("invalid_unicode", "is not valid Unicode"))
     if broken or "\n" in value:
-        raise ValueError(Told("control_character", "holds a control character"))
+        raise ValueError(CodedMessage("control_character", "holds a control character"))
     if not value or value.isspace():
-        raise ValueError(Told("blank", "is blank"))
+        raise ValueError(CodedMessage("blank", "is blank"))
     if _long(value):
         raise ValueError(_TOO_LONG)
     return value
@@ -120,10 +120,10 @@ def read_values(path: str | Path) -> list[str]:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        mistake = Told("unreadable", "cannot be read: {why}", why=error.strerror)
+        mistake = CodedMessage("unreadable", "cannot be read: {why}", why=error.strerror)
         raise ValueListError(source, None, mistake) from error
     except ValueError:  # a zero byte
-        mistake = Told("no_file_name", "cannot be read: this is not a file name")
+        mistake = CodedMessage("no_file_name", "cannot be read: this is not a file name")
         raise ValueListError(source, None, mistake) from None
     return parse_values(data, source)
 
@@ -142,7 +142,7 @@ def parse_values(data: bytes, source: str) -> list[str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        mistake = Told("not_utf8", "is not UTF-8 text; save the file in that encoding")
+        mistake = CodedMessage("not_utf8", "is not UTF-8 text; save the file in that encoding")
         raise ValueListError(source, line, mistake) from None
     text = text.replace("\r\n", "\n").removesuffix("\n")
     if not text:
@@ -152,7 +152,9 @@ def parse_values(data: bytes, source: str) -> list[str]:
 
 def _no_value(source: str, number: int, why: str) -> ValueListError:
     """That a text in a list cannot be a value, for the reason that `value_text` gives."""
-    return ValueListError(source, number, Told("no_text", "{mistake}; remove it", mistake=why))
+    return ValueListError(
+        source, number, CodedMessage("no_text", "{mistake}; remove it", mistake=why)
+    )
 
 
 def _repeated(source: str, values: list[str]) -> ValueListError:
@@ -160,6 +162,8 @@ def _repeated(source: str, values: list[str]) -> ValueListError:
     for number, value in enumerate(values, 1):
         first = seen.setdefault(value, number)
         if first != number:
-            mistake = Told("repeated", "repeats line {line}; remove one of the two", line=first)
+            mistake = CodedMessage(
+                "repeated", "repeats line {line}; remove one of the two", line=first
+            )
             return ValueListError(source, number, mistake)
     raise AssertionError("no value is repeated")

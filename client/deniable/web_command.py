@@ -13,7 +13,7 @@ import click
 import deniable
 from deniable import compiled
 from deniable.commands import load_registry, print_problems
-from deniable.problem import Problem
+from deniable.errors import Problem
 from deniable.registry import Registry
 
 __all__ = ["ALL", "CLOSED", "JOINT", "web", "web_files"]

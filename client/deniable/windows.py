@@ -12,18 +12,18 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
+from deniable.coded_message import CodedMessage
 from deniable.errors import WindowError
-from deniable.told import Told
 
 __all__ = ["IN_A", "KINDS", "Kind", "end", "kind_of", "span", "start", "window_at"]
 
 Kind: TypeAlias = Literal["day", "week", "month"]
 KINDS: tuple[Kind, ...] = ("day", "week", "month")
 
-IN_A: dict[Kind, Told] = {
-    "day": Told("in_a_day", "in a day"),
-    "week": Told("in_a_week", "in a week"),
-    "month": Told("in_a_month", "in a month"),
+IN_A: dict[Kind, CodedMessage] = {
+    "day": CodedMessage("in_a_day", "in a day"),
+    "week": CodedMessage("in_a_week", "in a week"),
+    "month": CodedMessage("in_a_month", "in a month"),
 }
 """The kinds as a part of a sentence."""
 

@@ -16,10 +16,10 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
+from deniable.coded_message import counted
 from deniable.errors import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable.randomness import Bits, system_bits
-from deniable.told import counted
 
 __all__ = [
     "BATCH_ID_BITS",

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Any
 
 from deniable import Registry, WireError
+from deniable.coded_message import counted
 from deniable.mechanisms import Packing
-from deniable.told import counted
 from deniable.wire import check_batch_id, unpack_columns
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.bodies import check_commas, check_counts, parse

@@ -11,8 +11,8 @@ import json
 from typing import Any
 
 from deniable import DeniableError
+from deniable.coded_message import counted
 from deniable.replies import Reply, read_reply
-from deniable.told import counted
 from deniable.transport import HttpTransport
 from deniable.wire import new_batch_id
 

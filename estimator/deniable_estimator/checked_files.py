@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from deniable.errors import MistakesError
-from deniable.problem import Problem
+from deniable.errors import MistakesError, Problem
 from deniable.toml_lines import line_of, locate
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 A `Message` is a str, so code that writes English (the commands, JSON, CSV, the read API) uses it
 as one. A page translates the template and its arguments with `translated`, and does the same with
-what the packages below say (`deniable.told.Told`).
+what the packages below say (`deniable.coded_message.CodedMessage`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import date
 from functools import reduce
 from typing import Any
 
-from deniable.told import Told
+from deniable.coded_message import CodedMessage
 from deniable_estimator.isolation import isolated
 
 __all__ = [
@@ -125,7 +125,7 @@ def translated(text: str, language: Language) -> str:
     """A message or date in a language, with the messages and dates in it; other text unchanged."""
     if isinstance(text, Dated):
         return _date(text, language)
-    if isinstance(text, Told):
+    if isinstance(text, CodedMessage):
         text = _message((text.template,), text.arguments)
     if not isinstance(text, Message) or language.tag == "en":
         return text
@@ -152,13 +152,13 @@ def _chain(template: str, parts: Iterable[str]) -> str:
 
 
 def _told(argument: Any, language: Language) -> Any:
-    known = isinstance(argument, Message | Dated | Told)
+    known = isinstance(argument, Message | Dated | CodedMessage)
     return translated(argument, language) if known else _kept(argument)
 
 
 def _kept(argument: Any) -> Any:
     """Isolate a value, so that it cannot reorder the sentence; a message has done so already."""
-    if isinstance(argument, Told):
+    if isinstance(argument, CodedMessage):
         return _message((argument.template,), argument.arguments)
     return isolated(argument) if type(argument) is str else argument
 

@@ -66,7 +66,7 @@ requests = st.builds(
     values,
     values,
     fields,
-    st.binary(max_size=20_000),
+    st.binary(max_size=2_000),
 )
 
 
@@ -158,7 +158,7 @@ def test_requests_come_back(request, more):
     assert InnerRequest.decode(padded(message, len(message) + more)) == request
 
 
-@given(st.integers(200, 599), fields, st.binary(max_size=20_000))
+@given(st.integers(200, 599), fields, st.binary(max_size=2_000))
 def test_responses_come_back(status, fields, content):
     """What was written is read again."""
     response = InnerResponse(status, fields, content)

@@ -263,10 +263,13 @@ def test_a_pair_is_not_recorded(make_client: MakeClient) -> None:
         client.record("plan_by_mode", "free")
 
 
+PAIRED = declared()["plan_by_mode"]
+
+
 @given(st.integers(0, 3), st.booleans(), st.integers(0, 2**32))
 def test_the_joined_cell_is_the_right_one(plan: int, dark: bool, seed: int) -> None:
     """The cell of two values has the text of both, and its report is drawn for that cell."""
-    metric = declared()["plan_by_mode"]
+    metric = PAIRED
     kind = metric.type
     value = kind.joined([kind_text(plan), "true" if dark else "false"])
     assert value is not None

@@ -253,17 +253,15 @@ def test_what_was_given_is_what_is_written() -> None:
     """Each option becomes its key."""
     Path("metrics.toml").write_text(FILE)
     run(
-        add, "two", "--low", "1", "--high", "9.5", "--unit", "s", "--scale", "log",
-        "--ask", "distribution", "--epsilon", "2", "--lifetime-epsilon", "6", "--window", "week",
-        "--sample-rate", "0.5", "--platform", "python", "--devices", "90000", "--owner", "b",
+        add, "two", "--low", "1", "--high", "9.5", "--ask", "distribution", "--epsilon", "2",
+        "--lifetime-epsilon", "6", "--devices", "90000", "--owner", "b",
         "--expires", "2030-01-02", "--at-once", "--description", 'A "b".',
     )  # fmt: skip
     metric = Registry.load("metrics.toml")["two"]
-    assert (metric.epsilon, metric.lifetime_epsilon, metric.sample_rate) == (2.0, 6.0, 0.5)
-    assert (metric.window, metric.platform, metric.devices) == ("week", ("python",), 90_000)
+    assert (metric.epsilon, metric.lifetime_epsilon, metric.devices) == (2.0, 6.0, 90_000)
     assert (metric.owner, metric.expires) == ("b", date(2030, 1, 2))
     assert (metric.answer, metric.description) == ("at_once", 'A "b".')
-    assert metric.type.domain == "1 to 9.5 s"
+    assert metric.type.domain == "1 to 9.5"
 
 
 def test_a_file_that_changed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

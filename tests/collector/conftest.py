@@ -19,6 +19,7 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 from flask import Flask
+from tests.ports import free_port
 from tests.stores import (  # noqa: F401  (fixtures)
     RedisServer,
     home,
@@ -158,6 +159,11 @@ class Collector:
         self.environ["DENIABLE_BIND"] = self.address.removeprefix("http://")
 
     @property
+    def private(self) -> str:
+        """The address of its figures."""
+        return f"http://{self.environ['DENIABLE_METRICS_BIND']}"
+
+    @property
     def place(self) -> tuple[str, int]:
         """Host and port."""
         host, port = self.environ["DENIABLE_BIND"].split(":")
@@ -198,7 +204,11 @@ def running(tmp_path_factory: pytest.TempPathFactory, metrics: str) -> Iterator[
     """One collector with SQLite for all tests that do not harm it."""
     folder = tmp_path_factory.mktemp("running")
     (folder / "metrics.toml").write_text(metrics)
-    environ = {"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "1"}
+    environ = {
+        "DENIABLE_BIND": "127.0.0.1:0",
+        "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}",
+        "DENIABLE_WORKERS": "1",
+    }
     collector = Collector(environ, folder)
     collector.start()
     yield collector

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools import need
 
+from deniable import Registry, windows
 from deniable.oblivious import ObliviousTransport
 from deniable.oblivious.binary_http import InnerRequest, padded
 from deniable.oblivious.capsules import Sealed, seal_request
 from deniable.oblivious.signed_keys import PATH
+from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.stores import open_store
 
@@ -129,4 +134,26 @@ def told(reply: Any) -> dict[str, Any]:
     return found
 
 
-__all__ = ["CAPSULE", "PATH", "Hops", "hops", "told"]
+@pytest.fixture(scope="session")
+def web() -> Path:
+    """The folder of the web SDK, with the packages that it is tested with."""
+    need("node", "npm")
+    root = Path(__file__).parents[2]
+    subprocess.run([root / ".ci" / "packages", root / "client" / "web"], check=True)
+    return root / "client" / "web"
+
+
+@pytest.fixture
+def new_body(registry: Registry) -> Callable[[], bytes]:
+    """Makes good batches of one report, by the real clock, with ids of their own: one store is
+    shared by a module's tests."""
+    report = {
+        "metric": "browser",
+        "scheme": registry["browser"].scheme.fingerprint,
+        "window": windows.window_at("day", time.time() - 86_400),
+        "columns": 1,
+    }
+    return lambda: json.dumps({"batch": new_batch_id(), "reports": [report]}).encode()
+
+
+__all__ = ["CAPSULE", "PATH", "Hops", "hops", "new_body", "told", "web"]

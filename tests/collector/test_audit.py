@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.campaign
+
 SCRIPT = Path(__file__).parents[2] / ".ci" / "audit.py"
 GOOD = {"name": "good", "version": "1", "vulns": []}
 BAD = {"name": "bad", "version": "2", "vulns": [{"id": "CVE-1", "fix_versions": ["3"]}]}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import signal
 import socket
@@ -23,6 +21,7 @@ def body(new_body):
     return new_body()
 
 
+@pytest.mark.stores("redis")
 def test_it_serves_and_ends(new_collector, home, body):
     """A collector that was started takes a batch, and leaves on SIGTERM with exit 0."""
     collector = new_collector(**home.environ)
@@ -32,25 +31,7 @@ def test_it_serves_and_ends(new_collector, home, body):
     assert collector.stop() == 0
 
 
-def test_keep_alive_and_chunks(new_collector, home, body):
-    """One connection carries several requests, and a body of unknown length is a body."""
-    collector = new_collector(**home.environ)
-    connection = http.client.HTTPConnection(collector.address.removeprefix("http://"), timeout=30)
-    try:
-        for accepted in (1, 0):
-            pieces = iter([body[:20], body[20:]])
-            connection.request("POST", "/v1/reports", pieces, {"Content-Type": "application/json"})
-            with connection.getresponse() as response:
-                assert response.status == 202
-                assert json.load(response)["accepted"] == accepted
-        pieces = iter([b" " * 100_000] * 20)
-        connection.request("POST", "/v1/reports", pieces, {"Content-Type": "application/json"})
-        with connection.getresponse() as response:
-            assert response.status == 413
-    finally:
-        connection.close()
-
-
+@pytest.mark.campaign
 def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, until):
     """On SIGTERM a collector takes no new connection, answers the request whose body is still
     on its way, and then leaves with exit 0."""
@@ -83,55 +64,7 @@ def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, un
     assert collector.stop() == 0
 
 
-def test_it_ends_while_its_store_stands_still(new_collector, new_redis, body):
-    """On SIGTERM during a commit that does not end, the client is told to come again, and the
-    collector leaves with exit 0; the batch is counted once in the end."""
-    server = new_redis()
-    collector = new_collector(DENIABLE_STORE=server.url, DENIABLE_WORKERS="1")
-    host, port = collector.address.removeprefix("http://").split(":")
-    fetch(f"{collector.address}/readyz")
-    server.pause()
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(
-            b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body) + body
-        )
-        fetch(f"{collector.address}/healthz")
-        os.kill(collector.process.pid, signal.SIGTERM)
-        answer = b""
-        while piece := connection.recv(1 << 16):
-            answer += piece
-    assert answer.startswith(b"HTTP/1.1 503")
-    assert b"retry-after" in answer
-    assert collector.stop() == 0
-    server.resume()
-    collector.start()
-    status, found = fetch(f"{collector.address}/v1/reports", body)
-    assert (status, found["accepted"] + found["duplicate"]) == (202, 1)
-
-
-def test_nothing_about_clients_in_its_log(new_collector, home, body):
-    """Good, bad and broken requests leave no address and no part of themselves in the log."""
-    collector = new_collector(**home.environ)
-    host, port = collector.address.removeprefix("http://").split(":")
-    for text in (
-        b"GET /marker HTTP/1.1\r\nHost: x\r\nUser-Agent: marker\r\n\r\n",
-        b"GET / HTTP/1.1\r\nmarker marker: marker\r\n\r\n",
-        b"marker\r\n\r\n",
-        b"POST /v1/reports?marker HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n"
-        b"Content-Type: application/json\r\n\r\n{marker",
-    ):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(text)
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(1 << 16):
-                pass
-    assert fetch(f"{collector.address}/v1/reports", body)[0] == 202
-    collector.stop()
-    assert "marker" not in collector.log
-    assert "127.0.0.1" not in collector.log
-
-
+@pytest.mark.campaign
 def test_a_worker_that_dies_is_replaced(new_collector, home, body, until):
     """When every worker is killed, the collector serves again by itself."""
     collector = new_collector(**home.environ)

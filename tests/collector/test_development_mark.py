@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 
 from deniable import Registry, windows
 from deniable.wire import SealedReport, encode_batch, mark_development, new_batch_id
-from deniable_collector.app import create_app
-from deniable_collector.batches.typed import decode_batch
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
-from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 
 VALUES = st.one_of(st.booleans(), st.none(), st.integers(), st.text(max_size=8), st.just([]))
@@ -55,14 +52,6 @@ def test_a_collector_refuses_the_mark(intake: Intake, body: bytes) -> None:
     assert (refused.value.code, refused.value.status) == ("malformed-batch", 400)
 
 
-def test_the_fast_path_takes_no_other_member(body: bytes) -> None:
-    """This is why collectors that never heard of the mark refuse it: their typed decoder and their
-    strict reader know exactly the members `batch` and `reports`."""
-    assert decode_batch(body) is not None
-    assert decode_batch(mark_development(body)) is None
-    assert set(json.loads(body)) == {"batch", "reports"}
-
-
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=VALUES, place=st.integers(0, 2), escaped=st.booleans())
 def test_wherever_the_mark_stands(
@@ -79,18 +68,3 @@ def test_wherever_the_mark_stands(
     with pytest.raises(IntakeError) as refused:
         intake.read(text.encode())
     assert refused.value.code == "malformed-batch"
-
-
-def test_over_http(registry: Registry, store: Store, body: bytes) -> None:
-    """A normal collector answers a marked batch with a problem for which every SDK drops the batch,
-    and stores nothing of it, as JSON and as the text that pages send."""
-    store.publish({metric.name: [metric.scheme] for metric in registry})
-    app = create_app(Settings(rate="off", cors_origins=("*",)), store, registry)
-    for kind in ("application/json", "text/plain"):
-        answer = app.test_client().post(
-            "/v1/reports", data=mark_development(body), content_type=kind
-        )
-        assert answer.status_code == 400
-        assert answer.json is not None
-        assert answer.json["type"] == "urn:deniable:problem:malformed-batch"
-    assert store.windows("dark_mode", registry["dark_mode"].scheme.fingerprint) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import http.server
 import json
 import os
@@ -27,10 +26,7 @@ from click.testing import CliRunner
 from deniable import Client, Registry
 from deniable.doctor import endpoint
 from deniable.doctor.command import doctor
-from deniable_collector.batches.catalogue import _check_window
 from deniable_collector.operation import checkup
-
-PAGE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -103,57 +99,15 @@ def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPR
 # ---- the device's side
 
 
-def test_a_good_installation_has_no_error(new_collector, home):
+def test_a_good_installation_has_no_error(running):
     """With a value recorded and a collector of the same registry nothing is wrong, exit 0."""
-    address = new_collector(**home.environ).address
+    address = running.address
     with Client("metrics.toml") as client:
         client.record("dark_mode", True)
     code, found = run("--endpoint", address)
     assert (code, errors(found)) == (0, set())
     assert {e["level"] for e in found.values()} == {"ok"}
     assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
-
-
-def test_a_value_whose_window_has_ended_waits_for_the_app(home):
-    """The doctor names no end in the past as the time until which a value waits."""
-    for days, words in ((0, "for a window to end"), (2, "for the app's next run")):
-        now = time.time() - days * 86_400
-        folder = f"state-{days}"
-        with Client("metrics.toml", state_dir=folder, clock=lambda now=now: now) as client:
-            client.record("dark_mode", True)
-        told = run("--state-dir", folder)[1]["state", "values_wait"]["message"]
-        assert told.startswith(f"1 value waiting {words}")
-
-
-def test_nothing_that_counts_is_sent(new_collector, home):
-    """After the doctor has asked about every metric, daily and weekly, at close and at once, the
-    store holds no tally."""
-    text = Path("metrics.toml").read_text()
-    at_once = 'answer = "at_once"\naggregate = "first"\nepsilon = 2.0'
-    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", at_once))
-    for rows in ('type = "string"', 'type = "string"\nlongitudinal = "memoize"'):
-        name = f"word{len(rows)}"
-        text = Path("metrics.toml").read_text() + (
-            f'[metrics.{name}]\n{rows}\ndescription = "A."\nepsilon = 1.0\nlifetime_epsilon = 4.0\n'
-        )
-        Path("metrics.toml").write_text(text)
-    address = new_collector(**home.environ).address
-    _, found = run("--endpoint", address)
-    assert ("registry", "accepted") in found
-    store = home.open()
-    published = [(metric, each) for metric, found in store.schemes().items() for each in found]
-    assert len(published) == 5
-    assert not any(store.windows(metric, scheme) for metric, scheme in published)
-
-
-def test_a_long_list(new_collector, home):
-    """A registry whose public description is larger than any response to a batch is read too."""
-    values = ", ".join(f'"a rather long value {number}"' for number in range(20_000))
-    Path("metrics.toml").write_text(
-        Path("metrics.toml").read_text().replace('"firefox", "chrome"', f'"firefox", {values}')
-    )
-    address = new_collector(**home.environ).address
-    assert ("registry", "accepted") in run("--endpoint", address)[1]
 
 
 def test_no_registry():
@@ -213,51 +167,6 @@ def test_consent_was_forgotten():
     assert ("state", "nothing_recorded") in run()[1]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
-    """As a user that may not write to the state's folder, the doctor says so and makes nothing."""
-    if os.geteuid() != 0:
-        pytest.skip("another user is needed, which takes root")
-    folder = tmp_path / "theirs"
-    folder.mkdir(mode=0o755)
-    text = Path("metrics.toml").read_bytes()
-    done = subprocess.run(
-        [sys.executable, "-c", DROPPED, str(folder / "state")],
-        input=text,
-        capture_output=True,
-        check=False,
-        cwd="/",
-        timeout=60,
-    )
-    assert b"not_writable" in done.stdout, done.stderr
-    assert list(folder.iterdir()) == []
-    Path("file").write_text("")
-    assert errors(run("--state-dir", "file/state")[1]) == {"not_writable"}
-
-
-def test_a_full_disk_needs_space_and_no_other_folder(monkeypatch):
-    """Where the state's disk is full, the advice is to free space."""
-    full = os.strerror(errno.ENOSPC)
-    monkeypatch.setattr("deniable.doctor.device._cannot_write", lambda _: full)
-    found = run("--state-dir", "state")[1]["state", "not_writable"]
-    assert found["advice"].startswith("free space")
-    monkeypatch.setattr("deniable.doctor.device._cannot_write", lambda _: "Permission denied")
-    found = run("--state-dir", "state")[1]["state", "not_writable"]
-    assert "a folder that it may write to" in found["advice"]
-
-
-DROPPED = """
-import os, sys
-from pathlib import Path
-from deniable import Registry
-from deniable.doctor.device import check_state
-registry = Registry.parse(sys.stdin.read())
-list(check_state(registry, Path("/nowhere/at/all")))  # imports what it needs while it may
-os.setgid(65534)
-os.setuid(65534)
-print([each.code for each in check_state(registry, Path(sys.argv[1]))])
-"""
-
-
 def test_damaged_and_foreign_states():
     """A damaged state and another app's are errors with different advice."""
     with Client("metrics.toml", state_dir="state") as client:
@@ -302,9 +211,9 @@ def test_what_waits_and_what_is_spent(tmp_path):
     assert "browser" in found["state", "spent"]["message"]
 
 
-def test_sent_and_refused_reports(new_collector, home):
+def test_sent_and_refused_reports(running):
     """Acknowledged reports are counted, and refused ones named with their reason."""
-    address = new_collector(**home.environ).address
+    address = running.address
     for days in (1, 20):
         now = [time.time() - days * 86_400]
         with Client(
@@ -379,34 +288,13 @@ def test_a_redirect():
     assert "\u001b" not in message
 
 
-def test_tls_mistakes(tmp_path, new_collector, home):
-    """A certificate that nobody signed, https:// to a plain port and http:// to a TLS port are
-    told apart."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    with serving(page(200, b"{}"), cert=cert, key=key) as address:
-        assert errors(run("--endpoint", address)[1]) == {"certificate"}
-        plain = address.replace("https", "http")
-        assert errors(run("--endpoint", plain)[1]) <= {"not_http", "unreachable"}
-    address = new_collector(**home.environ).address.replace("http", "https")
-    assert errors(run("--endpoint", address)[1]) == {"not_tls"}
-
-
-def test_a_path_too_much(new_collector, home):
+def test_a_path_too_much(running):
     """The address of the route in place of the collector's is found."""
-    address = new_collector(**home.environ).address
+    address = running.address
     assert errors(run("--endpoint", f"{address}/v1/reports")[1]) == {"wrong_path"}
 
 
+@pytest.mark.campaign
 def test_an_ingest_key(new_collector, home, monkeypatch):
     """A missing key, a wrong key and the right one are told apart."""
     key = "a-key-of-the-editor-app"
@@ -420,6 +308,7 @@ def test_an_ingest_key(new_collector, home, monkeypatch):
     assert ("registry", "accepted") in run("--endpoint", address)[1]
 
 
+@pytest.mark.campaign
 def test_another_registry(new_collector, home):
     """A metric that the collector does not know, one with other parameters, one with another
     window and one that has expired there are named with what to do."""
@@ -446,42 +335,10 @@ def _only(text: str, metric: str) -> str:
     return head + "".join(each for each in tables if each.startswith(f"[metrics.{metric}]"))
 
 
-def test_an_older_registry_is_taken(new_collector, home):
-    """A scheme that the collector published before is taken, and noted."""
-    text = Path("metrics.toml").read_text()
-    new_collector(**home.environ).stop()
-    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
-    address = new_collector(**home.environ).address
-    Path("metrics.toml").write_text(text)
-    code, found = run("--endpoint", address)
-    assert code == 0
-    assert "browser" in found["registry", "another_scheme"]["message"]
-
-
-def test_a_weekly_and_a_monthly_metric_on_every_day() -> None:
-    """On each day of a year the window that is asked about is one that a collector takes, by the
-    collector's own rule; only in the middle of a month there is none."""
-    text = (
-        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "A."\n'
-        'owner = "a"\nexpires = 2999-01-01\nepsilon = 1.0\nlifetime_epsilon = 1.0\nwindow = "{}"\n'
-    )
-    for window in ("day", "week", "month"):
-        metric = Registry.parse(text.format(window))["m"]
-        asked = 0
-        for hour in range(0, 366 * 24, 7):
-            now = 1_798_761_600.0 + 3_600 * hour
-            label = endpoint._window(metric, now)
-            asked += label is not None
-            if label is not None:
-                _check_window(metric, label, now)
-        assert asked == len(range(0, 366 * 24, 7)) or window == "month"
-        assert asked
-
-
 @pytest.mark.parametrize(("days", "code"), [(3, "clock_ahead"), (-9, "clock_behind")])
-def test_a_wrong_clock(new_collector, home, days, code):
+def test_a_wrong_clock(running, days, code):
     """A device whose clock is days off learns that its reports would be refused."""
-    address = new_collector(**home.environ).address
+    address = running.address
     text = Path("metrics.toml").read_text()
     registry = Registry.parse(_only(text, "dark_mode"))
     found = [*endpoint.check_endpoint(registry, address, None, lambda: time.time() + days * 86_400)]
@@ -495,23 +352,13 @@ def test_a_clock_that_is_some_minutes_off():
     assert [*endpoint._clocks("yesterday", 0.0)] == []
 
 
-def test_a_collector_without_its_store(new_collector, home, redis_server, new_redis):
-    """A collector whose Redis has gone is found as busy, not as a mistake of the device."""
-    server = new_redis()
-    address = new_collector(DENIABLE_STORE=server.url).address
-    server.kill()
-    _, found = run("--endpoint", address)
-    assert ("endpoint", "busy") in found or ("registry", "accepted") in found
-
-
 # ---- the operator's side
 
 
-def test_a_good_collector(new_collector, home, monkeypatch):
+def test_a_good_collector(running, monkeypatch):
     """Beside a running collector with this registry and a hard token nothing is wrong."""
-    collector = new_collector(**home.environ)
-    for name, text in {**home.environ, "DENIABLE_BIND": collector.environ["DENIABLE_BIND"]}.items():
-        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("DENIABLE_STORE", f"sqlite:///{running.folder}/deniable.db")
+    monkeypatch.setenv("DENIABLE_BIND", running.environ["DENIABLE_BIND"])
     monkeypatch.setenv("DENIABLE_DASHBOARD_TOKEN", "pP3Zt8qXWc_kV7yLr2NfGh5sBd9mJa4uTe6")
     code, found = run("--operator")
     assert (code, errors(found)) == (0, set())
@@ -519,32 +366,13 @@ def test_a_good_collector(new_collector, home, monkeypatch):
     assert expected | {("dashboard", "token")} <= {*found}
 
 
-def test_a_reload_that_was_forgotten(new_collector, home, monkeypatch):
+def test_a_reload_that_was_forgotten(running, monkeypatch):
     """A collector that runs with another registry than the file's is found."""
-    collector = new_collector(**home.environ)
-    monkeypatch.setenv("DENIABLE_BIND", collector.environ["DENIABLE_BIND"])
-    monkeypatch.setenv("DENIABLE_STORE", home.url)
+    monkeypatch.setenv("DENIABLE_BIND", running.environ["DENIABLE_BIND"])
     text = Path("metrics.toml").read_text()
     Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
     found = run("--operator")[1]
     assert "browser" in found["collector", "old_registry"]["message"]
-
-
-def test_a_reload_that_was_refused(new_collector, home, monkeypatch, until):
-    """A registry with mistakes that SIGHUP did not take is found at the running collector."""
-    import signal
-
-    collector = new_collector(**home.environ)
-    monkeypatch.setenv("DENIABLE_BIND", collector.environ["DENIABLE_BIND"])
-    text = Path("metrics.toml").read_text()
-    Path("metrics.toml").write_text("schema = 2\n")
-    collector.process.send_signal(signal.SIGHUP)
-    until(lambda: "reload-refused" in collector.log, "nothing was refused")
-    Path("good.toml").write_text(text)
-    until(
-        lambda: ("collector", "reload_refused") in run("good.toml", "--operator")[1],
-        "the refusal is not told",
-    )
 
 
 def test_settings_with_mistakes(monkeypatch):
@@ -601,6 +429,7 @@ def test_a_disk_that_is_nearly_full(monkeypatch):
     assert ("disk", "disk_full") not in run("--operator")[1]
 
 
+@pytest.mark.campaign
 def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     """Appending, its syncing, eviction and snapshots are read from a real Redis."""
     server = new_redis()
@@ -626,16 +455,6 @@ def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     assert "hush-hush" not in str(found)
 
 
-def test_replicas_that_no_batch_waits_for(redis_cluster, monkeypatch):
-    """Masters with a replica that no batch waits for are told, and not if batches wait."""
-    monkeypatch.setenv("DENIABLE_STORE", redis_cluster.url)
-    found = run("--operator")[1]
-    assert "it has 1 replica," in found["store", "failover"]["message"]
-    assert found["store", "failover"]["level"] == "warning"
-    monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
-    assert ("store", "failover") not in run("--operator")[1]
-
-
 def test_another_program_at_the_port(monkeypatch):
     """A web server where the collector would listen is an error."""
     with serving(page(200, b"<html></html>")) as address:
@@ -647,29 +466,3 @@ def test_the_sides_have_options_of_their_own():
     """--endpoint with --operator is refused, because it would be ignored."""
     done = CliRunner().invoke(doctor, ["--operator", "--endpoint", "http://127.0.0.1:1"])
     assert done.exit_code == 2
-
-
-def test_words_for_people():
-    """Without --json each result is a line, its advice another, and the sum comes last."""
-    done = CliRunner().invoke(doctor, ["elsewhere.toml"])
-    assert done.exit_code == 1
-    first, second, last = done.stdout.splitlines()
-    assert first.startswith("error   registry: there is no file")
-    assert second.strip().startswith("-> ")
-    assert last == "1 error, 0 warnings"
-
-
-def test_every_result_is_documented() -> None:
-    """The page lists the code of each result in the source, and no other."""
-    root = Path(__file__).parents[2]
-    files = [
-        *(root / "client/deniable/doctor").glob("*.py"),
-        root / "collector/deniable_collector/operation/checkup.py",
-        root / "estimator/deniable_estimator/dashboard/checkup.py",
-    ]
-    source = "".join(path.read_text() for path in files)
-    codes = set(re.findall(r'CheckResult\(\s*[^,]+,\s*"([a-z_]+)"', source))
-    codes |= set(re.findall(r'^\s+"[a-z_]+": \(\s*"([a-z]+_[a-z]+)"', source, re.M))
-    codes |= set(re.findall(r'\bcode(?:, advice)? = "([a-z_]+)"', source))
-    codes |= {"damaged", "foreign_state"}
-    assert codes == set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.M))

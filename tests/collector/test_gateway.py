@@ -1,19 +1,25 @@
-"""The gateway alone: which relays it knows, what it opens, and how it seals a response."""
+"""The gateway: which relays it knows, what it opens, how it seals a response; and a collector that
+is one, in this process."""
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
 
-from deniable.oblivious.binary_http import InnerRequest, InnerResponse
+from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import NoKey, seal_request
+from deniable.oblivious.signed_keys import PATH
+from deniable_collector.app import create_app
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import summed
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.settings import Settings
+
+from .test_admission import hashed
 
 CAPSULE = "message/ohttp-req"
 
@@ -170,3 +176,135 @@ def test_a_refused_key():
         "status": 400,
     }
     assert summed().get_sample_value(*named) == before + 1
+
+
+KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
+INNER, RELAY = "a-key-of-the-app-itself", "a-key-for-the-relay"
+
+
+@pytest.fixture
+def client(serve, registry, store, key_file):
+    """Makes a client of a collector that is a gateway, with the settings given."""
+
+    def client(**changes):
+        settings = Settings(**{"rate": "off", **changes})
+        return serve(create_app(settings, store, registry, keys=key_file), settings)
+
+    return client
+
+
+@pytest.fixture
+def sealed(key_file):
+    """Seals a request for the gateway's first key, as a device does."""
+
+    def sealed(body, **changes):
+        parts = {"method": b"POST", "scheme": b"http", "authority": b"x", "path": b"/v1/reports"}
+        fields = changes.pop("fields", ((b"content-type", b"application/json"),))
+        asked = InnerRequest(**{**parts, **changes}, fields=fields, content=body).encode()
+        return seal_request(key_file.keys[0].configuration, padded(asked, 1024))
+
+    return sealed
+
+
+def post(client, capsule, kind=CAPSULE, **headers):
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return client.post(PATH, data=capsule, content_type=kind, headers=named)
+
+
+def within(sealed, response):
+    """Status and document of the response in a capsule."""
+    assert (response.status_code, response.content_type) == (200, "message/ohttp-res")
+    found = InnerResponse.decode(sealed.open_response(response.data))
+    return found.status, json.loads(found.content)
+
+
+def counted(store, registry):
+    scheme = registry["browser"].scheme.fingerprint
+    return store.tally("browser", scheme, store.windows("browser", scheme)).reports
+
+
+socket_only = pytest.mark.parametrize("serve", ["socket"], indirect=True)
+
+
+@socket_only
+def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, registry):
+    """Whether its tally is known or not, in one piece or compressed, a batch is counted once; the
+    same capsule again counts nothing."""
+    client = client()
+    packed = ((b"content-type", b"application/json"), (b"content-encoding", b"gzip"))
+    capsules = [
+        sealed(new_body()),
+        sealed(new_body()),
+        sealed(gzip.compress(new_body()), fields=packed),
+    ]
+    for place, each in enumerate(capsules, 1):
+        for accepted in (1, 0):
+            status, document = within(each, post(client, each.capsule))
+            assert (status, document["accepted"], document["duplicate"]) == (
+                *(202, accepted),
+                1 - accepted,
+            )
+        assert counted(store, registry) == place
+    assert client.app._held == 0
+    keys = client.get(PATH)
+    assert keys.content_type == "application/ohttp-keys"
+    assert keys.headers["Deniable-Signature"]
+
+
+@socket_only
+def test_bad_capsules_are_refused_in_the_clear(client, sealed, new_body, store):
+    """What is no capsule for this gateway is refused as RFC 9458 says, and nothing is counted."""
+    client, good = client(), sealed(new_body()).capsule
+    for capsule, kind, status, code in (
+        (b"", CAPSULE, 400, "urn:deniable:problem:bad-capsule"),
+        (good[:40], CAPSULE, 400, "urn:deniable:problem:bad-capsule"),
+        (bytes([good[0] ^ 1]) + good[1:], CAPSULE, 400, KEY_PROBLEM),
+        (good[:1] + b"\0\x10" + good[3:], CAPSULE, 400, KEY_PROBLEM),
+        (good[:-1], CAPSULE, 400, KEY_PROBLEM),
+        (good[:60] + bytes([good[60] ^ 1]) + good[61:], CAPSULE, 400, KEY_PROBLEM),
+        (good, "text/plain", 415, "urn:deniable:problem:http-415"),
+        (b"x" * (2 * (1 << 20) + 1025), CAPSULE, 413, "urn:deniable:problem:body-too-large"),
+        (b"\xff" * (2 * (1 << 20) + 1024), CAPSULE, 400, KEY_PROBLEM),
+    ):
+        found = post(client, capsule, kind)
+        assert (found.status_code, found.json["type"]) == (status, code)
+        assert found.content_type == "application/problem+json"
+    assert store.schemes().keys() == {"dark_mode", "browser", "country"}
+
+
+@socket_only
+def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
+    """What is wrong inside a capsule is told inside one, so that the relay does not learn it."""
+    client = client(max_body=4096)
+    packed = ((b"content-type", b"application/json"), (b"content-encoding", b"gzip"))
+    for each, status in (
+        (sealed(b"no batch"), 400),
+        (sealed(new_body(), path=b"/v1/registry"), 404),
+        (sealed(new_body(), method=b"GET"), 405),
+        (sealed(new_body(), fields=((b"content-type", b"text/html"),)), 415),
+        (sealed(b"x" * 4096), 400),
+        (sealed(b"x" * 4097), 413),
+        (sealed(b"x" * 257, fields=packed), 413),
+        (sealed(b'{"batch": "' + b"0" * 32 + b'", "reports": [{}]}'), 202),
+    ):
+        response = post(client, each.capsule)
+        assert within(each, response)[0] == status
+        assert len(response.data) == 16 + 1024 + 16  # a nonce, a padded response, a tag
+
+
+@socket_only
+def test_rates_and_keys_of_capsules(client, sealed, new_body):
+    """A relay has a rate as any network, unless it shows a key. An app's key travels inside the
+    capsule, and its refusal comes back under seal."""
+    client = client(rate="2/day", relay_keys=hashed(RELAY), ingest_keys=hashed(INNER))
+    fields = ((b"content-type", b"application/json"), (b"x-deniable-key", INNER.encode()))
+    shown = {"Authorization": f"Bearer {RELAY}"}
+    for _ in range(4):
+        good = sealed(new_body(), fields=fields)
+        assert within(good, post(client, good.capsule, **shown))[0] == 202
+    bad = sealed(new_body())
+    status, document = within(bad, post(client, bad.capsule, **shown))
+    assert (status, document["type"]) == (401, "urn:deniable:problem:no-ingest-key")
+    told = [post(client, sealed(new_body(), fields=fields).capsule) for _ in range(3)]
+    assert [each.status_code for each in told] == [200, 200, 429]
+    assert told[-1].json["type"] == "urn:deniable:problem:too-many-requests"

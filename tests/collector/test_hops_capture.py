@@ -19,6 +19,8 @@ from deniable import windows
 from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
+pytestmark = pytest.mark.campaign
+
 MAIN = (sys.executable, "-c", "from deniable.cli import main; main()")
 DEVICE, NEAR, FAR, GATEWAY = "10.77.1.2", "10.77.1.1", "10.77.2.1", "10.77.2.2"
 

@@ -11,12 +11,10 @@ import sys
 import urllib.request
 from contextlib import closing
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 from gunicorn.config import Config
 
-import deniable_collector
 from deniable_collector.operation.events import EventFormatter, listen, tell
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.operation.watch import WatchedStore
@@ -73,6 +71,7 @@ def lines(text):
     return events
 
 
+@pytest.mark.campaign
 def test_every_line_is_an_event(tmp_path, metrics):
     """With DENIABLE_LOG_FORMAT=json both streams of a real collector hold JSON alone: where it
     listens, the settings in force without secrets, what was published, its end."""
@@ -162,39 +161,3 @@ def test_exceptions_without_their_words(form):
         assert "test_logs.py" in line
         assert ("marker" in line) is told
         assert form == "text" or lines(line)
-
-
-def test_a_registry_with_mistakes_is_told_in_full(tmp_path):
-    """A collector that cannot start says why, as one event, and nothing else."""
-    (tmp_path / "metrics.toml").write_text("schema = 2\n")
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"]
-    environ = {
-        "DENIABLE_LOG_FORMAT": "json",
-        "DENIABLE_BIND": "127.0.0.1:0",
-        "DENIABLE_WORKERS": "1",
-    }
-    done = subprocess.run(
-        [*command, "deniable_collector.asgi:app()"],
-        env={**os.environ, **environ},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode != 0
-    (event,) = lines(done.stderr)
-    assert (event["event"], event["level"]) == ("not-started", "error")
-    assert any("schema = 1" in each for each in event["mistakes"])
-    assert "schema = 1" in event["message"]
-
-
-def test_the_page_lists_every_event():
-    """docs/operating.md has a line for each event in the code, and for no other."""
-    sources = Path(deniable_collector.__file__).parent.rglob("*.py")
-    calls = r"(?:tell\(\s*\"(?:info|warning|error)\"|announce\(\s*[a-z_.]+),\s*\"([a-z-]+)\""
-    told = {event for file in sources for event in re.findall(calls, file.read_text("utf-8"))}
-    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^\| `([a-z-]+)` \| (?:info|warning|error) \|", page, re.M))
-    assert {"started", "listening", "store-lost", "store-recovered", "stopped"} <= told
-    assert listed == told

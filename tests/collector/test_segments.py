@@ -3,18 +3,15 @@ else; archives and fresh stores read them back."""
 
 from __future__ import annotations
 
-import json
 import random
 from contextlib import closing
 
 import numpy as np
-import pytest
 from click.testing import CliRunner
 
 from deniable import Registry, wire
 from deniable.segments import combinations
 from deniable_collector.intake import Intake
-from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import open_store
 from deniable_collector.upkeep.commands import store as store_command
 
@@ -86,42 +83,3 @@ def test_reports_are_counted_in_their_rows(tmp_path, noon):
         (read,) = store.schemes()["plugin"].values()
     assert read.definition() == scheme.definition()
     assert [row.cells.tolist() for row in again.rows] == [row.cells.tolist() for row in tally.rows]
-
-
-def test_another_list_is_another_tally(tmp_path, noon):
-    """After a change of a segment's list, earlier tallies stay as they were, under their scheme."""
-    before = Registry.parse(REGISTRY)
-    after = Registry.parse(REGISTRY.replace('"web"]', '"web", "desktop"]'))
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        for registry, row in ((before, 0), (after, 0)):
-            metric = registry["plugin"]
-            report = metric.scheme.mechanism.randomize("Oslo")
-            columns = wire.pack_columns(metric.scheme.rows[report.row], report)
-            sealed = wire.SealedReport(
-                "plugin", metric.scheme.fingerprint, WINDOW, row + report.row, columns
-            )
-            intake = Intake(registry, store, clock=lambda: noon)
-            intake.take([intake.read(wire.encode_batch(wire.new_batch_id(), [sealed]))])
-        schemes = store.schemes()["plugin"]
-        assert len(schemes) == 2
-        for fingerprint, scheme in schemes.items():
-            tally = store.tally("plugin", fingerprint, [WINDOW])
-            assert (tally.reports, len(tally.rows)) == (1, len(scheme.rows))
-
-
-def test_a_row_that_is_no_number_is_refused(tmp_path, noon):
-    """The row of a report with segments is checked like any other."""
-    registry = Registry.parse(REGISTRY)
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        intake = Intake(registry, store, clock=lambda: noon)
-        report = {"metric": "plugin", "scheme": registry["plugin"].scheme.fingerprint}
-        for row in (-1, 1e9, "0", None, True):
-            given = {**report, "window": WINDOW, "row": row, "columns": 0}
-            body = json.dumps({"batch": wire.new_batch_id(), "reports": [given]}).encode()
-            try:
-                (receipt,) = intake.take([intake.read(body)])
-            except IntakeError:
-                continue
-            assert receipt.accepted == 0, row
-    with pytest.raises(KeyError):
-        Registry.parse(REGISTRY)["plugin"].scheme.combinations[0]["shoe"]

@@ -4,45 +4,32 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from tests.tools import leave_out
 
-from deniable import windows
 from deniable.oblivious import ObliviousTransport
-from deniable.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
-from .hops import hops
+from .hops import hops, new_body, web
 
-__all__ = ["hops"]
+pytestmark = pytest.mark.campaign
 
-WEB = Path(__file__).parents[2] / "client" / "web"
-SCRIPT = Path(__file__).parent / "hops_interop.mjs"
+__all__ = ["hops", "new_body", "web"]
+
+HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def node():
+def node(web):
     """The beginning of a command line of the other implementation."""
-    if shutil.which("node") is None or not (WEB / "node_modules" / "bhttp-js").is_dir():
-        leave_out("nodejs npm")
-    return ["node", str(SCRIPT), str(WEB)]
+    return ["node", str(HERE / "hops_interop.mjs"), str(web)]
 
 
 @pytest.fixture
-def body(registry):
-    """A good batch of one report, by the real clock."""
-    report = {
-        "metric": "browser",
-        "scheme": registry["browser"].scheme.fingerprint,
-        "window": windows.window_at("day", time.time() - 86_400),
-        "columns": 1,
-    }
-    return json.dumps({"batch": new_batch_id(), "reports": [report]}).encode()
+def body(new_body):
+    return new_body()
 
 
 @pytest.mark.parametrize("kem", ["x25519", "p256"])

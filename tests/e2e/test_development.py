@@ -96,7 +96,7 @@ MISTAKES = """\
     try {
       client.record(name, value);
     } catch {
-      // Told.
+      // CodedMessage.
     }
 """
 

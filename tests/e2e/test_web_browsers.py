@@ -24,7 +24,7 @@ HERE = Path(__file__).parent / "web"
 PROGRAMS = {"chrome": "chromium", "firefox": "firefox-esr"}
 COMMAND = [sys.executable, "-c", "from deniable.cli import main; main()"]
 NAVIGATIONS = int(os.environ.get("DENIABLE_NAVIGATIONS", "60"))
-"""benchmarks/README.md has what 1,000 gave."""
+"""1,000 take a quarter of an hour."""
 
 AT_ONCE = ("visited", "browser", "site")
 """The metrics that every device answers on every day."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
@@ -37,6 +37,7 @@ def same(one: Look | None, other: Look | None) -> bool:
     )
 
 
+@settings(max_examples=25)
 @given(st.data())
 def test_windows_together_are_as_each_alone(data: st.DataObject) -> None:
     """Any windows of any schemes, with few reports, many or none, and of two schemes at once, have

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("client/web", "benchmarks/web", "tests/e2e")
+FOLDERS = ("client/web", "tests/e2e")
 """The folders with npm packages."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from deniable.coded_message import counted
 from deniable.doctor.device import (
     check_crowd,
     check_development,
@@ -22,7 +23,6 @@ from deniable.doctor.device import (
 )
 from deniable.doctor.endpoint import check_endpoint
 from deniable.doctor.result import CheckResult, Level
-from deniable.told import counted
 
 __all__ = ["doctor"]
 

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deniable import outbox, owner
+from deniable.coded_message import counted
 from deniable.doctor.result import CheckResult, listed
 from deniable.errors import RegistryError, StateError
 from deniable.forecasts import MISSING, forecasts
 from deniable.lifecycle import SWITCHES, is_set
 from deniable.registry import Registry
 from deniable.state import FILE_NAME, State, default_directory
-from deniable.told import counted
 
 __all__ = ["check_crowd", "check_environment", "check_state", "read_registry"]
 

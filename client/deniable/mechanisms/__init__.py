@@ -11,6 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.lazy import lazy_names
 from deniable.mechanisms.base import (
@@ -30,7 +31,6 @@ from deniable.mechanisms.base import (
     check_memo_epsilon,
     total_variance,
 )
-from deniable.told import Told
 
 if TYPE_CHECKING:
     from deniable.mechanisms.bloom import Bloom
@@ -243,9 +243,9 @@ def require_name(name: str, *, closed: bool, memoize: bool) -> None:
         raise SchemeError(no_mechanism(name, known))
 
 
-def no_mechanism(name: str, known: Sequence[str]) -> Told:
+def no_mechanism(name: str, known: Sequence[str]) -> CodedMessage:
     """What is wrong with a mechanism's name that is not among the known ones."""
-    return Told(
+    return CodedMessage(
         "no_mechanism",
         "there is no mechanism {name} here: choose one of {known}",
         name=repr(name),

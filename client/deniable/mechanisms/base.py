@@ -18,6 +18,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
 
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
 from deniable.mechanisms.limits import (
@@ -31,7 +32,6 @@ from deniable.mechanisms.limits import (
     check_size,
 )
 from deniable.randomness import PRECISION, Bits, below, system_bits
-from deniable.told import Told
 
 __all__ = [
     "MAX_CELLS",
@@ -165,7 +165,7 @@ class Mechanism(ABC, Generic[Item]):
             SchemeError: it would reveal more than `epsilon`.
         """
         if self.odds > exp_below(epsilon):
-            told = Told(
+            told = CodedMessage(
                 "above_epsilon",
                 "{mechanism} with {parameters} has epsilon {epsilon}, above the declared "
                 "{declared}: declare at least that, or change the parameters",
@@ -273,7 +273,7 @@ class Memoizing(Mechanism[Item]):
             SchemeError: either would reveal more.
         """
         if self.lifetime_odds > exp_below(lifetime_epsilon):
-            told = Told(
+            told = CodedMessage(
                 "above_lifetime",
                 "{mechanism} with {parameters} has memos of epsilon {epsilon}, above the declared "
                 "lifetime_epsilon {declared}: declare at least that, or take another mechanism",

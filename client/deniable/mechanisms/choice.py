@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deniable.coded_message import CodedMessage
 from deniable.frozen import frozen
 from deniable.mechanisms.base import FrequencyOracle, MemoizingOracle, total_variance
 from deniable.mechanisms.subset_selection import SubsetSelection
-from deniable.told import Told
 
 if TYPE_CHECKING:
     from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
@@ -51,7 +51,7 @@ class Choice:
     """
 
     mechanism: FrequencyOracle[Any]
-    reason: Told
+    reason: CodedMessage
     loss: float
 
 
@@ -73,7 +73,7 @@ def explain(size: int, epsilon: float) -> Choice:
     chosen, optimal = _choose(size, epsilon)
     length = optimal.rows[0].report_bytes
     if chosen is optimal:
-        reason = Told(
+        reason = CodedMessage(
             "least_error",
             "subset selection has the least possible error, and a report of {length} is within "
             "{most}",
@@ -81,7 +81,7 @@ def explain(size: int, epsilon: float) -> Choice:
             most=MAX_REPORT_BYTES,
         )
     else:
-        reason = Told(
+        reason = CodedMessage(
             "shorter_reports",
             "subset selection would need {length:,} bytes a report, above {most}; projective "
             "geometry needs {bytes} and loses little",
@@ -92,10 +92,10 @@ def explain(size: int, epsilon: float) -> Choice:
     return Choice(chosen, reason, loss(chosen, size, epsilon))
 
 
-def _bytes(length: int) -> Told:
+def _bytes(length: int) -> CodedMessage:
     if length == 1:
-        return Told("one_byte", "1 byte")
-    return Told("some_bytes", "{length} bytes", length=length)
+        return CodedMessage("one_byte", "1 byte")
+    return CodedMessage("some_bytes", "{length} bytes", length=length)
 
 
 def _choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSelection]:
@@ -129,7 +129,7 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
     chosen, selection = _choose_memoized(size, salt, epsilon, lifetime_epsilon)
     length = selection.rows[0].report_bytes
     if chosen is selection:
-        reason = Told(
+        reason = CodedMessage(
             "small_memo_loss",
             "subset selection of a memo has {loss:.3g} times the least possible variance, in "
             "{length} a report",
@@ -137,7 +137,7 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
             length=_bytes(length),
         )
     elif length > MAX_REPORT_BYTES:
-        reason = Told(
+        reason = CodedMessage(
             "shorter_memo_reports",
             "subset selection of a memo would need {length:,} bytes a report, above {most}; cohort "
             "local hashing needs {bytes}",
@@ -146,7 +146,7 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
             bytes=chosen.rows[0].report_bytes,
         )
     else:
-        reason = Told(
+        reason = CodedMessage(
             "smaller_memo_loss",
             "under lifetime epsilon {epsilon:g} subset selection of a memo would have {loss:.3g} "
             "times the least variance; cohort local hashing loses less",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
-from deniable.told import Told
 
 __all__ = [
     "MAX_CELLS",
@@ -36,7 +36,7 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
         SchemeError: fewer than two values, or more than `largest`.
     """
     if size < 2:
-        told = Told(
+        told = CodedMessage(
             "too_few_values",
             "{mechanism}: a domain needs at least two values, not {size}",
             mechanism=mechanism,
@@ -44,7 +44,7 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
         )
         raise SchemeError(told)
     if size > largest:
-        told = Told(
+        told = CodedMessage(
             "too_many_values",
             "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge rare "
             'values into an `other`, or use type = "string"',
@@ -63,7 +63,7 @@ def check_epsilon(epsilon: float) -> float:
         SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
     """
     if not 0 < epsilon <= MAX_EPSILON:
-        told = Told(
+        told = CodedMessage(
             "epsilon_range",
             "epsilon must be above 0 and at most {most:g}, not {epsilon}",
             most=MAX_EPSILON,
@@ -80,7 +80,7 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
         SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
     """
     if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
-        told = Told(
+        told = CodedMessage(
             "memo_range",
             "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
             "at most {most:g}, not {lifetime}",

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from deniable.coded_message import counted
 from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.forecasts import MISSING, forecasts
@@ -19,7 +20,6 @@ from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.starting.declaring import Draft, draft
 from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
-from deniable.told import counted
 
 __all__ = ["add", "show"]
 

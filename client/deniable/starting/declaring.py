@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.commands import remarks
-from deniable.problem import Problem
+from deniable.errors import Problem
 from deniable.registry import Registry
 
 __all__ = ["Draft", "draft", "toml_value"]
@@ -27,7 +27,6 @@ _FRESH_LIFETIME = 4
 _COMMENTS = {
     "epsilon": "limit on what one report reveals",
     "memo_epsilon": "limit on what all reports of one value reveal",
-    "sample_rate": "the chance that a device takes part in a window",
     "devices": "how many devices run the app, for the forecast of `deniable lint`",
     "expires": "the last day on which it is recorded",
     "answer": "reported within ten seconds of the first record of a window",
@@ -76,8 +75,8 @@ def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for epsilon in (keys["epsilon"],) if "epsilon" in keys else _EPSILONS:
         more: dict[str, Any] = {"epsilon": epsilon}
         if memoize and "lifetime_epsilon" not in keys:
-            more["memo_epsilon"] = keys.get("memo_epsilon", _MEMO * epsilon)
-            more["lifetime_epsilon"] = more["memo_epsilon"] * _MEMO_LIFETIME / _MEMO
+            more["memo_epsilon"] = _MEMO * epsilon
+            more["lifetime_epsilon"] = _MEMO_LIFETIME * epsilon
         elif "lifetime_epsilon" not in keys:
             more["lifetime_epsilon"] = _FRESH_LIFETIME * epsilon
         yield {**keys, **more}

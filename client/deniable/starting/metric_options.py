@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from deniable.mechanisms.prefix_code import ALPHABETS
-from deniable.metric import LONGITUDINAL, PLATFORMS
+from deniable.metric import LONGITUDINAL
 from deniable.types import TYPES
-from deniable.windows import KINDS
 
 __all__ = ["expiry", "is_interactive", "metric_keys", "metric_options", "split_values"]
 
@@ -23,7 +22,7 @@ _DAYS = 365
 
 
 def metric_options(function: Function) -> Function:
-    """The options that describe a metric."""
+    """The options that describe a metric; other keys are edited in the file."""
     for option in reversed(
         (
             click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
@@ -32,25 +31,15 @@ def metric_options(function: Function) -> Function:
             click.option("--of", metavar="A,B", help="The two metrics of a pair."),
             click.option("--low", type=float, help="The lower end of a number's range."),
             click.option("--high", type=float, help="The upper end."),
-            click.option("--unit", help="A number's unit."),
-            click.option("--scale", type=click.Choice(["linear", "log"]), help="Of its range."),
             click.option(
                 "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of it."
             ),
-            click.option("--max-length", type=int, help="Bytes of a discovery's strings."),
-            click.option(
-                "--alphabet", type=click.Choice(list(ALPHABETS)), help="Of a discovery's strings."
-            ),
             click.option("--epsilon", type=float, help="Limit on what one report reveals."),
             click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal."),
-            click.option("--memo-epsilon", type=float, help="Limit on what one memo reveals."),
             click.option("--longitudinal", type=click.Choice(LONGITUDINAL), help="New noise, or "
                          "memos that repeat."),
-            click.option("--window", type=click.Choice(KINDS), help="What one report is about."),
-            click.option("--sample-rate", type=float, help="The chance to take part in a window."),
             click.option("--at-once", is_flag=True, help="Report the first record of a window "
                          "within ten seconds."),
-            click.option("--platform", type=click.Choice(PLATFORMS), help="Where it is recorded."),
             click.option("--devices", type=click.IntRange(1), help="How many devices run the app."),
             click.option("--owner", help="Who answers questions about the metric."),
             click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), help="Its last day; by "
@@ -110,10 +99,10 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         keys["ask"] = ask("ask", "What to know of it", "mean", questions)
     if kind == "discovery":
         keys["alphabet"] = ask("alphabet", "Its bytes", "bytes", click.Choice(list(ALPHABETS)))
-    for key in ("low", "high", "unit", "scale", "ask", "max_length", "alphabet"):
+    for key in ("low", "high", "ask"):
         if given.get(key) is not None:
             keys.setdefault(key, _plain(given[key]))
-    for key in ("owner", "window", "platform", "devices", "sample_rate"):
+    for key in ("owner", "platform", "devices"):
         if given.get(key) is not None:
             keys[key] = given[key]
     if given.get("expires") is not None:
@@ -126,7 +115,7 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         or given.get("platform") == "web"
     )
     longitudinal = given.get("longitudinal") or ("fresh" if fresh else "memoize")
-    for key in ("epsilon", "lifetime_epsilon", "memo_epsilon"):
+    for key in ("epsilon", "lifetime_epsilon"):
         if given.get(key) is not None:
             keys[key] = given[key]
     if longitudinal == "memoize":

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from deniable.checks import Check
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import FrequencyOracle, Mechanism, Memoizing, no_mechanism
 from deniable.randomness import Bits, below
-from deniable.told import Told
 
 if TYPE_CHECKING:
     from datetime import date
@@ -199,7 +199,7 @@ class MetricType(ABC):
         return isinstance(mechanism, FrequencyOracle)
 
     @abstractmethod
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from deniable.coded_message import CodedMessage
 from deniable.mechanisms import (
     FrequencyOracle,
     Mechanism,
@@ -13,7 +14,6 @@ from deniable.mechanisms import (
     design_memoized,
     names,
 )
-from deniable.told import Told
 from deniable.types.base import MetricType, Table
 
 __all__ = ["Closed", "require_size"]
@@ -54,7 +54,7 @@ class Closed(MetricType):
     ) -> Memoizing[Any]:
         return design_memoized(mechanism, metric, len(self.values), epsilon, memo_epsilon)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         from deniable.mechanisms import choice  # a device explains nothing
 
         size = len(self.values)

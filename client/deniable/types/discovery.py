@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, is_number, one_of
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import AUTO, Mechanism, PrefixTree, no_mechanism
 from deniable.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
 from deniable.mechanisms.prefix_tree import MAX_LEVELS
-from deniable.told import Told
 from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.types.deny import check_deny, denied
 
@@ -149,8 +149,8 @@ class Discovery(MetricType):
         made = PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
         return made.require_within(epsilon)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
-        return Told(
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        return CodedMessage(
             "prefixes_of_strings",
             "projective geometry over prefixes finds strings that nobody listed, with one short "
             "report of each device",

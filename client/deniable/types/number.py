@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, bound, flag, one_of, text
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import (
@@ -38,7 +39,6 @@ from deniable.mechanisms.hierarchical_histogram import CELLS
 from deniable.mechanisms.number_range import number_text
 from deniable.mechanisms.sliding_window import NEAR_OPTIMUM
 from deniable.randomness import Bits
-from deniable.told import Told
 from deniable.types.base import Aggregate, MetricType, Table, Value, require_null
 from deniable.types.number_keys import (
     ADVICE,
@@ -168,7 +168,7 @@ class Number(MetricType):
         made: SlidingWindow | HierarchicalHistogram
         if "distribution" in self.ask:
             if mechanism in _MEAN_ONLY:
-                told = Told(
+                told = CodedMessage(
                     "mean_only",
                     '{mechanism} can only tell the mean: set ask = "mean", or mechanism = "auto"',
                     mechanism=mechanism,
@@ -177,7 +177,7 @@ class Number(MetricType):
             both = "mean" in self.ask
             made = HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
         elif mechanism in _DISTRIBUTION:
-            told = Told(
+            told = CodedMessage(
                 "distribution_only",
                 '{mechanism} is for a distribution: set ask = "distribution", which also tells the '
                 'mean less exactly, or mechanism = "auto"',
@@ -196,7 +196,7 @@ class Number(MetricType):
         if mechanism not in self.mechanisms(memoize=True):
             raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
         if self.ask != ("distribution",):
-            told = Told(
+            told = CodedMessage(
                 "mean_without_memos",
                 'a mean has no memos: set ask = "distribution", which also tells the mean less '
                 'exactly, or longitudinal = "fresh"',
@@ -205,29 +205,29 @@ class Number(MetricType):
         made = DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
         return made.require_within_lifetime(epsilon, memo_epsilon)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         if memo_epsilon is not None:
-            return Told(
+            return CodedMessage(
                 "noisy_bits_of_a_histogram",
                 "dBitFlip keeps noisy bits of a histogram; it is the only mechanism with memos "
                 "for numbers",
             )
         if "distribution" not in self.ask:
             if epsilon > NEAR_OPTIMUM:
-                return Told(
+                return CodedMessage(
                     "close_to_least_error",
                     "a sliding window has close to the least error of a mean",
                 )
-            return Told(
+            return CodedMessage(
                 "within_2_percent",
                 "the variance of a sliding window is within 2% of the least that a mean can have",
             )
         if "mean" not in self.ask:
-            return Told(
+            return CodedMessage(
                 "quantiles_without_bias",
                 "a hierarchical histogram tells shares of ranges and quantiles without bias",
             )
-        return Told(
+        return CodedMessage(
             "quantiles_and_mean",
             "a hierarchical histogram tells shares of ranges and quantiles without bias; 1 of 4 "
             "devices reports for the mean, by a sliding window",

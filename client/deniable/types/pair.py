@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, one_of, or_null
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import AUTO, Mechanism, SubsetSelection, no_mechanism
-from deniable.told import Told
 from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.types.closed import require_size
 from deniable.types.pair_parts import (
@@ -164,8 +164,8 @@ class Pair(MetricType):
         one, two = self.shape
         return SubsetSelection.design(one * two, epsilon).require_within(epsilon)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
-        return Told(
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        return CodedMessage(
             "joint_least_error",
             "subset selection over all cells has the least possible error, and tells both metrics "
             "and how they go together",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from deniable.coded_message import CodedMessage
 from deniable.frozen import frozen
 from deniable.mechanisms import (
     FrequencyOracle,
@@ -13,7 +14,6 @@ from deniable.mechanisms import (
     design_string,
     names,
 )
-from deniable.told import Told
 from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.value_list import value_text
 
@@ -63,10 +63,10 @@ class String(MetricType):
     ) -> Memoizing[Any]:
         return design_memoized(mechanism, metric, None, epsilon, memo_epsilon)
 
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> Told:
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         if memo_epsilon is None:
-            return Told(
+            return CodedMessage(
                 "any_string",
                 "hashed projective geometry takes any string and needs the fewest devices",
             )
-        return Told("any_string_memo", "cohort local hashing of a memo takes any string")
+        return CodedMessage("any_string_memo", "cohort local hashing of a memo takes any string")

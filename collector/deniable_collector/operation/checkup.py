@@ -18,11 +18,11 @@ from urllib.parse import unquote
 import redis
 
 from deniable import Registry, TransportError
+from deniable.coded_message import counted
 from deniable.doctor.device import read_registry
 from deniable.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.doctor.result import CheckResult, listed
 from deniable.replies import problem_code
-from deniable.told import counted
 from deniable.transport import HttpTransport
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, store_of

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from deniable import Scheme
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Sealing, Store

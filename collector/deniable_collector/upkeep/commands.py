@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import click
 
 from deniable import windows
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_collector.upkeep.tools import (
     check_metrics,
     facts,

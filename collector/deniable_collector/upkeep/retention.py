@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from deniable import DeniableError, Metric
+from deniable.coded_message import counted
 from deniable.retention import CALENDARS, Keep
-from deniable.told import counted
 from deniable.wire import LATEST
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell

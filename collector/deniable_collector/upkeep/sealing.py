@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deniable import DeniableError, windows
+from deniable.coded_message import counted
 from deniable.retention import CALENDARS
-from deniable.told import counted
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey

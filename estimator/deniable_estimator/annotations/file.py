@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from deniable.problem import Problem
+from deniable.errors import Problem
 from deniable_estimator.annotations.annotation import Annotation
 from deniable_estimator.checked_files import (
     TomlChecker,

@@ -55,7 +55,7 @@ COMBINERS: dict[type[Answer], Callable[[Sequence[Any]], Answer]] = {
     Distribution: combine_histograms,
     PairAnswer: combine_pairs,
 }
-"""kind of answer -> what makes one of several, each of another scheme."""
+"""kind of answer -> what makes one of several with reports, each of another scheme."""
 
 
 def answer_of(
@@ -144,4 +144,7 @@ def combine(answers: Sequence[Answer]) -> Answer:
     kinds = {(type(each), each.metric, each.level) for each in answers}
     if len(kinds) != 1:
         raise EstimateError(message("only answers of one metric, kind and level can be combined"))
-    return COMBINERS[type(answers[0])](answers)
+    informed = [each for each in answers if each.n]
+    if len(informed) < 2:
+        return informed[0] if informed else answers[0]
+    return COMBINERS[type(answers[0])](informed)

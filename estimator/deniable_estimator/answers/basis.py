@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, Self
 
-from deniable import windows
+from deniable import Scheme, windows
+from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.messages import Message, listed, message
 from deniable_estimator.statistics.participation import Participation
@@ -47,6 +48,18 @@ class Basis:
         first = min(map(windows.start, self.windows))
         last = max(map(windows.end, self.windows)) - 1
         return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
+
+    @classmethod
+    def of(cls, tally: Tally, scheme: Scheme, participation: Participation) -> Basis:
+        """That of the reports of one scheme."""
+        return Basis(
+            tally.metric,
+            (scheme.fingerprint,),
+            tally.windows,
+            tally.reports,
+            participation,
+            scheme.mechanism.epsilon,
+        )
 
     @classmethod
     def merged(cls, parts: Sequence[Basis]) -> Basis:

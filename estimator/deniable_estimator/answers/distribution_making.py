@@ -125,18 +125,12 @@ def _pooled(parts: Sequence[Distribution]) -> Distribution:
     return replace(combined, warnings=_caveats(combined))
 
 
-def combine_histograms(answers: Sequence[Distribution]) -> Distribution:
+def combine_histograms(informed: Sequence[Distribution]) -> Distribution:
     """A single distribution from those of several schemes of one metric: of those whose cells are
     the same as most reports have."""
-    informed = [each for each in answers if each.n]
-    if len(informed) < 2:
-        return informed[0] if informed else answers[0]
     most = max(informed, key=lambda each: each.n)
     alike = [each for each in informed if each.has_cells_of(most)]
-    if len(alike) > 1:
-        combined = _pooled(alike)
-    else:
-        combined = most
+    combined = _pooled(alike) if len(alike) > 1 else most
     left = sum(each.n for each in informed) - combined.n
     if not left:
         return combined

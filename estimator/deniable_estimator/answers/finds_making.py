@@ -196,15 +196,7 @@ def _figures(part: Reported) -> tuple[Figure, ...]:
 
 
 def _basis_of(part: Reported) -> Basis:
-    tally, mechanism = part.tally, part.scheme.mechanism
-    return Basis(
-        tally.metric,
-        (part.scheme.fingerprint,),
-        tally.windows,
-        tally.reports,
-        part.participation,
-        mechanism.epsilon,
-    )
+    return Basis.of(part.tally, part.scheme, part.participation)
 
 
 def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:

@@ -261,11 +261,8 @@ def mean_answer(
     return replace(answer, warnings=number_caveats(answer))
 
 
-def combine_means(answers: Sequence[Mean]) -> Mean:
-    """A single mean from those of several schemes of one metric."""
-    informed = [each for each in answers if each.n]
-    if len(informed) < 2:
-        return informed[0] if informed else answers[0]
+def combine_means(informed: Sequence[Mean]) -> Mean:
+    """A single mean from those of several schemes of one metric, which have reports."""
     found = MeanInUnits.pooled(
         [each.found for each in informed], [each.participation for each in informed]
     )

@@ -60,15 +60,7 @@ def basis_of(
     check_tally(tally, scheme)
     analysis = analysis_of(scheme.mechanism)
     assert isinstance(analysis, NumberAnalysis)
-    basis = Basis(
-        tally.metric,
-        (scheme.fingerprint,),
-        tally.windows,
-        tally.reports,
-        participation or Participation.evenly(tally),
-        scheme.mechanism.epsilon,
-    )
-    return analysis, basis
+    return analysis, Basis.of(tally, scheme, participation or Participation.evenly(tally))
 
 
 def range_dict(numbers: NumberRange) -> dict[str, Any]:

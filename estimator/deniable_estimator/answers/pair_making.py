@@ -155,12 +155,9 @@ def _exposure(mechanism: SubsetSelection, share: FloatArray, cells: int) -> Expo
     return Exposure(most - honest, honest - least)
 
 
-def combine_pairs(answers: Sequence[PairAnswer]) -> PairAnswer:
+def combine_pairs(informed: Sequence[PairAnswer]) -> PairAnswer:
     """A single answer from those of several schemes of one pair: of those whose values are the same
     as most reports have."""
-    informed = [each for each in answers if each.n]
-    if len(informed) < 2:
-        return informed[0] if informed else answers[0]
     most = max(informed, key=lambda each: each.n)
     alike = [each for each in informed if each.joint.values == most.joint.values]
     combined = pooled(alike) if len(alike) > 1 else most

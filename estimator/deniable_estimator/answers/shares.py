@@ -327,14 +327,7 @@ def estimate(
     values, items = asked_values(tally, scheme, candidates)
     participation = participation or Participation.evenly(tally)
     repeats = participation.repeats
-    basis = Basis(
-        tally.metric,
-        (scheme.fingerprint,),
-        tally.windows,
-        tally.reports,
-        participation,
-        mechanism.epsilon,
-    )
+    basis = Basis.of(tally, scheme, participation)
     analysis = oracle_analysis(mechanism)
     found, reports = analysis.find(tally, items, level, repeats)
     exposure = Exposure.of(mechanism, found.share, tally.reports, reports)

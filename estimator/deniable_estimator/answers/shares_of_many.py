@@ -103,7 +103,7 @@ def _together(
     figures = figures_of_each(tallies, analysis, share, own.shaped((-1, 1)), kept)
     smallest = (critical_value(1 - level, size) * own.null_error).tolist()
     skewness = np.abs(own.skewness).tolist()
-    epsilon, ghosts = mechanism.epsilon, np.zeros(size, np.bool_)
+    ghosts = np.zeros(size, np.bool_)
     noise_columns = (each.reshape(count, size) for each in (wide.a, wide.b, wide.c, wide.step))
     columns = np.stack(
         [share, std_error, low, high, p_value, p_adjusted, *exposure, *noise_columns], axis=1
@@ -113,10 +113,7 @@ def _together(
         # A copy, because a view would keep all others in memory.
         row = columns[place].copy()
         shares, errors, lows, highs, p, adjusted, gain, loss, a, b, c, step = row
-        basis = Basis(
-            *(tally.metric, (scheme.fingerprint,), tally.windows),
-            *(tally.reports, participation, epsilon),
-        )
+        basis = Basis.of(tally, scheme, participation)
         kept_noise = None if own.kept is None else _of_one(own.kept, place)
         found = Finding(shares, Noise(a, b, c, step, kept_noise), p, ghosts)
         numbers = Numbers(errors, lows, highs, p, adjusted)

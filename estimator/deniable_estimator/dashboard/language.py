@@ -21,7 +21,7 @@ from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
 
-from deniable.told import Told
+from deniable.coded_message import CodedMessage
 from deniable_estimator.dashboard.access import over_tls
 from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.messages import Dated, Language, Message, translated
@@ -40,7 +40,7 @@ _ASKED = {"en": "en", "zh": "zh-Hans"}
 PARAMETER = "lang"
 COOKIE = "deniable_language"
 _COOKIE_SECONDS = 365 * 86_400
-_WORDS = (Message, Dated, Told)
+_WORDS = (Message, Dated, CodedMessage)
 _TRANSLATED = frozenset({"text/html", "image/svg+xml", "image/png"})
 
 
@@ -84,7 +84,7 @@ def current_language() -> Language:
     except (AttributeError, RuntimeError):
         if not has_request_context():
             return ENGLISH
-        chosen = g.language = _asked()
+        chosen = g.language = _requested()
     return chosen
 
 
@@ -94,7 +94,7 @@ def told(text: Any) -> Any:
     return translated(text, current_language()) if isinstance(text, _WORDS) else text
 
 
-def _asked() -> Language:
+def _requested() -> Language:
     for tag in (request.args.get(PARAMETER, ""), request.cookies.get(COOKIE, "")):
         if tag in LANGUAGES:
             return LANGUAGES[tag]

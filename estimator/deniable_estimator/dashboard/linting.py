@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deniable import Registry
-from deniable.errors import MistakesError
-from deniable.problem import Problem
+from deniable.errors import MistakesError, Problem
 
 __all__ = ["check_files"]
 

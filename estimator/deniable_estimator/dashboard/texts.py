@@ -3,7 +3,7 @@
 python -m deniable_estimator.dashboard.texts
 
 The texts are those of the estimator and its pages, and of the client package its sentences
-(`deniable.told.Told`) and the names of its mechanisms.
+(`deniable.coded_message.CodedMessage`) and the names of its mechanisms.
 
 Texts that are no longer used are removed from a catalogue. New ones are added without a
 translation, and a test fails until there is one.
@@ -68,9 +68,9 @@ _KEYWORDS = {
     "message": None,
     "sentence": None,
     "counted": (1, 2),
-    "Told": (2,),
+    "CodedMessage": (2,),
 }
-_KEYWORDS_BELOW = {"Told": (2,)}
+_KEYWORDS_BELOW = {"CodedMessage": (2,)}
 
 
 def template() -> Catalog:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from deniable import DeniableError
+from deniable.coded_message import counted
 from deniable.starting.example import example_record, in_python, in_script
-from deniable.told import counted
 from deniable.value_list import read_values
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deniable import Registry, RegistryError
 from deniable.commands import remarks
-from deniable.problem import Problem
+from deniable.errors import Problem
 
 __all__ = ["RegistryFile"]
 

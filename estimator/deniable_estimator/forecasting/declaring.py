@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from deniable.coded_message import counted
 from deniable.mechanisms import Histogram, PrefixTree, SlidingWindow
 from deniable.metric import Metric
-from deniable.told import counted
 from deniable.windows import IN_A
 from deniable_estimator.forecasting.detection import POWER, detectable_share, usable
 from deniable_estimator.forecasting.discovery_forecast import Reach, discovery_remarks

@@ -22,9 +22,9 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, Self
 
+from deniable.coded_message import CodedMessage
 from deniable.mechanisms import PrefixTree
 from deniable.metric import Metric
-from deniable.told import Told
 from deniable.windows import IN_A
 
 __all__ = [
@@ -95,7 +95,7 @@ def reports_to_find(mechanism: PrefixTree, share: float) -> int:
     return math.ceil(Reach.in_window(mechanism, 1.0).half_text ** 2 / share**2)
 
 
-def discovery_forecast(metric: Metric) -> Told | None:
+def discovery_forecast(metric: Metric) -> CodedMessage | None:
     """What the expected crowd cannot find; None if it finds strings of 1% in half of the windows,
     or no `devices` are given."""
     mechanism = metric.scheme.mechanism
@@ -110,13 +110,13 @@ def discovery_forecast(metric: Metric) -> Told | None:
         "needed": math.ceil(reports_to_find(mechanism, WORTHWHILE_SHARE) / metric.sample_rate),
     }
     if reach.half_text > _NOTHING:
-        return Told(
+        return CodedMessage(
             "nothing_surfaces",
             "no string surfaces with {devices:,} devices at sample_rate {rate:g}: one of 1% of "
             "the devices takes {needed:,} devices, or a larger epsilon or sample_rate",
             **facts,
         )
-    return Told(
+    return CodedMessage(
         "few_surface",
         "with {devices:,} devices at sample_rate {rate:g} hardly a string surfaces {when} that "
         "less than {share:.1%} of the devices have: one of 1% takes {needed:,} devices, or a "
@@ -136,14 +136,14 @@ def finds_little(metric: Metric) -> bool:
     return Reach.in_window(mechanism, reports).half_text > LARGE_SHARE
 
 
-def discovery_remarks(metric: Metric) -> Iterator[tuple[Told, Literal["warning", "note"]]]:
+def discovery_remarks(metric: Metric) -> Iterator[tuple[CodedMessage, Literal["warning", "note"]]]:
     """What lint says of a discovery beside the forecast, each with its severity."""
     mechanism = metric.scheme.mechanism
     if not isinstance(mechanism, PrefixTree):
         return
     length = 2 * mechanism.levels
     if length > USUAL_LENGTH:
-        told = Told(
+        told = CodedMessage(
             "long_strings",
             "max_length is {length}: {tables} tables share the reports, so that less is found, and "
             "of strings beyond {usual} bytes seldom the whole. Discover the first {usual} bytes, "
@@ -157,7 +157,7 @@ def discovery_remarks(metric: Metric) -> Iterator[tuple[Told, Literal["warning",
         return
     reports = metric.devices * metric.sample_rate
     reach = Reach.in_window(mechanism, reports)
-    told = Told(
+    told = CodedMessage(
         "surfacing",
         "with {devices:,} devices at sample_rate {rate:g} strings above {sure:.2%} of the devices "
         "will surface {when}, and those of {half:.2%} in half of the cases; of random characters "

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 
+from deniable.coded_message import CodedMessage
 from deniable.mechanisms import Numeric, PrefixTree
 from deniable.metric import Metric
 from deniable.segments import LEAST_REPORTS
-from deniable.told import Told
 from deniable.windows import IN_A
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect, usable
 from deniable_estimator.forecasting.discovery_forecast import discovery_forecast, finds_little
@@ -23,7 +23,7 @@ LARGE_SHARE = 0.05
 """A metric that cannot even detect this share gets a warning."""
 
 
-def forecast(metric: Metric) -> Told | None:
+def forecast(metric: Metric) -> CodedMessage | None:
     """What the expected crowd cannot detect, and what would help; None if it detects 1%.
 
     A metric that does not say how many `devices` it expects, or asks for strings that are named
@@ -43,13 +43,13 @@ def forecast(metric: Metric) -> Told | None:
     needed = math.ceil(reports_to_detect(mechanism, size, WORTHWHILE_SHARE) / metric.sample_rate)
     facts = {"devices": metric.devices, "rate": metric.sample_rate, "needed": needed}
     if seen is None or not usable(mechanism, size, reports):
-        return Told(
+        return CodedMessage(
             "no_signal",
             "no usable signal with {devices:,} devices at sample_rate {rate:g}: a 1% share takes "
             "{needed:,} devices, or a larger epsilon or sample_rate",
             **facts,
         )
-    return Told(
+    return CodedMessage(
         "weak_signal",
         "with {devices:,} devices at sample_rate {rate:g} no share below {share:.1%} stands out "
         "{when}: a 1% share takes {needed:,} devices, or a larger epsilon or sample_rate",
@@ -63,7 +63,7 @@ _UNIONS = {"day": (1, 7, 28), "week": (1, 4, 13), "month": (1, 3, 12)}
 """How many windows of each kind are added up until a segment says something."""
 
 
-def segment_forecast(metric: Metric) -> Told | None:
+def segment_forecast(metric: Metric) -> CodedMessage | None:
     """What a segment of average size cannot detect in one window, and over how many windows it
     can; None if it detects a share of 5% (LARGE_SHARE) in one, or nothing is known of it.
 
@@ -74,7 +74,7 @@ def segment_forecast(metric: Metric) -> Told | None:
         return None
     if metric.devices is None:
         count = len(metric.scheme.combinations)
-        return Told(
+        return CodedMessage(
             "segments_unknown_crowd",
             "is counted by {count} segments, and says nothing of its crowd: declare `devices`, so "
             "that lint can tell whether each segment has {least} reports in a window; if they are "
@@ -98,7 +98,7 @@ def segment_forecast(metric: Metric) -> Told | None:
         "devices": math.ceil(needed * count / metric.sample_rate),
     }
     if unions:
-        return Told(
+        return CodedMessage(
             "small_segments",
             "in one of its {count} segments, if they are of equal size, a share of {share:.0%} "
             "does not stand out {when}, but over {windows} windows; in one window it takes "
@@ -107,7 +107,7 @@ def segment_forecast(metric: Metric) -> Told | None:
             windows=unions[0],
             **facts,
         )
-    return Told(
+    return CodedMessage(
         "blind_segments",
         "in one of its {count} segments, if they are of equal size, a share of {share:.0%} does "
         "not stand out, not even over {windows} windows; in one window it takes {devices:,} "

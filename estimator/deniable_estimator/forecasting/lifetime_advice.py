@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.mechanisms import FrequencyOracle, Mechanism, PrefixTree, SlidingWindow
 from deniable.metric import Metric
-from deniable.told import Told
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     SMALL_SHARE,
@@ -32,7 +32,7 @@ WORTH_A_NOTE = 1.5
 """From this factor on, lint writes a note."""
 
 
-def better_split(metric: Metric, cap: float | None = None) -> Told | None:
+def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | None:
     """Advice if another split of the metric's lifetime epsilon tells at least WORTH_A_NOTE times as
     much in a window; None if not. `cap` is the registry's own lifetime epsilon.
 
@@ -77,7 +77,7 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
     times = best.information / today.information
     if times < WORTH_A_NOTE:
         return None
-    advice = Told(
+    advice = CodedMessage(
         "better_split",
         "within the same lifetime_epsilon, epsilon = {epsilon:g} and sample_rate = {rate} would "
         "show {what} as {times:.1f} times as many devices do now (reports of a device: {reports} "
@@ -95,7 +95,7 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
     least = smallest_lifetime(design, today.information, sent, most_reports=reports)
     if least is None or least.lifetime_epsilon >= lifetime:
         return advice
-    return Told(
+    return CodedMessage(
         "better_split_or_less",
         "{told}. Or show what it shows now with lifetime_epsilon = {lifetime:g}, epsilon = "
         "{epsilon:g} and sample_rate = {rate}",
@@ -107,14 +107,14 @@ def better_split(metric: Metric, cap: float | None = None) -> Told | None:
     )
 
 
-def _asked(metric: Metric) -> Told:
+def _asked(metric: Metric) -> CodedMessage:
     """What the variance is about."""
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, (FrequencyOracle, PrefixTree)):
-        return Told("share_of_one", "a share of 1%")
+        return CodedMessage("share_of_one", "a share of 1%")
     if isinstance(mechanism, SlidingWindow):
-        return Told("a_mean", "the mean")
-    return Told("a_distribution", "the distribution")
+        return CodedMessage("a_mean", "the mean")
+    return CodedMessage("a_distribution", "the distribution")
 
 
 def _rate(reports: int, windows: int) -> str:

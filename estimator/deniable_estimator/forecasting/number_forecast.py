@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from deniable.coded_message import CodedMessage
 from deniable.mechanisms import HierarchicalHistogram, Histogram, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.metric import Metric
-from deniable.told import Told
 from deniable.windows import IN_A
 
 __all__ = [
@@ -77,7 +77,7 @@ def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
     return math.ceil(_Z**2 * math.fsum(variances) / len(variances) / (1 - quantile) ** 2)
 
 
-def number_forecast(metric: Metric) -> Told | None:
+def number_forecast(metric: Metric) -> CodedMessage | None:
     """What the expected crowd cannot tell of a number; None if it can, or if no `devices` are
     given."""
     mechanism = metric.scheme.mechanism
@@ -91,9 +91,11 @@ def number_forecast(metric: Metric) -> Told | None:
         part = _Z * math.sqrt(mean_variance(window) / (reports * share)) / 2
         if part > GOOD_MEAN:
             found.append(
-                Told("rough_mean", "the mean is known to +-{part:.2g} of the range", part=part)
+                CodedMessage(
+                    "rough_mean", "the mean is known to +-{part:.2g} of the range", part=part
+                )
                 if part < 0.5
-                else Told("unknown_mean", "the mean is known to no better than the range")
+                else CodedMessage("unknown_mean", "the mean is known to no better than the range")
             )
     if isinstance(mechanism, Histogram):
         needed = {each: reports_for_quantile(mechanism, each) for each in QUANTILES}
@@ -101,7 +103,7 @@ def number_forecast(metric: Metric) -> Told | None:
         if open_ones:
             names = [f"p{100 * each:g}" for each in open_ones]
             found.append(
-                Told(
+                CodedMessage(
                     "open_quantiles",
                     "{quantiles} will have no upper limit {when}: {last} takes more than "
                     "{needed:,} devices",
@@ -115,8 +117,8 @@ def number_forecast(metric: Metric) -> Told | None:
         return None
     lacks, *more = found
     for each in more:
-        lacks = Told("both", "{told}; {part}", told=lacks, part=each)
-    return Told(
+        lacks = CodedMessage("both", "{told}; {part}", told=lacks, part=each)
+    return CodedMessage(
         "rough_number",
         "with {devices:,} devices at sample_rate {rate:g} {lacks}, or a larger epsilon or "
         "sample_rate",
@@ -138,7 +140,7 @@ def is_hopeless(metric: Metric) -> bool:
     return _Z * math.sqrt(mean_variance(mechanism) / reports) >= 1
 
 
-def wasteful_range(metric: Metric) -> Told | None:
+def wasteful_range(metric: Metric) -> CodedMessage | None:
     """Advice if the cells of a distribution are wider than most of the range's small numbers."""
     mechanism = metric.scheme.mechanism
     if not isinstance(mechanism, Histogram):
@@ -148,7 +150,7 @@ def wasteful_range(metric: Metric) -> Told | None:
         return None
     if numbers.end / numbers.start <= WIDE:
         return None
-    return Told(
+    return CodedMessage(
         "wasteful_range",
         "high is {times:,.0f} times low on a linear scale, so that small numbers share few cells: "
         'try scale = "log"',

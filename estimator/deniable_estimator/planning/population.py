@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import NormalDist
 
@@ -118,25 +119,9 @@ def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
         ValueListError: the file cannot be read, or a line is not a value of the metric, once,
             with a weight of at least 0; the error names the line.
     """
-    source = str(path)
-    text = _text(source)
-    weights = dict.fromkeys(values, 0.0)
-    given: set[str] = set()
-    reader = csv.reader(text.splitlines())
-    for fields in reader:
-        if fields:
-            value, weight = _line(source, reader.line_num, fields)
-            if value not in weights:
-                message = f"names {value!r}, which the metric does not declare"
-                raise ValueListError(source, reader.line_num, message)
-            if value in given:
-                raise ValueListError(source, reader.line_num, f"names {value!r} a second time")
-            given.add(value)
-            weights[value] = weight
-    total = math.fsum(weights.values())
-    if not total > 0:
-        raise ValueListError(source, None, "gives no value a weight above 0; write value,weight")
-    return np.array(list(weights.values())) / total
+    weights = _read_weights(str(path), [values])
+    total = _total(str(path), weights, "value")
+    return np.array([weights.get((value,), 0.0) for value in values]) / total
 
 
 def read_strings(path: str | Path) -> tuple[list[str], FloatArray]:
@@ -148,18 +133,9 @@ def read_strings(path: str | Path) -> tuple[list[str], FloatArray]:
         ValueListError: the file cannot be read, or a line is not a string, once, with a weight of
             at least 0; the error names the line.
     """
-    source = str(path)
-    weights: dict[str, float] = {}
-    reader = csv.reader(_text(source).splitlines())
-    for fields in filter(None, reader):
-        text, weight = _line(source, reader.line_num, fields)
-        if text in weights:
-            raise ValueListError(source, reader.line_num, f"names {text!r} a second time")
-        weights[text] = weight
-    total = math.fsum(weights.values())
-    if not total > 0:
-        raise ValueListError(source, None, "gives no string a weight above 0; write string,weight")
-    return list(weights), np.array(list(weights.values())) / total
+    weights = _read_weights(str(path), [None])
+    total = _total(str(path), weights, "string")
+    return [text for (text,) in weights], np.array(list(weights.values())) / total
 
 
 def pair_shares(first: FloatArray, second: FloatArray, dependence: float) -> FloatArray:
@@ -181,30 +157,9 @@ def read_cells(path: str | Path, first: Sequence[str], second: Sequence[str]) ->
     Raises:
         ValueListError: as `read_shares`.
     """
-    source = str(path)
-    places = [{value: place for place, value in enumerate(each)} for each in (first, second)]
-    table = np.zeros((len(first), len(second)))
-    given: set[tuple[int, int]] = set()
-    reader = csv.reader(_text(source).splitlines())
-    for fields in filter(None, reader):
-        line = reader.line_num
-        if len(fields) != 3:
-            raise ValueListError(source, line, "is not two values and a weight: value,value,weight")
-        _, weight = _line(source, line, fields[1:])
-        named = [unicodedata.normalize("NFC", each) for each in fields[:2]]
-        for value, known in zip(named, places, strict=True):
-            if value not in known:
-                mistake = f"names {value!r}, which its metric does not declare"
-                raise ValueListError(source, line, mistake)
-        at = places[0][named[0]], places[1][named[1]]
-        if at in given:
-            raise ValueListError(source, line, f"names {named[0]!r} with {named[1]!r} again")
-        given.add(at)
-        table[at] = weight
-    if not table.sum() > 0:
-        raise ValueListError(source, None, "gives no cell a weight above 0")
-    cells: FloatArray = table.ravel() / table.sum()
-    return cells
+    weights = _read_weights(str(path), [first, second])
+    total = _total(str(path), weights, "cell")
+    return np.array([weights.get(cell, 0.0) for cell in product(first, second)]) / total
 
 
 def _normal_scores() -> FloatArray:
@@ -238,14 +193,41 @@ def _number_line(source: str, line: int, fields: list[str]) -> tuple[float, floa
     return number, weight
 
 
-def _line(source: str, number: int, fields: list[str]) -> tuple[str, float]:
-    try:
-        value, text = fields
-        value = unicodedata.normalize("NFC", value)  # the form in which values are declared
-        weight = float(text)
-    except ValueError:
-        message = "is not a value and its weight; write it as value,weight"
-        raise ValueListError(source, number, message) from None
-    if not (math.isfinite(weight) and weight >= 0):
-        raise ValueListError(source, number, f"has the weight {text}; give it one of at least 0")
-    return value, weight
+def _read_weights(
+    source: str, lists: Sequence[Sequence[str] | None]
+) -> dict[tuple[str, ...], float]:
+    """The weight of each value, or of each value of the first list with one of the second, in the
+    file's order. Without a list, any text may be named."""
+    form = ",".join(["value"] * len(lists) + ["weight"])
+    known = [None if each is None else frozenset(each) for each in lists]
+    weights: dict[tuple[str, ...], float] = {}
+    reader = csv.reader(_text(source).splitlines())
+    for fields in filter(None, reader):
+        line = reader.line_num
+        # The form in which values are declared.
+        *named, text = (unicodedata.normalize("NFC", each) for each in fields)
+        try:
+            weight = float(text)
+        except ValueError:
+            named = []
+        if len(named) != len(lists):
+            raise ValueListError(source, line, f"is not {form}")
+        if not (math.isfinite(weight) and weight >= 0):
+            raise ValueListError(source, line, f"has the weight {text}; give it one of at least 0")
+        for value, values in zip(named, known, strict=True):
+            if values is not None and value not in values:
+                raise ValueListError(
+                    source, line, f"names {value!r}, which the metric does not declare"
+                )
+        if tuple(named) in weights:
+            told = " with ".join(map(repr, named))
+            raise ValueListError(source, line, f"names {told} a second time")
+        weights[tuple(named)] = weight
+    return weights
+
+
+def _total(source: str, weights: Mapping[tuple[str, ...], float], what: str) -> float:
+    total = math.fsum(weights.values())
+    if not total > 0:
+        raise ValueListError(source, None, f"gives no {what} a weight above 0")
+    return total

@@ -79,15 +79,7 @@ class Statistic(ABC):
     @property
     def basis(self) -> Basis:
         """What the answer rests on; all of it is public."""
-        part = self.part
-        return Basis(
-            part.tally.metric,
-            (part.scheme.fingerprint,),
-            part.tally.windows,
-            part.tally.reports,
-            part.participation,
-            part.scheme.mechanism.epsilon,
-        )
+        return Basis.of(self.tally, self.scheme, self.part.participation)
 
 
 class ScoreSum(Statistic):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from deniable.coded_message import counted
 from deniable.mechanisms.numeric import Numeric
-from deniable.told import counted
 from deniable.types import Discovery, Pair
 from deniable_collector.numeric import Real
 from deniable_estimator.terminal.options import (

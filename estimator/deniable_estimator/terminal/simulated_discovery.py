@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import Metric
+from deniable.coded_message import counted
 from deniable.mechanisms.prefix_code import head
-from deniable.told import counted
 from deniable.types import Discovery
 from deniable.types.deny import denied
 from deniable_estimator.terminal.options import progress

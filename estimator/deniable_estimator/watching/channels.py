@@ -17,7 +17,7 @@ from http.client import HTTPException
 from typing import Any
 
 from deniable import DeniableError
-from deniable.problem import Problem
+from deniable.errors import Problem
 from deniable_estimator.watching.rules_file import NoticeChannel, RulesError
 
 __all__ = ["MOST_MESSAGES", "ChannelError", "check_channels", "send"]

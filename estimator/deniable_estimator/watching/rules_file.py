@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from deniable.errors import MistakesError
-from deniable.problem import Problem
+from deniable.errors import MistakesError, Problem
 from deniable.toml_lines import line_of, locate
 from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
@@ -35,6 +35,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@settings(max_examples=25)
 @given(st.data())
 def test_tallies_together_are_as_each_alone(data: st.DataObject) -> None:
     """Any tallies of any scheme, with few reports, many or none, of devices that have reported once

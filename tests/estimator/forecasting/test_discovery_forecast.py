@@ -109,11 +109,11 @@ def test_a_discovery_can_be_added(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(declaration(), encoding="utf-8")
     asked = ["host", "--registry", str(path), "--type", "discovery", "--yes"]
-    asked += ["--alphabet", "host", "--max-length", "12", "--devices", "3000000"]
+    asked += ["--devices", "3000000"]
     done = CliRunner().invoke(add, asked)
     assert done.exit_code == 0, done.output
     metric = Registry.load(path)["host"]
-    assert (metric.type.max_length, metric.type.alphabet) == (12, "host")  # type: ignore[attr-defined]
+    assert (metric.type.max_length, metric.type.alphabet) == (16, "bytes")  # type: ignore[attr-defined]
     done = CliRunner().invoke(
         init, [str(tmp_path / "new"), "--yes", "--metric", "term", "--type", "discovery"]
     )

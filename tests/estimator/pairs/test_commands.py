@@ -38,7 +38,7 @@ def test_a_wrong_direction(filled: Registry, run: Run, metric: str, given: str, 
         ("free,3\n", "value,value,weight"),
         ("free,yes,3\n", "names 'yes'"),
         ("free,true,-1\n", "weight"),
-        ("free,true,1\nfree,true,1\n", "names 'free' with 'true' again"),
+        ("free,true,1\nfree,true,1\n", "names 'free' with 'true' a second time"),
         ("free,true,0\n", "no cell a weight above 0"),
     ],
 )

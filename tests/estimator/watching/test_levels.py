@@ -27,6 +27,7 @@ BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "watch.py"
 @pytest.fixture(scope="module")
 def simulation() -> ModuleType:
     """The benchmark, whose simulation is run here with fewer metrics."""
+    sys.path.append(str(BENCHMARK.parent))
     spec = importlib.util.spec_from_file_location("benchmark_of_watch", BENCHMARK)
     assert spec is not None
     assert spec.loader is not None

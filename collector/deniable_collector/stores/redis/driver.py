@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from deniable.told import counted
+from deniable.coded_message import counted
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
 __all__ = ["ADDRESSES", "CLUSTER", "SINGLE", "Access", "Driver"]

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.errors import MistakesError
-from deniable.problem import Problem
+from deniable.errors import MistakesError, Problem
 from deniable.toml_lines import line_of, locate
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.roles import ROLES, Role, role_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from deniable import Metric, Registry, ValueListError
-from deniable.told import Told
+from deniable.coded_message import CodedMessage
 from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
@@ -110,7 +110,7 @@ class ListSource:
         else:
             count, size = len(listed), sum(map(len, listed))
         if count > self.most_strings:
-            mistake = Told(
+            mistake = CodedMessage(
                 "too_many_strings",
                 "has more than {most:,} strings; send fewer, or part of them at a time",
                 most=self.most_strings,
