@@ -66,7 +66,7 @@ class Background:
         self._records: deque[Record] = deque()
         # Held from taking records out of the queue until they are written.
         self._writing = Lock()
-        self._taking_back: Callable[[], bool] | None = None
+        self._taking_back: Callable[[], None] | None = None
         """The deletion that the owner has asked for and that is not on the disk yet."""
         self._writer = self._sender = None
         if threads:
@@ -194,20 +194,23 @@ class Background:
 
     def _take_back(self) -> bool:
         """Carry out a deletion that was asked for. Returns whether none is pending. If the disk
-        does not work, nothing is kept or sent until the deletion has succeeded."""
+        does not work, nothing is kept or sent until the deletion has succeeded; in a state that
+        cannot be trusted nothing is deleted."""
         forget = self._taking_back
         if forget is None:
             return True
         if self._troubles.guard(lambda: self._forget(forget)) and self._taking_back is forget:
             self._taking_back = None
-        elif self._writer is not None and not self._closed:
+        elif self._writer is not None and not self._closed and self._state.failure is None:
             self._writer.wake()
         return self._taking_back is None
 
-    def _forget(self, forget: Callable[[], bool]) -> bool:
+    def _forget(self, forget: Callable[[], None]) -> bool:
         with self._writing.held(PATIENCE):
             self._records.clear()
-            return not self._has_state() or forget()
+            if self._has_state():
+                forget()
+            return True
 
     def _write(self, patience: float = PATIENCE) -> bool:
         """Write the queued records to the disk and seal the windows that have ended."""

@@ -17,12 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from deniable import open_windows, outbox
+from deniable import outbox
 from deniable.device import Device
 from deniable.errors import RejectedError, SegmentError, TransportError
-from deniable.ledger import Ledger
 from deniable.loopback import loopback_address
-from deniable.sealing import seal, seal_first
 from deniable.state import State
 from deniable.transport import HttpTransport, Reply
 from deniable.wire import mark_development
@@ -140,19 +138,8 @@ class DevelopmentDevice(Device):
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             for table in {name for (name,) in tables.fetchall()} - _OF_THE_OUTBOX:
                 connection.execute(f"DELETE FROM {table}")
-            ledger, now = Ledger(connection), self.clock()
-            open_windows.keep(
-                connection,
-                ledger,
-                self.registry,
-                records,
-                self.bits,
-                lambda record: seal_first(
-                    connection, ledger, self.registry, record, lambda: now, self.bits
-                ),
-            )
             # Every window counts as ended.
-            seal(connection, ledger, self.registry, float("inf"), now, self.bits)
+            self._keep(connection, records, self.clock(), 0.0, float("inf"))
             return outbox.trim(connection), outbox.queued(connection)
 
     def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:

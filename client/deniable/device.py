@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from deniable import consent, open_windows, outbox
-from deniable.errors import StateError, TransportError
+from deniable import consent, memo, open_windows, outbox
+from deniable.errors import TransportError
 from deniable.ledger import Ledger
 from deniable.locks import PATIENCE
 from deniable.sealing import seal, seal_first
@@ -70,26 +70,37 @@ class Device:
         reports were dropped because the outbox was full, and how many wait.
         """
         with self.state.transaction(patience) as connection:
-            ledger = Ledger(connection)
             now = self.clock()
-            # The reports of one call share one random delay: here that of answers at once, which
-            # is drawn only if there are any.
-            soon = cache(lambda: now + self._uniform(outbox.JITTER))
-            open_windows.keep(
-                connection,
-                ledger,
-                self.registry,
-                records,
-                self.bits,
-                lambda record: seal_first(
-                    connection, ledger, self.registry, record, soon, self.bits
-                ),
-            )
-            # The delay of windows that have ended: devices do not all send at midnight, and the
-            # time of sending says nothing about the time of recording.
-            ready = now + self._uniform(self.spread)
-            seal(connection, ledger, self.registry, now, ready, self.bits)
+            self._keep(connection, records, now, outbox.JITTER, now)
             return outbox.trim(connection), outbox.queued(connection)
+
+    def _keep(
+        self,
+        connection: Connection,
+        records: Sequence[Record],
+        now: float,
+        jitter: float,
+        until: float,
+    ) -> None:
+        """Keep records, and seal the windows that have ended by `until`; `jitter` is the longest
+        delay of answers at once."""
+        ledger = Ledger(connection)
+        memo.draw_keys(connection, self.registry, self.bits)
+        # The reports of one call share one random delay: here that of answers at once, which is
+        # drawn only if there are any.
+        soon = cache(lambda: now + self._uniform(jitter))
+        open_windows.keep(
+            connection,
+            ledger,
+            self.registry,
+            records,
+            self.bits,
+            lambda record: seal_first(connection, ledger, self.registry, record, soon, self.bits),
+        )
+        # The delay of windows that have ended: devices do not all send at midnight, and the time
+        # of sending says nothing about the time of recording.
+        ready = now + self._uniform(self.spread)
+        seal(connection, ledger, self.registry, until, ready, self.bits)
 
     def take(self, *, urgent: bool) -> OutgoingBatch | None:
         """The next batch to deliver, if one is due (see `outbox.take`)."""
@@ -151,23 +162,15 @@ class Device:
         with self.state.transaction() as connection:
             return self._until(outbox.next_attempt(connection))
 
-    def withdraw(self) -> bool:
+    def withdraw(self) -> None:
         """Delete open values and unsent reports (see `consent.withdraw`)."""
-        return self._take_back(consent.withdraw)
+        with self.state.transaction() as connection:
+            consent.withdraw(connection)
 
-    def erase(self) -> bool:
+    def erase(self) -> None:
         """Delete values, reports, the history and the keys of memos (see `consent.erase`)."""
-        return self._take_back(lambda connection: consent.erase(connection, self.clock()))
-
-    def _take_back(self, forget: Callable[[Connection], None]) -> bool:
-        try:
-            with self.state.transaction() as connection:
-                forget(connection)
-        except StateError as error:
-            # Nothing can be deleted from a damaged file selectively, so all of it is emptied.
-            if not (error.damaged and self.state.blank()):
-                raise
-        return True
+        with self.state.transaction() as connection:
+            consent.erase(connection, self.clock())
 
     def _until(self, time: float | None) -> float | None:
         return None if time is None else max(0.0, time - self.clock())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
@@ -44,9 +45,11 @@ class Diagnostics:
         """Count a trouble, and log it if it is the first of its kind."""
         kind, message = _classify(error)
         self.counters[kind] += 1
-        if kind not in self._logged:
+        # An app that has not imported logging shows no logs. To import it would be more trouble
+        # where no file descriptor is free.
+        if kind not in self._logged and "logging" in sys.modules:
             self._logged.add(kind)
-            import logging  # only needed once there is trouble
+            import logging
 
             logger = logging.getLogger("deniable")
             if not logger.handlers:

@@ -6,10 +6,13 @@ stored. Both are computed for each report from a random key of the metric, so th
 memos are the same every time (`deniable.randomness.keyed_bits`).
 
 So the state file does not say which values the device has had, and a value always has the same
-memo, whatever happened in between: an opt-out, a restart, another scheme and back. The key is
-drawn in the transaction that seals the first window. When it is erased, the metric never
-reports with memos again on this device; the ledger enforces this. Another key would give a
-second, independent memo of the same value, and two memos reveal more than one.
+memo, whatever happened in between: an opt-out, a restart, another scheme and back. When the key
+is erased, the metric never reports with memos again on this device; the ledger enforces this.
+Another key would give a second, independent memo of the same value, and two memos reveal more
+than one.
+
+For the same reason the keys are drawn when the state is made, before the first value is kept: all
+copies of a state, from a backup or of an image of the machine, have the same memos.
 
 Whoever has both the key and the reports of a device can compute the noise, and so the value.
 """
@@ -25,24 +28,31 @@ if TYPE_CHECKING:
 
     from deniable.mechanisms import Memoizing, Report
     from deniable.metric import Metric
+    from deniable.registry import Registry
 
-__all__ = ["TABLES", "draw", "erase", "has_key", "recall"]
+__all__ = ["TABLES", "draw", "draw_keys", "erase", "has_key", "recall"]
 
 TABLES = "CREATE TABLE memo_keys (metric TEXT PRIMARY KEY, key BLOB NOT NULL)"
+
+
+def draw_keys(connection: Connection, registry: Registry, bits: Bits) -> None:
+    """Draw the key of each metric with memos that has none, unless its key was erased after a
+    report."""
+    found = connection.execute("SELECT metric FROM memo_keys UNION SELECT metric FROM ledger_memos")
+    known = {name for (name,) in found}
+    for metric in registry:
+        if metric.longitudinal == "memoize" and metric.name not in known:
+            key = bits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little")
+            connection.execute("INSERT INTO memo_keys VALUES (?, ?)", (metric.name, key))
 
 
 def recall(
     connection: Connection, metric: Metric, mechanism: Memoizing[Any], item: int | str, bits: Bits
 ) -> Report:
     """One report of a value: fresh noise on its memo. `mechanism` is the metric's."""
-    found = connection.execute(
+    (key,) = connection.execute(
         "SELECT key FROM memo_keys WHERE metric = ?", (metric.name,)
     ).fetchone()
-    if found is not None:
-        (key,) = found
-    else:
-        key = bits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little")
-        connection.execute("INSERT INTO memo_keys VALUES (?, ?)", (metric.name, key))
     row, memo = draw(key, metric.scheme.fingerprint, mechanism, item)
     return mechanism.report(row, memo, bits)
 
@@ -57,7 +67,7 @@ def draw(
 
 
 def has_key(connection: Connection, metric: str) -> bool:
-    """Whether the metric has its key; it has none before its first report and after an erasure."""
+    """Whether the metric has its key, which an erasure deletes."""
     query = "SELECT 1 FROM memo_keys WHERE metric = ?"
     return connection.execute(query, (metric,)).fetchone() is not None
 

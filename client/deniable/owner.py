@@ -4,23 +4,19 @@ ledger still allows, and how to switch off and erase. One file of HTML, without 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
+from sqlite3 import Connection
 from string import Template
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from deniable import open_windows
 from deniable.ledger import Ledger
 from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage, OwnerTexts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from sqlite3 import Connection
-
-    from deniable.registry import Registry
-    from deniable.sent import SentReport
+from deniable.registry import Registry
+from deniable.sent import SentReport
 
 __all__ = ["Account", "accounts", "owner_page", "waiting_values"]
 

@@ -3,11 +3,9 @@ sentences that say what a report reveals."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 __all__ = ["ENGLISH", "OWNER_TEXTS", "OwnerLanguage", "OwnerTexts"]
 

@@ -61,7 +61,7 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
             retry_after=retry_seconds(reply.retry_after, now()),
             foreign=True,
         )
-    final = 400 <= reply.status < 500 and problem in _FINAL
+    final = problem in _FINAL
     raise TransportError(
         f"the collector responded with {problem} (status {reply.status})",
         retry_after=None if final else retry_seconds(reply.retry_after, now()),

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deniable.mechanisms import Mechanism, Memoizing, Numeric, Packing, Report, Row
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
+from deniable.outbox import Entry
 from deniable.owner_texts import ENGLISH, OwnerTexts
+from deniable.registry import Registry
 from deniable.scheme import Scheme
 from deniable.wire import SealedReport, unpack_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from deniable.outbox import Entry
-    from deniable.registry import Registry
 
 __all__ = ["LISTED_VALUES", "Likelihood", "SentReport", "describe_entries"]
 

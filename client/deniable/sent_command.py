@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from deniable import consent, outbox, owner
 from deniable.errors import DeniableError, StateError
@@ -24,9 +24,6 @@ from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
 from deniable.registry import Registry
 from deniable.sent import SentReport, describe_entries
 from deniable.state import FILE_NAME, State, states_root
-
-if TYPE_CHECKING:
-    from deniable.owner import Account
 
 __all__ = ["main"]
 
@@ -164,17 +161,11 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
 
 
 def _take_back(state: State, *, erase: bool) -> None:
-    try:
-        with state.transaction() as connection:
-            if erase:
-                consent.erase(connection, time.time())
-            else:
-                consent.withdraw(connection)
-    except StateError as error:
-        if not (error.damaged and state.blank()):
-            raise
-        print("The state is damaged: it was emptied. This app reports nothing until it is removed.")
-        return
+    with state.transaction() as connection:
+        if erase:
+            consent.erase(connection, time.time())
+        else:
+            consent.withdraw(connection)
     if erase:
         print("Values, reports and the keys of memos on this device are erased; the ledger stays.")
     else:
@@ -189,7 +180,7 @@ class _Kept:
         try:
             with state.transaction() as connection:
                 entries = outbox.entries(connection)
-                self._ledger: list[Account] = owner.accounts(connection, registry)
+                self._ledger: list[owner.Account] = owner.accounts(connection, registry)
                 self._waiting = owner.waiting_values(connection)
                 self._erased = consent.erased_on(connection)
             self._sending = not state.switched_off

@@ -158,24 +158,6 @@ class State:
                     self.failure, self._damaged = str(error), error.damaged
                 raise
 
-    def blank(self) -> bool:
-        """Overwrite a damaged file, for an owner who deletes everything.
-
-        An empty file is left. It still counts as damaged, so that the device does not start
-        again with an unspent ledger. Returns False, and does nothing, if the file is whole,
-        another app's or a newer version's.
-        """
-        with self._lock.held(PATIENCE):
-            if not self._damaged or self._file is None:
-                return False
-            for path in (self._file, f"{self._file}-journal"):
-                with suppress(FileNotFoundError), open(path, "r+b") as file:
-                    file.write(bytes(os.fstat(file.fileno()).st_size))
-                    file.flush()
-                    os.fsync(file.fileno())
-                    file.truncate(0)
-            return True
-
     @property
     def switched_off(self) -> bool:
         """Whether the owner of the device has switched reporting off, for every app that keeps

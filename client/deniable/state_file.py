@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from functools import cache
 
-from deniable import integrity, ledger, memo, open_windows, outbox
+from deniable import ledger, memo, open_windows, outbox
 from deniable.errors import StateError
 from deniable.locks import PATIENCE
 
@@ -26,10 +26,6 @@ _VERSION = 1
 
 _TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
 """One row: the app, if known, and the UTC day on which the owner last erased reports."""
-
-_SCHEMA = "f293b9f874a87ff5d7deeb13688cc25d"
-"""The digest of what a file of this version defines (`integrity.schema`). A constant, because
-creating the tables for comparison would take as long as recording does."""
 
 _PASSING = (
     sqlite3.SQLITE_BUSY,
@@ -73,8 +69,6 @@ def open_file(path: str, app: str | None, deadline: float) -> sqlite3.Connection
         _create_file(path, app)
     connection = _connect(f"{_address(path)}?mode=rw")
     try:
-        _check_header(path)
-        integrity.attach(connection)
         for setting in _SETTINGS:
             wait_until(connection, deadline)
             connection.execute(setting)
@@ -139,10 +133,8 @@ def _create_file(path: str, app: str | None) -> None:
         connection = _connect(_address(draft))
         try:
             connection.execute("PRAGMA journal_mode = TRUNCATE")
-            integrity.attach(connection)
             connection.execute("BEGIN IMMEDIATE")
             _create_tables(connection)
-            integrity.create(connection)
             begin(connection, app)
             connection.execute("COMMIT")
         finally:
@@ -185,18 +177,6 @@ def begin(connection: sqlite3.Connection, app: str | None) -> None:
     outbox.create(connection)
 
 
-_HEADER = b"SQLite format 3\0"
-_FORMATS = slice(18, 20)
-"""Bytes of the header that would make SQLite take a damaged file for a read-only one."""
-
-
-def _check_header(path: str) -> None:
-    with open(path, "rb") as file:
-        header = file.read(100)
-    if header.startswith(_HEADER) and header[_FORMATS] != b"\1\1":
-        raise StateError("the state file is damaged: remove it to start again", damaged=True)
-
-
 def _check(connection: sqlite3.Connection, app: str | None) -> None:
     """Refuse a file that is foreign, another app's, newer or damaged."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -207,13 +187,10 @@ def _check(connection: sqlite3.Connection, app: str | None) -> None:
         raise StateError(
             f"the state file has version {version}, and this deniable reads {_VERSION}: upgrade it"
         )
-    connection.execute("BEGIN")  # another process must not write between the tables
     # Not quick_check, which misses damage in an index; a row might then not be found.
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
         raise StateError("the state file is damaged: remove it to start again", damaged=True)
-    integrity.verify(connection, _SCHEMA)
     (owner,) = connection.execute("SELECT app FROM device").fetchone()
-    connection.execute("COMMIT")
     if app is not None and owner is not None and app != owner:
         raise StateError(
             f"the state file belongs to the app {owner!r}, and the registry is of {app!r}: "

@@ -14,7 +14,7 @@ from deniable.coded_message import counted
 __all__ = ["PROBLEMS", "IntakeError", "malformed", "not_http", "too_large", "too_many_reports"]
 
 
-class Problem(NamedTuple):
+class ProblemKind(NamedTuple):
     """What a code stands for: the HTTP status, the kind of problem in words, and what it means."""
 
     status: int
@@ -25,68 +25,70 @@ class Problem(NamedTuple):
 _AGAIN = "Send the batch again after `Retry-After` seconds, unchanged."
 
 PROBLEMS = {
-    "not-json": Problem(
+    "not-json": ProblemKind(
         400, "Not JSON", "The body is not one JSON object in UTF-8 without repeated keys."
     ),
-    "not-gzip": Problem(
+    "not-gzip": ProblemKind(
         400, "Not gzip", "The body is not the one whole gzip member that it claims to be."
     ),
-    "bad-batch-id": Problem(
+    "bad-batch-id": ProblemKind(
         400, "Bad batch id", "`batch` is not 32 lower-case hexadecimal digits."
     ),
-    "malformed-batch": Problem(400, "Malformed batch", "The body is no batch."),
-    "not-http": Problem(
+    "malformed-batch": ProblemKind(400, "Malformed batch", "The body is no batch."),
+    "not-http": ProblemKind(
         400, "Not HTTP", "What came is not HTTP/1.1 with one Host and no coding but chunks."
     ),
-    "no-ingest-key": Problem(
+    "no-ingest-key": ProblemKind(
         401, "No ingest key", "The operator asks for an ingest key, and this is none of them."
     ),
-    "origin-not-allowed": Problem(
+    "origin-not-allowed": ProblemKind(
         403,
         "Origin not allowed",
         "A body of text/plain came from a web page whose origin the operator has not named.",
     ),
-    "http-404": Problem(404, "Not Found", "There is nothing at this path."),
-    "http-405": Problem(
+    "http-404": ProblemKind(404, "Not Found", "There is nothing at this path."),
+    "http-405": ProblemKind(
         405, "Method Not Allowed", "This path does not take this method: see the `Allow` header."
     ),
-    "too-slow": Problem(
+    "too-slow": ProblemKind(
         408, "Too slow", "The request did not arrive in time. Send it again, unchanged."
     ),
-    "body-too-large": Problem(
+    "body-too-large": ProblemKind(
         413, "Body too large", "The body is longer than its limit. Send several batches."
     ),
-    "too-many-reports": Problem(
+    "too-many-reports": ProblemKind(
         413,
         "Too many reports",
         "The batch holds more reports than its limit. Send several batches.",
     ),
-    "too-many-metrics": Problem(
+    "too-many-metrics": ProblemKind(
         413,
         "Too many metrics",
         "The batch names more metrics than its limit. Send several batches.",
     ),
-    "http-415": Problem(
+    "http-415": ProblemKind(
         415, "Unsupported Media Type", "The body's media type is none of those below."
     ),
-    "unsupported-encoding": Problem(
+    "unsupported-encoding": ProblemKind(
         415, "Unsupported content encoding", "The body is encoded by something else than gzip."
     ),
-    "too-many-requests": Problem(
+    "too-many-requests": ProblemKind(
         429, "Too many requests", f"The network has sent too many requests. {_AGAIN}"
     ),
-    "header-too-large": Problem(431, "Header too large", "The header has too many lines or bytes."),
-    "store-refused": Problem(
+    "header-too-large": ProblemKind(
+        431, "Header too large", "The header has too many lines or bytes."
+    ),
+    "store-refused": ProblemKind(
         500,
         "Store refused",
         "The store refused the batch. The operator finds the reason in the log.",
     ),
-    "internal": Problem(
+    "internal": ProblemKind(
         500, "Internal error", "The collector has a bug. The batch may be sent again."
     ),
-    "store-unavailable": Problem(503, "Store unavailable", f"The store is away. {_AGAIN}"),
-    "queue-full": Problem(503, "Queue full", f"Too many bodies wait. {_AGAIN}"),
-    "too-many-connections": Problem(
+    "store-unavailable": ProblemKind(503, "Store unavailable", f"The store is away. {_AGAIN}"),
+    "queue-full": ProblemKind(503, "Queue full", f"Too many bodies wait. {_AGAIN}"),
+    "too-many-connections": ProblemKind(
         503,
         "Too many connections",
         "The collector serves as many connections as it can. Come again after `Retry-After` "
@@ -96,10 +98,12 @@ PROBLEMS = {
 """What a collector answers, in the order of the statuses."""
 
 _TWO_HOPS = {
-    "bad-capsule": Problem(400, "Bad capsule", "What came is no capsule, or holds no request."),
-    "http-417": Problem(417, "Expectation Failed", "A capsule expects nothing."),
-    "gateway-odd": Problem(503, "No gateway", "Something else than a gateway responded."),
-    "gateway-unavailable": Problem(503, "Gateway unavailable", "The gateway cannot be reached."),
+    "bad-capsule": ProblemKind(400, "Bad capsule", "What came is no capsule, or holds no request."),
+    "http-417": ProblemKind(417, "Expectation Failed", "A capsule expects nothing."),
+    "gateway-odd": ProblemKind(503, "No gateway", "Something else than a gateway responded."),
+    "gateway-unavailable": ProblemKind(
+        503, "Gateway unavailable", "The gateway cannot be reached."
+    ),
 }
 """What a gateway and a relay answer besides (docs/two-hops.md)."""
 

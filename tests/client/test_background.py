@@ -119,6 +119,39 @@ def test_a_kill_loses_nothing_that_was_written(tmp_path: Path) -> None:
         assert stored(tmp_path) == count
 
 
+SCARCE = """
+import os, resource, sys
+import deniable
+client = deniable.Client(
+    sys.argv[1] + "/metrics.toml", "http://127.0.0.1:9", sys.argv[1], clock=lambda: 1.8e9
+)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+taken = []
+try:
+    while True:
+        taken.append(os.dup(1))
+except OSError:
+    pass
+client.record("dark_mode", True)
+assert not client.flush(30)
+assert client.counters.keys() == {"disk"}, client.counters
+for each in taken:
+    os.close(each)
+assert client.flush(30)
+client.close()
+"""
+
+
+def test_without_free_files_nothing_is_printed(tmp_path: Path) -> None:
+    """An app that has used up its file descriptors neither fails nor prints because of the client,
+    and its records are written once there are some again."""
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    app = [sys.executable, "-c", SCARCE, str(tmp_path)]
+    done = subprocess.run(app, check=True, capture_output=True)
+    assert done.stdout + done.stderr == b""
+    assert stored(tmp_path) == 1
+
+
 def test_an_answer_at_once_leaves_after_a_burst(
     make_client: MakeClient, tmp_path: Path, collector: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

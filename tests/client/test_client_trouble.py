@@ -19,8 +19,6 @@ from typing import Any
 import pytest
 
 from deniable import Client, MetricError, Registry, TransportError
-from deniable.integrity import _moved
-from deniable.sent_command import main as sent
 from deniable.state import FILE_NAME, State
 from deniable.transport import HttpTransport, Reply
 
@@ -334,77 +332,9 @@ def test_nothing_waits_long_for_a_file_in_use(
     assert max(took.values()) < 5.5, took
 
 
-def test_a_damaged_state_can_be_emptied(
-    make_client: MakeClient, marked: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Taking back consent, erasing and switching off wipe a damaged file's values, and the device
-    does not begin anew; a file that belongs to another app is left alone."""
-    path = tmp_path / "state" / FILE_NAME
-
-    def damaged() -> None:
-        path.unlink(missing_ok=True)
-        with make_client(registry=marked) as client:
-            client.record("page", SECRET)
-        data = bytearray(path.read_bytes())
-        place = data.index(b"page2027")
-        data[place + 7] ^= 1
-        path.write_bytes(data)
-        assert holds_secret(tmp_path / "state")
-
-    for way in ("consent", "opt_out", "erase", "--switch-off", "--erase"):
-        damaged()
-        if way.startswith("--"):
-            assert sent(["--state-dir", str(tmp_path / "state"), way]) == 0
-            assert "it was emptied" in capsys.readouterr().out
-            State(tmp_path / "state").switch(on=True)
-        elif way == "consent":
-            make_client(registry=marked, consent=False, on_trouble=None)
-        else:
-            getattr(make_client(registry=marked, on_trouble=None), way)()
-        assert not holds_secret(tmp_path / "state"), way
-        client = make_client(registry=marked, on_trouble=None)
-        client.record("page", "x")
-        assert not client.flush()
-        assert client.status == "failed"
-    path.unlink()
-    with make_client(registry=marked) as client:
-        client.record("page", SECRET)
-    other = Registry.parse(MARKED.replace('"example"', '"other"'))
-    make_client(registry=other, on_trouble=None, consent=False)
-    make_client(registry=other, on_trouble=None).erase()
-    assert holds_secret(tmp_path / "state")
-
-
-@pytest.mark.parametrize("place", ["schema", "format"])
-def test_damage_in_the_schema_is_damage(
-    make_client: MakeClient, marked: Registry, tmp_path: Path, place: str
-) -> None:
-    """A byte of a definition that is no text any more, or a header that claims a read-only
-    format, ends in status `failed`, and not in an error that seems to pass."""
-    with make_client(registry=marked) as client:
-        client.record("page", "x")
-    path = tmp_path / "state" / FILE_NAME
-    data = bytearray(path.read_bytes())
-    if place == "schema":
-        data[data.index(b"CREATE TRIGGER pauses_update") + 10] = 0xFF
-    else:
-        data[18] ^= 0x40
-    path.write_bytes(data)
-    client = make_client(registry=marked, on_trouble=None)
-    client.record("page", "x")
-    assert not client.flush()
-    assert client.status == "failed"
-    assert client.counters["state"] >= 1
-
-
 def test_a_name_that_is_no_text_is_a_mistake_like_others(make_client: MakeClient) -> None:
     """`record` raises MetricError for whatever is no metric's name."""
     name: Any
     for name in (["x"], {}, None, 7):
         with pytest.raises(MetricError, match="is not declared"):
             make_client().record(name, True)
-
-
-def test_a_checksum_is_the_same_in_every_python() -> None:
-    """Which letters are printable differs between versions of Python, and changes no checksum."""
-    assert _moved(0, "a\U0001fae8", 1.5, None, b"\xff") == 7326578616534832277

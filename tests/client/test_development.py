@@ -247,9 +247,9 @@ def test_privacy_is_the_same(server: Server, registry: Registry) -> None:
     client = Client(registry, development=server.address, bits=bits, background=False)
     client.record("browser", "firefox")
     client.flush()
-    # The coin comes first, and the id of the batch (128 bits) last.
-    assert drawn[0][0] == 53
-    left = iter(drawn[1:])
+    # A key of memos, the coin and the delay come first, and the id of the batch last.
+    assert [count for count, _ in drawn[:3]] == [256, 53, 53]
+    left = iter(drawn[3:])
 
     def again(count: int) -> int:
         size, value = next(left)

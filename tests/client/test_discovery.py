@@ -19,7 +19,7 @@ from deniable.mechanisms import PrefixTree, prefix_code, rebuild
 from deniable.mechanisms.prefix_code import ALPHABETS, MAX_TEXT, WINDOW, base, head, place, plain
 from deniable.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
 from deniable.scheme import Scheme
-from deniable.types import Discovery
+from deniable.types import Discovery, String
 from deniable.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
 
 from . import discoveries
@@ -237,3 +237,12 @@ def test_filters_are_no_part_of_the_scheme() -> None:
         assert declared(line)["search"].scheme.fingerprint == before
     for line in ("max_length = 18", 'alphabet = "hex"', "max_length = 6"):
         assert declared(line)["search"].scheme.fingerprint != before
+
+
+def test_an_edit_is_explained() -> None:
+    """What estimates do over days of two lengths, and what another filter means."""
+    short, long = Discovery(8), Discovery(16)
+    assert "a string that only one of them can tell" in long.combines(short)
+    assert "cannot combine" in long.combines(String())
+    assert long.reread(long) is long.reread(String()) is None
+    assert "denies other strings" in str(long.reread(Discovery(16, deny=("*@*",))))

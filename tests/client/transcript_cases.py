@@ -727,7 +727,7 @@ def at_once() -> list[dict[str, Any]]:
         ),
         case(
             "at once from memos",
-            "A memoized metric draws its key after the delay, in the same transaction.",
+            "The key of a memoized metric is drawn before anything else.",
             registry(metric("m", "category", values=BROWSERS, **MEMO, **once)),
             [record(at(day), ("m", "firefox")) for day in range(4)],
             {**spent(m=4), "values": 0},

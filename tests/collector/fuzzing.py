@@ -4,8 +4,8 @@ Whatever the bytes, the intake may only do what the plain reader says: refuse th
 or count exactly the reports that it counts, once. Nothing else may be raised, and the
 tallies must equal the plain reader's sums to the last cell.
 
-Run: python tests/collector/fuzzing.py --batches 10000000 [--processes 2] [--seed 1]
-A failure is made as small as it gets and written to `fuzz-failure.bin`.
+Run: python tests/collector/fuzzing.py --batches 10000000 [--seed 1]
+The bodies of a failure are written to `fuzz-failure.bin`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ import faulthandler
 import gzip
 import io
 import json
-import multiprocessing
 import random
 import re
 import resource
 import sys
-import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,8 +27,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-
-from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from deniable import Registry, Scheme, wire
 from deniable.mechanisms import Packing, Report, Row
@@ -561,7 +557,7 @@ def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
     without a good report, and how many reports were counted.
 
     Raises:
-        Failure: with bodies that are as few and as short as could be found.
+        Failure: with the bodies that show it.
     """
     draw = random.Random(seed)
     rig = Rig()
@@ -578,10 +574,8 @@ def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
                 counted += rig.take(group)
                 empty += len(group) - (len(rig.ids) - before)
             rig.compare(chunk)
-        except Failure as failure:
+        finally:
             faulthandler.cancel_dump_traceback_later()
-            raise _smallest(failure, chunk) from failure.__cause__
-        faulthandler.cancel_dump_traceback_later()
         rig.clear()
         sent += len(chunk)
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MEGABYTES * 1024:
@@ -589,106 +583,20 @@ def fuzz(batches: int, seed: int) -> Iterator[tuple[int, int, int]]:
         yield sent, empty, counted
 
 
-def _smallest(failure: Failure, chunk: list[Body]) -> Failure:
-    """The same kind of failure from less."""
-    rig = Rig()
-
-    def failing(bodies: list[Body]) -> Failure | None:
-        rig.clear()
-        try:
-            for body in bodies:
-                rig.take([body])
-            rig.compare(bodies)
-        except Failure as found:
-            return found
-        return None
-
-    found = failing(failure.bodies) or failing(chunk)
-    if found is None:
-        return failure
-    bodies = list(failure.bodies if failing(failure.bodies) else chunk)
-    step = len(bodies) // 2
-    while step:
-        for start in range(0, len(bodies), step):
-            fewer = bodies[:start] + bodies[start + step :]
-            if fewer and failing(fewer):
-                bodies = fewer
-                break
-        else:
-            step //= 2
-    for place, body in enumerate(bodies):
-        if not body.encoding:
-            bodies[place] = _shorter(bodies, place, failing)
-    last = failing(bodies)
-    return Failure(str(last or found), bodies)
-
-
-def _shorter(bodies: list[Body], place: int, failing: Any) -> Body:
-    body = bodies[place]
-    step = len(body.data) // 2
-    while step:
-        for start in range(0, len(body.data), step):
-            less = Body(body.data[:start] + body.data[start + step :])
-            if failing([*bodies[:place], less, *bodies[place + 1 :]]):
-                body = less
-                break
-        else:
-            step //= 2
-    return body
-
-
-def _work(batches: int, seed: int, reports: multiprocessing.Queue[Any]) -> None:
-    try:
-        for progress in fuzz(batches, seed):
-            reports.put((seed, progress))
-        reports.put((seed, None))
-    except Failure as failure:
-        reports.put((seed, failure.args[0], failure.bodies))
-    except BaseException as error:
-        reports.put((seed, repr(error), []))
-        raise
-
-
 def main() -> None:
-    """Fuzz in several processes, and show how far they are."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--batches", type=int, default=100_000, help="in all (100,000)")
-    parser.add_argument("--processes", type=int, default=1, help="side by side (1)")
-    parser.add_argument("--seed", type=int, default=1, help="of the first process (1)")
+    """Fuzz from one seed, and say how far it is; several seeds are several processes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    reports: multiprocessing.Queue[Any] = multiprocessing.Queue()
-    share = -(-options.batches // options.processes)
-    seeds = range(options.seed, options.seed + options.processes)
-    workers = [multiprocessing.Process(target=_work, args=(share, seed, reports)) for seed in seeds]
-    for worker in workers:
-        worker.start()
-    latest = dict.fromkeys(seeds, (0, 0, 0))
-    working = set(seeds)
-    begun = time.monotonic()
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as bar:
-        task = bar.add_task("batches", total=options.batches)
-        while working:
-            seed, *news = reports.get()
-            if len(news) == 2:
-                for worker in workers:
-                    worker.terminate()
-                message, bodies = news
-                Path("fuzz-failure.bin").write_bytes(b"\n".join(body.data for body in bodies))
-                sys.exit(f"seed {seed}: {message}\n" + "\n".join(map(repr, bodies)))
-            if news[0] is None:
-                working.discard(seed)
-            else:
-                latest[seed] = news[0]
-            bar.update(task, completed=sum(each[0] for each in latest.values()))
-    sent, empty, counted = (sum(column) for column in zip(*latest.values(), strict=True))
-    print(
-        f"{sent:,} batches from seeds {seeds[0]} to {seeds[-1]}, {empty:,} of them refused, seen "
-        f"before or without a good report; {counted:,} reports counted as the plain reader "
-        f"counts them; {time.monotonic() - begun:,.0f} s"
-    )
+    try:
+        for sent, empty, counted in fuzz(options.batches, options.seed):
+            print(
+                f"{sent:,} batches, {empty:,} without a good report; {counted:,} reports", end="\r"
+            )
+    except Failure as failure:
+        Path("fuzz-failure.bin").write_bytes(b"\n".join(body.data for body in failure.bodies))
+        sys.exit(f"seed {options.seed}: {failure}\n" + "\n".join(map(repr, failure.bodies)))
 
 
 if __name__ == "__main__":

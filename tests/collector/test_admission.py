@@ -6,7 +6,6 @@ import gc
 import hashlib
 import json
 import time
-from contextlib import closing
 
 import pytest
 
@@ -18,7 +17,6 @@ from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.cors import Cors
 from deniable_collector.serving.rates import network_of
 from deniable_collector.settings import Settings
-from deniable_collector.stores import open_store
 
 KEY, OTHER = "first-key-of-the-app", "second-key-of-the-app="
 
@@ -203,12 +201,6 @@ def client(serve, registry, store):
     )
 
 
-@pytest.fixture
-def store(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield store
-
-
 def post(client, body, **options):
     return client.post("/v1/reports", data=body, content_type="application/json", **options)
 
@@ -300,25 +292,3 @@ def test_too_many_metrics(serve, store, metrics, new_id):
         # The second time, the tallies are known.
         taken["batch"] = new_id()
         assert post(client, json.dumps(taken).encode()).json["accepted"] == 200
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("key", [KEY, "wrong-key-of-the-app"])
-def test_the_sdk_sends_its_key(new_collector, metrics, tmp_path, key):
-    """A client with the collector's key is counted; with another it keeps its batch for later."""
-    collector = new_collector(DENIABLE_INGEST_KEYS=f"{OTHER},{KEY}", DENIABLE_WORKERS="1")
-    now = [time.time() - 86_400]
-    with deniable.Client(
-        deniable.Registry.parse(metrics),
-        collector.address,
-        tmp_path / "state",
-        ingest_key=key,
-        clock=lambda: now[0],
-        spread=0,
-        background=False,
-    ) as client:
-        client.record("browser", "firefox")
-        client.flush()
-        now[0] += 86_400
-        assert client.flush() == (key == KEY)
-        assert [report.status for report in client.sent()] == ["sent" if key == KEY else "queued"]

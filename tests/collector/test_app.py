@@ -18,12 +18,6 @@ from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 MARKER = "marker-7f3a"
 
 
-@pytest.fixture
-def store(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield store
-
-
 SETTINGS = Settings(rate="off", max_body=20_000, max_reports=20)
 
 

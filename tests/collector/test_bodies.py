@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import tracemalloc
 import zlib
 from contextlib import suppress
@@ -139,16 +138,6 @@ def test_a_problem_does_not_repeat_the_body():
         parse(b'{"marker": marker}')
     assert "marker" not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-@given(
-    st.dictionaries(
-        st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=5
-    )
-)
-def test_json_comes_back(document):
-    """Whatever a JSON library writes is read as it was."""
-    assert parse(json.dumps(document).encode()) == document
 
 
 @given(st.binary(max_size=300), st.sampled_from(["", "gzip"]))

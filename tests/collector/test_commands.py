@@ -65,34 +65,6 @@ def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, un
 
 
 @pytest.mark.campaign
-def test_it_ends_while_its_store_stands_still(new_collector, new_redis, body):
-    """On SIGTERM during a commit that does not end, the client is told to come again, and the
-    collector leaves with exit 0; the batch is counted once in the end."""
-    server = new_redis()
-    collector = new_collector(DENIABLE_STORE=server.url, DENIABLE_WORKERS="1")
-    host, port = collector.address.removeprefix("http://").split(":")
-    fetch(f"{collector.address}/readyz")
-    server.pause()
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(
-            b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body) + body
-        )
-        fetch(f"{collector.address}/healthz")
-        os.kill(collector.process.pid, signal.SIGTERM)
-        answer = b""
-        while piece := connection.recv(1 << 16):
-            answer += piece
-    assert answer.startswith(b"HTTP/1.1 503")
-    assert b"retry-after" in answer
-    assert collector.stop() == 0
-    server.resume()
-    collector.start()
-    status, found = fetch(f"{collector.address}/v1/reports", body)
-    assert (status, found["accepted"] + found["duplicate"]) == (202, 1)
-
-
-@pytest.mark.campaign
 def test_a_worker_that_dies_is_replaced(new_collector, home, body, until):
     """When every worker is killed, the collector serves again by itself."""
     collector = new_collector(**home.environ)

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -18,20 +18,12 @@ import pytest
 from deniable import windows
 from deniable_collector.app import create_app
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving.guard import GuardedConnection
 from deniable_collector.settings import Settings
-from deniable_collector.stores import open_store
 
 pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
 
 SETTINGS = Settings(rate="off")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
-
-
-@pytest.fixture
-def store(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield store
 
 
 @pytest.fixture
@@ -259,32 +251,6 @@ def test_a_client_that_waits_for_leave(client, batch):
     assert (refused[1]["connection"], end) == ("close", b"")
 
 
-def test_ten_thousand_pipelined_requests(client, batch):
-    """Whoever sends thousands of requests ahead gets at most as many answers as may wait, each
-    for one request and in order, and nothing is held afterwards."""
-    several = [batch() for _ in range(500)]
-
-    async def pour():
-        reader, writer = await asyncio.open_connection(*client.address)
-        with suppress(ConnectionError):
-            for _ in range(20):
-                writer.write(b"".join(several))
-                await writer.drain()
-        found = []
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            while True:
-                found.append(await answer(reader))
-        writer.close()
-        while client.app._held or client.state.connections:
-            await asyncio.sleep(0.001)
-        return found
-
-    found = client.loop.run_until_complete(asyncio.wait_for(pour(), 60))
-    ids = [json.loads(each.partition(b"\r\n\r\n")[2])["batch"] for each in several]
-    assert [document["batch"] for _, _, document in found] == ids[: len(found)]
-    assert talk(client, batch(), answers=1)[0][0] == 202
-
-
 def test_a_request_in_single_bytes(client, batch):
     """However a request is cut into pieces, it is one request."""
     whole = batch()
@@ -405,68 +371,6 @@ def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_client_that_does_not_read(serve, registry, store, batch):
-    """Whoever sends and reads no answers is not listened to any more, long before the answers
-    fill the memory: not even if each is a refusal, which waits for nothing."""
-    settings = replace(SETTINGS, ingest_keys=(bytes(32),))
-    client = serve(create_app(settings, store, registry), settings)
-    asked = batch() * 100
-
-    async def pour():
-        _, writer = await asyncio.open_connection(*client.address)
-        writer.transport.pause_reading()
-        most = 0
-        for _ in range(300):
-            writer.write(asked)
-            await asyncio.sleep(0)
-            for connection in client.state.connections:
-                most = max(most, connection.transport.get_write_buffer_size())
-        writer.transport.abort()
-        return most
-
-    assert client.loop.run_until_complete(pour()) < 1 << 20
-
-
-def test_a_connection_that_cannot_be_looked_at(serve, registry, store, monkeypatch, caplog):
-    """A bug in ending one slow connection ends that one, and the others' time is kept all the
-    same."""
-    settings = replace(SETTINGS, request_timeout=1)
-    client = serve(create_app(settings, store, registry), settings)
-    refuse, broken = GuardedConnection.refuse, []
-
-    def fails_once(connection, why):
-        if not broken:
-            broken.append(connection)
-            raise ZeroDivisionError
-        refuse(connection, why)
-
-    monkeypatch.setattr(GuardedConnection, "refuse", fails_once)
-
-    async def wait():
-        both = [await asyncio.open_connection(*client.address) for _ in range(2)]
-        for _, writer in both:
-            writer.write(HEALTH[:-2])
-        found = await asyncio.gather(*(reader.read() for reader, _ in both), return_exceptions=True)
-        for _, writer in both:
-            writer.close()
-        return found
-
-    found = client.loop.run_until_complete(asyncio.wait_for(wait(), 30))
-    assert sum(isinstance(each, bytes) and each.startswith(b"HTTP/1.1 408") for each in found) == 1
-    assert "ZeroDivisionError" in caplog.text
-
-
-@pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
-def test_a_full_queue(serve, registry, store, batch, close):
-    """A batch that finds the queue full is told so when all of it has come, and holds nothing."""
-    client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=100))
-    whole = batch(close)
-    (found,) = talk(client, whole[:-20], whole[-20:], answers=1)
-    assert (found[0], found[1]["retry-after"]) == (503, "1")
-    assert found[2]["type"] == "urn:deniable:problem:queue-full"
-    assert client.app._held == 0
-
-
 def test_a_batch_that_grows(serve, registry, store, new_id):
     """Of a compressed batch all that it has become is counted while it waits for its commit."""
     client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))
@@ -480,6 +384,7 @@ def test_a_batch_that_grows(serve, registry, store, new_id):
         assert client.app._held == 0
 
 
+@pytest.mark.campaign
 def test_nothing_is_held_in_the_end(serve, registry, store, batch, new_id):
     """Whatever clients send, well or badly, whole or cut, together or one by one, and however
     they leave: in the end no byte is held, no connection is watched, and others are served.

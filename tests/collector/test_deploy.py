@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,11 @@ from tests.ports import free_port
 from tests.tools import need
 
 from deniable import windows
+from deniable.oblivious.signed_keys import PATH
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
+
+from .hops import answering
 
 pytestmark = pytest.mark.campaign
 
@@ -53,12 +56,12 @@ def confined():
 
 
 @pytest.fixture
-def new_nginx(tmp_path):
-    """Starts the real nginx with deploy/nginx.conf before two upstreams, on free ports, and where
-    the tests run as root, with the capabilities of the compose file."""
+def new_nginx(tmp_path, until):
+    """Starts the real nginx with one of the files of deploy/, changed in some places, and where the
+    tests run as root, with the capabilities of the compose file. Returns its port of TLS."""
     processes = []
 
-    def new(first, second):
+    def new(name, *pairs):
         need("nginx", "openssl")
         subprocess.run(
             [
@@ -70,14 +73,12 @@ def new_nginx(tmp_path):
             check=True,
             capture_output=True,
         )
-        secure, plain = free_port(), free_port()
+        secure = free_port()
         text = replaced(
-            (DEPLOY / "nginx.conf").read_text(encoding="utf-8"),
-            ("collector-1:8080", first),
-            ("collector-2:8080", second),
+            (DEPLOY / name).read_text(encoding="utf-8"),
             ("listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;"),
-            ("listen 80;", f"listen 127.0.0.1:{plain};"),
             ("worker_processes auto;", "worker_processes 1;"),
+            *pairs,
         )
         text = text.replace("/etc/nginx/tls", str(tmp_path)).replace("/tmp/nginx", f"{tmp_path}/n")
         (tmp_path / "nginx.conf").write_text(text)
@@ -92,21 +93,38 @@ def new_nginx(tmp_path):
                 stderr=log,
             )
         processes.append(process)
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", secure), timeout=5).close()
-            except OSError:
-                assert process.poll() is None, (tmp_path / "nginx.log").read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            else:
-                return secure, plain
+
+        def listens():
+            assert process.poll() is None, (tmp_path / "nginx.log").read_text()
+            with suppress(OSError):
+                socket.create_connection(("127.0.0.1", secure), timeout=60).close()
+                return True
+            return False
+
+        until(listens, "nginx does not listen")
+        return secure
 
     yield new
     for process in processes:
         process.terminate()
         process.wait(30)
+
+
+@pytest.fixture
+def before(new_nginx):
+    """Starts nginx before two collectors: its ports of TLS and of plain HTTP."""
+
+    def before(first, second):
+        plain = free_port()
+        secure = new_nginx(
+            "nginx.conf",
+            ("collector-1:8080", first),
+            ("collector-2:8080", second),
+            ("listen 80;", f"listen 127.0.0.1:{plain};"),
+        )
+        return secure, plain
+
+    return before
 
 
 @pytest.fixture
@@ -128,7 +146,7 @@ def ask(connection, method, path, body=None, headers=None):
 
 
 def test_two_collectors_and_a_death(
-    new_nginx, trust, new_collector, new_redis, registry, new_id, tmp_path
+    before, trust, new_collector, new_redis, registry, new_id, tmp_path
 ):
     """Batches and their retries go through nginx to two collectors on one Redis, one of which
     is killed on the way: every batch is acknowledged, and each is counted once."""
@@ -137,7 +155,7 @@ def test_two_collectors_and_a_death(
         new_collector(DENIABLE_STORE=server.url, DENIABLE_WORKERS="1", DENIABLE_SHARDS="4")
         for _ in range(2)
     ]
-    port, _ = new_nginx(*(each.address.removeprefix("http://") for each in collectors))
+    port, _ = before(*(each.address.removeprefix("http://") for each in collectors))
     browser = registry["browser"]
     window = windows.window_at("day", time.time() - 86_400)
     report = {"metric": "browser", "scheme": browser.scheme.fingerprint, "window": window}
@@ -180,13 +198,13 @@ def test_two_collectors_and_a_death(
     assert (tmp_path / "nginx.log").read_text() == ""
 
 
-def test_what_nginx_refuses_is_a_problem(new_nginx, trust, new_collector):
+def test_what_nginx_refuses_is_a_problem(before, trust, new_collector):
     """A path that is not there, a body too large, a flood and collectors that are gone are problem
     documents of nginx's; a problem of the collector's passes as it is. All say when to come
     back, where that helps."""
     collector = new_collector(DENIABLE_WORKERS="1")
     address = collector.address.removeprefix("http://")
-    port, _ = new_nginx(address, address)
+    port, _ = before(address, address)
 
     def problem(connection, method, path, body=None):
         connection.request(method, path, body, {"Content-Type": "application/json"})
@@ -201,7 +219,7 @@ def test_what_nginx_refuses_is_a_problem(new_nginx, trust, new_collector):
     with closing(trust(port)) as connection:
         assert problem(connection, "GET", "/nothing") == (404, "http-404", None)
         assert problem(connection, "POST", "/v1/reports", b"{") == (400, "not-json", None)
-        large = b"x" * ((1 << 22) + 1)
+        large = b"x" * ((1 << 21) + 4096)
         assert problem(connection, "POST", "/v1/reports", large) == (413, "body-too-large", None)
     with closing(trust(port)) as connection:
         for _ in range(400):
@@ -210,13 +228,12 @@ def test_what_nginx_refuses_is_a_problem(new_nginx, trust, new_collector):
                 break
     assert (status, code, wait) == (429, "too-many-requests", "10")
     collector.stop()
-    time.sleep(0.2)
     with closing(trust(port)) as connection:
         found = problem(connection, "POST", "/v1/reports", b"{}")
     assert found == (503, "store-unavailable", "5")
 
 
-def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
+def test_nothing_of_the_sender_goes_on(before, trust, tmp_path):
     """Behind nginx nobody learns an address, a cookie, an agent or a header of the sender's own;
     what the protocol needs goes through; and nginx itself writes nothing down."""
     seen = []
@@ -238,7 +255,7 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
         thread = threading.Thread(target=upstream.serve_forever)
         thread.start()
         address = f"127.0.0.1:{upstream.server_address[1]}"
-        port, plain = new_nginx(address, address)
+        port, plain = before(address, address)
         needed = {
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
@@ -252,7 +269,7 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 202
             for path in ("/metrics", "/healthz", "/readyz", "/marker"):
                 assert ask(connection, "GET", path)[0] == 404
-            large = b"x" * ((1 << 22) + 1)
+            large = b"x" * ((1 << 21) + 4096)
             assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
         with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=30)) as connection:
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
@@ -266,6 +283,37 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
     assert (tmp_path / "nginx.log").read_text() == ""
     written = [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix == ".log"]
     assert written == [tmp_path / "nginx.log"]
+
+
+def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
+    """Behind the relay's nginx there is the capsule and its type: no header, query or address."""
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: message/ohttp-res\r\nContent-Length: 2\r\n\r\nok"
+    with answering(response) as (upstream, seen):
+        port = new_nginx("nginx.relay.conf", ("server relay:8081;", f"server {upstream};"))
+        connection = trust(port)
+        marked = {
+            "Content-Type": "message/ohttp-req",
+            "Cookie": "marker",
+            "User-Agent": "marker",
+            "X-Forwarded-For": "203.0.113.9",
+            "Authorization": "Bearer marker",
+            "Referer": "https://marker.example/",
+        }
+        connection.request("POST", f"{PATH}?marker", b"the capsule", marked)
+        with connection.getresponse() as response:
+            assert (response.status, response.read()) == (200, b"ok")
+        connection.request("GET", "/healthz")
+        with connection.getresponse() as response:
+            response.read()
+            assert response.status == 404
+        connection.close()
+    head = seen[0].partition(b"\r\n\r\n")[0].decode()
+    lines = head.split("\r\n")
+    assert lines[0].split()[:2] == ["POST", PATH]
+    named = sorted(line.partition(":")[0].lower() for line in lines[1:])
+    assert named == ["content-length", "content-type", "host"]
+    assert "marker" not in head
+    assert "203.0.113.9" not in head
 
 
 def test_the_compose_file():
@@ -288,23 +336,6 @@ def test_the_compose_file():
     for name in ("collector-1", "collector-2"):
         assert f"server {name}:8080 " in nginx
     assert "networks" in services["redis"]
-
-
-def test_what_is_published_without_tls():
-    """Plain HTTP is published on loopback alone, unless somebody says otherwise; and the variables
-    of a compose file never have a setting's name with another meaning."""
-    for name in ("docker-compose.yml", "deploy/compose.two-collectors.yml"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for service in yaml.safe_load(text)["services"].values():
-            for port in service.get("ports", ()):
-                assert port.startswith(("127.0.0.1:", "${COLLECTOR_ADDRESS:-127.0.0.1}:")) or (
-                    port in ("443:443", "80:80")
-                )
-        named = {each.removesuffix("_FILE") for each in re.findall(r"\$\{(DENIABLE_\w+)", text)}
-        assert named <= KNOWN - {"DENIABLE_REGISTRY"} | {
-            "DENIABLE_DASHBOARD_TOKEN",
-            "DENIABLE_PUBLIC_URL",
-        }
 
 
 def shipped_redis(file):
@@ -340,35 +371,6 @@ def test_redis_holds_commits_in_one_file_alone(name, new_redis):
         }  # fmt: skip
         assert found.get("aof-timestamp-enabled", "no") == "no"
         assert found["aof-use-rdb-preamble"] == "yes"
-
-
-@pytest.fixture
-def unit():
-    """The systemd unit's lines, by section: (name, value) in their order."""
-    text = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
-    sections, current = {}, None
-    for line in text.splitlines():
-        if line.startswith("["):
-            current = sections.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            current.append((name, value))
-    return sections
-
-
-def test_the_unit_runs_the_command(unit):
-    """The unit's variables are settings, its secret is a credential, and it waits for the
-    workers' graceful end."""
-    service = unit["Service"]
-    environ = dict(value.partition("=")[::2] for name, value in service if name == "Environment")
-    assert {name.removesuffix("_FILE") for name in environ} <= KNOWN
-    environ.pop("DENIABLE_STORE_FILE")
-    assert Settings.from_env(environ).metrics_bind
-    options = dict(service)
-    assert options["LoadCredential"] == "store:/etc/deniable/store"
-    assert options["ExecStart"].endswith("deniable collect")
-    assert (options["DynamicUser"], options["ProtectSystem"]) == ("yes", "strict")
-    assert int(options["TimeoutStopSec"]) > 30
 
 
 def test_the_unit_is_one(tmp_path):

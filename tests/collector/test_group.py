@@ -108,24 +108,6 @@ def test_a_client_that_leaves_disturbs_nobody():
     assert intake.groups == [["a", "b"], ["c"]]
 
 
-def test_a_bug_in_the_commit_is_told_to_each(monkeypatch):
-    """No request waits for ever, even where the commit ends as it never should."""
-
-    def broken(intake, batches):
-        raise AssertionError("a bug")
-
-    async def run():
-        with closing(GroupCommit(FakeIntake(), 0)) as group:
-            monkeypatch.setattr("deniable_collector.serving.group.commit_by_shard", broken)
-            tries = [group.take(each) for each in batches("a", "b")]
-            outcomes = await asyncio.gather(*tries, return_exceptions=True)
-            assert [type(each) for each in outcomes] == [AssertionError] * 2
-            monkeypatch.undo()
-            assert (await group.take(batches("c")[0])).batch == "c"
-
-    run_soon(run())
-
-
 @pytest.mark.parametrize("outcomes", [[], SystemExit(), asyncio.CancelledError()])
 def test_a_commit_that_ends_as_none_should(monkeypatch, outcomes):
     """Too few outcomes, or an end that is no error, are an error to each batch of the group, and
@@ -255,22 +237,3 @@ def test_a_store_that_goes_away_in_between():
     intake = FakeIntake(trouble)
     assert commit_by_shard(intake, batches("a", "b", "c")) == [Receipt("a", 1, 0, ()), away, away]
     assert intake.groups == [["a", "b", "c"], ["a"], ["b"]]
-
-
-def test_a_failure_is_told_to_each():
-    """Every request of a failed commit gets the error, and the next group is not hindered."""
-    down = [True]
-
-    def trouble(ids):
-        if down[0]:
-            raise StoreUnavailable("down")
-
-    async def run():
-        with closing(GroupCommit(FakeIntake(trouble), 0)) as group:
-            tries = [group.take(each) for each in batches("a", "b")]
-            outcomes = await asyncio.gather(*tries, return_exceptions=True)
-            assert [type(each) for each in outcomes] == [StoreUnavailable] * 2
-            down[0] = False
-            assert (await group.take(batches("a")[0])).accepted == 1
-
-    run_soon(run())

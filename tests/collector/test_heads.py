@@ -21,7 +21,7 @@ from deniable_collector.serving.heads import Expected, Heads, RequestHead
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
-JSON = Expected(1_000, "", "application/json")
+JSON = Expected(1_000)
 
 
 def header(*lines: bytes, path: bytes = b"/v1/reports", version: bytes = b"1.1") -> bytes:
@@ -207,7 +207,7 @@ def collector(registry, tmp_path):
 
 @settings(
     deadline=None,
-    max_examples=400,
+    max_examples=120,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(pieces(), st.lists(st.integers(0, 2), min_size=1, max_size=4))

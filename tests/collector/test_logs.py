@@ -161,29 +161,3 @@ def test_exceptions_without_their_words(form):
         assert "test_logs.py" in line
         assert ("marker" in line) is told
         assert form == "text" or lines(line)
-
-
-@pytest.mark.campaign
-def test_a_registry_with_mistakes_is_told_in_full(tmp_path):
-    """A collector that cannot start says why, as one event, and nothing else."""
-    (tmp_path / "metrics.toml").write_text("schema = 2\n")
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"]
-    environ = {
-        "DENIABLE_LOG_FORMAT": "json",
-        "DENIABLE_BIND": "127.0.0.1:0",
-        "DENIABLE_WORKERS": "1",
-    }
-    done = subprocess.run(
-        [*command, "deniable_collector.asgi:app()"],
-        env={**os.environ, **environ},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode != 0
-    (event,) = lines(done.stderr)
-    assert (event["event"], event["level"]) == ("not-started", "error")
-    assert any("schema = 1" in each for each in event["mistakes"])
-    assert "schema = 1" in event["message"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import socket
 import time
@@ -81,18 +80,6 @@ def batch(registry, new_id):
         return json.dumps({"batch": batch_id or new_id(), "reports": reports}).encode()
 
     return make
-
-
-@pytest.fixture
-def measured(new_collector, tmp_path):
-    """Starts two workers, and says where their figures are."""
-
-    def start(**environ):
-        private = f"127.0.0.1:{free_port()}"
-        places = {"DENIABLE_METRICS_BIND": private, "TMPDIR": str(tmp_path)}
-        return new_collector(**environ, **places), f"http://{private}"
-
-    return start
 
 
 @pytest.fixture
@@ -188,105 +175,6 @@ def test_counts_outlive_a_worker_and_leave_no_files(new_collector, tmp_path, bat
     assert value(samples, "deniable_reports_total", outcome="accepted") == 7
     assert collector.stop() == 0
     assert not list(tmp_path.glob("deniable-metrics-*"))
-
-
-@pytest.mark.campaign
-def test_a_store_that_goes_and_comes_back(new_collector, new_redis, batch, until, tmp_path):
-    """While Redis is away /readyz and batches are answered 503, the figures say so, and the
-    log tells each change once for each process, however many requests come."""
-    server = new_redis()
-    private = f"127.0.0.1:{free_port()}"
-    collector = new_collector(
-        DENIABLE_STORE=server.url,
-        DENIABLE_WORKERS="1",
-        DENIABLE_METRICS_BIND=private,
-        TMPDIR=str(tmp_path),
-    )
-    reports = f"{collector.address}/v1/reports"
-    body = batch(1)
-    assert fetch(f"{collector.address}/readyz")[0] == 200
-    server.kill()
-    for _ in range(5):
-        assert fetch(reports, body)[0] == 503
-        assert fetch(f"{collector.address}/readyz")[0] == 503
-    assert fetch(f"{collector.address}/healthz")[0] == 200
-    samples, _ = scrape(f"http://{private}")
-    assert value(samples, "deniable_store_up") == 0
-    assert value(samples, "deniable_store_failures_total") >= 5
-    assert (
-        value(samples, "deniable_requests_total", status="503", problem="store-unavailable") == 10
-    )
-    assert collector.log.count(" store-lost: ") == 1
-    server.start()
-    until(lambda: fetch(f"{collector.address}/readyz")[0] == 200, "it does not come back")
-    assert fetch(reports, body)[0] == 202
-    samples, _ = scrape(f"http://{private}")
-    assert value(samples, "deniable_store_up") == 1
-
-    def told():
-        return fetch(f"{collector.address}/readyz")[0] == 200 and (
-            collector.log.count(" store-recovered: ") == 1
-        )
-
-    until(told, "the return is not told")
-
-
-@pytest.mark.campaign
-def test_a_full_disk_is_told(new_collector, batch, until, tmp_path):
-    """Where no file can grow, /readyz and the gauge say what the next batch meets; the log tells it
-    once, and once that it is over, though some batches go through in between."""
-    private = f"127.0.0.1:{free_port()}"
-    collector = new_collector(
-        DENIABLE_WORKERS="1", DENIABLE_METRICS_BIND=private, TMPDIR=str(tmp_path)
-    )
-
-    def state():
-        samples, _ = scrape(f"http://{private}")
-        ready, _ = fetch(f"{collector.address}/readyz")
-        return ready, value(samples, "deniable_store_up")
-
-    def limit(size):
-        resource.prlimit(worker, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-    assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
-    assert state() == (200, 1)
-    pid = collector.process.pid
-    (worker,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    for _ in range(3):
-        limit(4_096)
-        until(lambda: state() == (503, 0), "a full disk is not told")
-        assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 503
-        limit(resource.RLIM_INFINITY)
-        assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
-        until(lambda: state() == (200, 1), "it is not told that there is room")
-    assert collector.log.count(" store-lost: ") == 1
-    assert collector.log.count(" store-recovered: ") == 0
-    until(lambda: state() and " store-recovered: " in collector.log, "the return is not told")
-
-
-@pytest.mark.campaign
-def test_a_reload_takes_the_new_registry(measured, tmp_path, batch, until):
-    """On SIGHUP new workers take the place of the old ones, with the registry as it is now, at
-    the same addresses; and the counts go on."""
-    collector, private = measured()
-    assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
-    path = tmp_path / "metrics.toml"
-    path.write_text(path.read_text().replace("[metrics.dark_mode]", "[metrics.light_mode]"))
-    collector.process.send_signal(signal.SIGHUP)
-
-    def renewed():
-        try:
-            # A worker that was there before may still answer some of these.
-            pages = [fetch(f"{collector.address}/v1/registry")[1] for _ in range(5)]
-        except OSError:
-            return False
-        return all(b"light_mode" in page for page in pages)
-
-    until(renewed, "the new registry is not served")
-    assert fetch(f"{collector.address}/v1/reports", batch(1))[0] == 202
-    samples, _ = scrape(private)
-    assert value(samples, "deniable_reports_total", outcome="accepted") == 2
-    assert collector.stop() == 0
 
 
 def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):

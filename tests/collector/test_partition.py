@@ -15,6 +15,8 @@ from .conftest import redis_binary
 from .partitions import PartedCluster
 from .test_stores_cluster import SHARDS, Writers, counted, sums
 
+pytestmark = pytest.mark.campaign
+
 
 @pytest.fixture
 def cluster(tmp_path):

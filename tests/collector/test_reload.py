@@ -105,25 +105,6 @@ def test_a_mistake_and_a_hangup(new_collector, new_body, replaced, until, tmp_pa
     assert collector.stop() == 0
 
 
-@pytest.mark.campaign
-def test_workers_that_die_meanwhile(new_collector, new_body, replaced, until, tmp_path, metrics):
-    """A worker that starts while the file on the disk is broken, or away, uses the registry that
-    the collector had; nobody has asked for another one."""
-    collector = new_collector()
-    (tmp_path / "metrics.toml").write_text("schema = ")
-    replaced(collector, kill)
-    (tmp_path / "metrics.toml").unlink()
-    replaced(collector, kill)
-
-    def serves():
-        with suppress(OSError):
-            return fetch(f"{collector.address}/v1/reports", new_body())[0] == 202
-        return False
-
-    until(serves, "it takes no batch")
-    assert fetch(f"{collector.address}/readyz") == (200, {"status": "ready"})
-
-
 @pytest.fixture
 def held(monkeypatch, tmp_path, metrics):
     """What a master would hold, of a file that the test may change."""

@@ -83,24 +83,3 @@ def test_reports_are_counted_in_their_rows(tmp_path, noon):
         (read,) = store.schemes()["plugin"].values()
     assert read.definition() == scheme.definition()
     assert [row.cells.tolist() for row in again.rows] == [row.cells.tolist() for row in tally.rows]
-
-
-def test_another_list_is_another_tally(tmp_path, noon):
-    """After a change of a segment's list, earlier tallies stay as they were, under their scheme."""
-    before = Registry.parse(REGISTRY)
-    after = Registry.parse(REGISTRY.replace('"web"]', '"web", "desktop"]'))
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        for registry, row in ((before, 0), (after, 0)):
-            metric = registry["plugin"]
-            report = metric.scheme.mechanism.randomize("Oslo")
-            columns = wire.pack_columns(metric.scheme.rows[report.row], report)
-            sealed = wire.SealedReport(
-                "plugin", metric.scheme.fingerprint, WINDOW, row + report.row, columns
-            )
-            intake = Intake(registry, store, clock=lambda: noon)
-            intake.take([intake.read(wire.encode_batch(wire.new_batch_id(), [sealed]))])
-        schemes = store.schemes()["plugin"]
-        assert len(schemes) == 2
-        for fingerprint, scheme in schemes.items():
-            tally = store.tally("plugin", fingerprint, [WINDOW])
-            assert (tally.reports, len(tally.rows)) == (1, len(scheme.rows))

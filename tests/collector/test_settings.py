@@ -19,62 +19,56 @@ def test_defaults():
     assert Settings().bind == "127.0.0.1:8080"
 
 
+def hashed(*keys):
+    return tuple(hashlib.sha256(key).digest() for key in keys)
+
+
+EACH = {
+    "registry": ("/etc/metrics.toml", "/etc/metrics.toml"),
+    "store": ("redis://r", "redis://r"),
+    "redis_prefix": ("acme:deniable", "acme:deniable"),
+    "shards": ("16", 16),
+    "redis_user": ("collector", "collector"),
+    "redis_password": ("hush", "hush"),
+    "redis_ca": ("/tls/ca.pem", "/tls/ca.pem"),
+    "redis_cert": ("/tls/cert.pem", "/tls/cert.pem"),
+    "redis_key": ("/tls/key.pem", "/tls/key.pem"),
+    "redis_replicas": ("1", 1),
+    "keep_days": ("400", 400),
+    "journal_seconds": ("120", 120),
+    "bind": ("[::1]:9000", "[::1]:9000"),
+    "workers": ("4", 4),
+    "max_body": ("64 KiB", 65_536),
+    "max_reports": ("10", 10),
+    "queue": ("1 MiB", 1_048_576),
+    "trusted_proxies": ("1", 1),
+    "metrics_bind": ("127.0.0.1:9464", "127.0.0.1:9464"),
+    "log_format": ("json", "json"),
+    "max_metrics": ("500", 500),
+    "max_header": ("8 KiB", 8192),
+    "max_headers": ("32", 32),
+    "request_timeout": ("6", 6),
+    "keep_alive": ("7", 7),
+    "max_connections": ("800", 800),
+    "rate": ("600/minute", "600/minute"),
+    "ingest_keys": (
+        "# for phones\nfirst-key-of-the-app,\nsecond-key-of-the-app=",
+        hashed(b"first-key-of-the-app", b"second-key-of-the-app="),
+    ),
+    "cors_origins": (
+        "https://app.example, http://localhost:3000",
+        ("https://app.example", "http://localhost:3000"),
+    ),
+    "gateway_keys": ("/run/keys.json", "/run/keys.json"),
+    "relay_keys": ("a-key-for-the-relay", hashed(b"a-key-for-the-relay")),
+}
+
+
 def test_all_of_them():
     """Every setting has its variable."""
-    environ = {
-        "DENIABLE_REGISTRY": "/etc/metrics.toml",
-        "DENIABLE_STORE": "redis://r",
-        "DENIABLE_REDIS_PREFIX": "acme:deniable",
-        "DENIABLE_SHARDS": "16",
-        "DENIABLE_REDIS_USER": "collector",
-        "DENIABLE_REDIS_PASSWORD": "hush",
-        "DENIABLE_REDIS_CA": "/tls/ca.pem",
-        "DENIABLE_REDIS_CERT": "/tls/cert.pem",
-        "DENIABLE_REDIS_KEY": "/tls/key.pem",
-        "DENIABLE_REDIS_REPLICAS": "1",
-        "DENIABLE_KEEP_DAYS": "400",
-        "DENIABLE_JOURNAL_SECONDS": "120",
-        "DENIABLE_BIND": "[::1]:9000",
-        "DENIABLE_WORKERS": "4",
-        "DENIABLE_MAX_BODY": "64 KiB",
-        "DENIABLE_MAX_REPORTS": "10",
-        "DENIABLE_QUEUE": "1 MiB",
-        "DENIABLE_TRUSTED_PROXIES": "1",
-        "DENIABLE_METRICS_BIND": "127.0.0.1:9464",
-        "DENIABLE_LOG_FORMAT": "json",
-        "DENIABLE_MAX_METRICS": "500",
-        "DENIABLE_MAX_HEADER": "8 KiB",
-        "DENIABLE_MAX_HEADERS": "32",
-        "DENIABLE_REQUEST_TIMEOUT": "6",
-        "DENIABLE_KEEP_ALIVE": "7",
-        "DENIABLE_MAX_CONNECTIONS": "800",
-        "DENIABLE_RATE": "600/minute",
-        "DENIABLE_INGEST_KEYS": "# for phones\nfirst-key-of-the-app,\nsecond-key-of-the-app=",
-        "DENIABLE_CORS_ORIGINS": "https://app.example, http://localhost:3000",
-        "DENIABLE_GATEWAY_KEYS": "/run/keys.json",
-        "DENIABLE_RELAY_KEYS": "a-key-for-the-relay",
-    }
+    environ = {f"DENIABLE_{name.upper()}": text for name, (text, _) in EACH.items()}
     assert Settings.from_env(environ) == Settings(
-        *("/etc/metrics.toml", "redis://r", "acme:deniable", 16, "collector", "hush"),
-        *("/tls/ca.pem", "/tls/cert.pem", "/tls/key.pem", 1, 400),
-        *(120, "[::1]:9000"),
-        *(4, 65_536, 10, 1_048_576, 1),
-        metrics_bind="127.0.0.1:9464",
-        log_format="json",
-        max_metrics=500,
-        max_header=8192,
-        max_headers=32,
-        request_timeout=6,
-        keep_alive=7,
-        max_connections=800,
-        rate="600/minute",
-        ingest_keys=tuple(
-            hashlib.sha256(key).digest()
-            for key in (b"first-key-of-the-app", b"second-key-of-the-app=")
-        ),
-        cors_origins=("https://app.example", "http://localhost:3000"),
-        gateway_keys="/run/keys.json",
-        relay_keys=(hashlib.sha256(b"a-key-for-the-relay").digest(),),
+        **{name: each for name, (_, each) in EACH.items()}
     )
     assert {name for name, _, _ in Settings.table()} == set(environ)
     assert all(summary for _, _, summary in Settings.table())

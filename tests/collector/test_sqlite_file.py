@@ -81,6 +81,35 @@ def test_how_a_file_is_opened(file):
     assert texts(file._path) == ["of a thread"]
 
 
+def test_one_transaction_at_a_time(file, path):
+    """Threads that write at the same moment wait for each other, and nobody's work is lost; what
+    a block that raises has written is gone."""
+    begun, failures = threading.Event(), []
+
+    def other():
+        begun.set()
+        try:
+            write(file, "other")
+        except BaseException as error:
+            failures.append(error)
+
+    def fails():
+        with file.transaction("IMMEDIATE") as connection:
+            connection.execute("INSERT INTO t VALUES ('lost')")
+            thread.start()
+            begun.wait(60)
+            # Nothing tells whether it waits by now; mostly it does.
+            thread.join(0.05)
+            raise KeyError
+
+    thread = threading.Thread(target=other)
+    with pytest.raises(KeyError):
+        fails()
+    thread.join(60)
+    assert failures == []
+    assert texts(path) == ["other"]
+
+
 def test_a_log_is_emptied_when_it_is_due(file, path, clock):
     """At once if it never was; then, once commits may have been in it for so long; until then it
     is told for how long. A log that is seen empty begins anew."""

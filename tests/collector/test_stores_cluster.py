@@ -19,6 +19,8 @@ from deniable_collector.stores import StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
 from deniable_collector.stores.redis import driver
 
+pytestmark = pytest.mark.campaign
+
 WINDOW = "2026-11-20"
 SHARDS = 8
 """Their slots are with all three masters: 1584 and 1716, 5649 to 9974, 13907 and more."""

@@ -7,7 +7,6 @@ import http.server
 import json
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +14,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from deniable import Client, TransportError
-from deniable.oblivious.binary_http import InnerResponse
 from deniable.replies import read_reply
 
 from .hops import CAPSULE, PATH, answering, hops, new_body, told
@@ -54,25 +52,6 @@ def test_a_batch_is_counted_once(hops, more, new_body):
     assert (again.status, told(again)["duplicate"]) == (202, 1)
     batch = json.loads(body)["batch"]
     assert read_reply(first, batch, time.time) == {}
-    assert more() == 1
-
-
-def test_replayed_capsules(hops, more, new_body):
-    """The same capsule, many times and at once, is counted once."""
-    sealed = hops.seal(new_body())
-    found = []
-
-    def replay():
-        found.append(ask(hops.relay.address, body=sealed.capsule))
-
-    threads = [threading.Thread(target=replay) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(30)
-    inner = [InnerResponse.decode(sealed.open_response(body)) for _, _, body in found]
-    assert [each.status for each in inner] == [202] * 8
-    assert sum(json.loads(each.content)["accepted"] for each in inner) == 1
     assert more() == 1
 
 

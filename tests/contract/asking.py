@@ -35,6 +35,9 @@ SITE = "https://deniable.acme.example"
 UNFINISHED = ("being calculated", "正在计算")
 """What a page says that will say more soon."""
 
+PATIENCE = 60.0
+"""Seconds in which a page must have been calculated."""
+
 WIDTH = "400"
 """Columns of the terminal: no sentence is wrapped."""
 
@@ -44,7 +47,8 @@ FORMS = {"--json": "json", "--csv": "csv", "--report": "html"}
 _SPECS = re.compile(r"^(?:Usage: deniable|  (?=-))\s*(\S+(?: \S+)*)", re.MULTILINE)
 """What a command takes, as its help has it: the call, and its options without their meaning."""
 
-_SECRET = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}(?![\w-])")
+_SECRET = re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z\d])[\w-]{32,}(?![\w-])")
+_RELEASE = re.compile(r"\b[0-9a-f]{24}\b")
 _TYPES = {"text/html": "html", "image/svg+xml": "svg", "text/csv": "csv"}
 
 
@@ -68,17 +72,18 @@ def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def inside(folder: Path) -> Iterator[None]:
-    """Work in a folder of the crowd, at the crowd's time and with its settings."""
+def inside(folder: Path, settings: dict[str, str] | None = None) -> Iterator[None]:
+    """Work in a folder of the crowd, at the crowd's time and with its settings and these."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
+    kept.pop("FORCE_COLOR", None)
     given = {
         "DENIABLE_STORE": f"sqlite:///{folder / crowd.STORE}",
         "DENIABLE_RELEASES": crowd.LEDGER,
         "HOME": str(folder),
         "COLUMNS": WIDTH,
         "TERM": "dumb",
+        **(settings or {}),
     }
-    kept.pop("FORCE_COLOR", None)
     here = Path.cwd()
     os.chdir(folder)
     try:
@@ -163,15 +168,16 @@ class Dashboard:
         body = {"data": sent} if sent else {}
         if given[:1] == ["<"]:
             body = {"data": (folder / given[1]).read_text("utf-8"), "content_type": "text/plain"}
+        end = time.monotonic() + PATIENCE
         while True:
             response = client.open(path, method=verb, headers=headers, **body)
-            if found := re.search(r"/shared/[\w-]{30,}", response.text):
+            text = response.text if response.mimetype == "text/html" else ""
+            if found := re.search(r"/shared/[\w-]{30,}", text):
                 self._link = found[0]
-            is_page = response.mimetype == "text/html"
-            if response.status_code not in (202, 503) and not (
-                is_page and any(each in response.text for each in UNFINISHED)
-            ):
+            is_waiting = any(each in text for each in UNFINISHED)
+            if response.status_code not in (202, 503) and not is_waiting:
                 return response
+            assert time.monotonic() < end, f"{path}: {response.status} {text}"
             time.sleep(0.1)
 
 
@@ -183,17 +189,19 @@ class Crowd:
 
     def ask(self, line: str) -> Facts:
         """The facts of what a command or a request gives, with its exit code or its status."""
+        settings, command, arguments = line.partition("deniable ")
+        if command:
+            given = dict(each.split("=", 1) for each in settings.split())
+            return self._command(shlex.split(arguments), given)
         verb, rest = line.split(" ", 1)
-        if verb == "deniable":
-            return self._command(shlex.split(rest))
         if verb == "cat":
             path = self.folder / rest
             form = {".csv": "csv", ".html": "html"}.get(path.suffix, "text")
             return facts_of(self._told(path.read_text(encoding="utf-8")), form, around=True)
         return self._request(verb, rest)
 
-    def _command(self, arguments: list[str]) -> Facts:
-        with inside(self.folder):
+    def _command(self, arguments: list[str], settings: dict[str, str]) -> Facts:
+        with inside(self.folder, settings):
             result = run(arguments)
         form = next((FORMS[each] for each in arguments if each in FORMS), "text")
         if "--out" in arguments or result.exit_code == 2 or not result.stdout:
@@ -223,4 +231,4 @@ class Crowd:
     def _told(self, text: str) -> str:
         """The text without what is another one in each run."""
         text = text.replace(str(self.folder), "FOLDER").replace(deniable.__version__, "VERSION")
-        return _SECRET.sub("SECRET", text)
+        return _RELEASE.sub("RELEASE", _SECRET.sub("SECRET", text))

@@ -1,9 +1,10 @@
 """What is asked of the crowd: for each file of facts, the commands and addresses that it is about.
 
-A line is a command as it is typed, or a request: `GET /address`, `POST /address < file`, or
-`POST /address name=value`. A command runs in a folder of the crowd's, with its store; what it
-writes there is read by the commands below it, and by `cat`. `visit` requests what the pages below
-it would wait for, and keeps no facts. A line that ends with a backslash goes on in the next one.
+A line is a command as it is typed, also after settings, or a request: `GET /address`,
+`POST /address < file`, or `POST /address name=value`. A command runs in a folder of the crowd's,
+with its store; what it writes there is read by the commands below it, and by `cat`. `visit`
+requests what the pages below it would wait for, and keeps no facts. A line that ends with a
+backslash goes on in the next one.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ _OF_A_METRIC = (*_READERS, "privacy", "simulate")
 """Commands about one metric of the registry."""
 
 _HELP = """
-    add | annotate | anomalies | boards | collect | compile | dashboard | demo | dev | digest
+    add | annotate | anomalies | collect | compile | dashboard | demo | dev | digest
     discover | doctor | estimate | gateway-key new | gateway-key rotate | gateway-key show | init
-    lint | people add | plan | privacy | rappor decode | rappor encode | rappor hash | relay
+    lint | people add | plan | privacy | rappor decode | rappor hash | relay
     release key | release list | release make | release verify | sent | simulate | store drop
     store export | store import | store info | token new | trend | watch | web
 """
@@ -69,7 +70,6 @@ def _mistakes() -> str:
         "add new --type nothing --yes",
         "annotate x --date 2026-13-01",
         "annotate x --metric browsr",
-        "boards missing",
         "watch missing.toml --once",
         "watch broken.toml --check",
         "digest --store nowhere",
@@ -311,7 +311,9 @@ _ASKED = {
         deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --trend --budget 0.5
         deniable release update_channel
         deniable release key release.pem
-        deniable release browser --from 2026-09-21 --to 2026-11-01 --sign release.pem --json
+        deniable release browser --from 2026-09-21 --to 2026-11-01 --sign release.pem \\
+            --out signed.json
+        deniable release verify signed.json --key release.pem.pub
         GET /releases
         GET /releases?lang=zh-Hans
         GET /releases/RELEASE
@@ -323,8 +325,6 @@ _ASKED = {
         GET /api/v1/releases/RELEASE
     """,
     "boards": """
-        deniable boards boards
-        deniable boards boards --check --json
         GET /boards
         GET /boards/monday
         GET /boards/monday?lang=zh-Hans
@@ -397,6 +397,7 @@ _ASKED = {
         deniable lint --explain
         deniable lint --since earlier.toml
         deniable lint broken.toml
+        DENIABLE_BOARDS=drafts DENIABLE_ANNOTATIONS=rules.toml deniable lint earlier.toml
         deniable compile -o metrics.json
         deniable compile -o metrics.json --check
         deniable compile -o metrics.ts
@@ -431,9 +432,6 @@ _ASKED = {
     "people and links": """
         deniable token new --name grafana --scope read:metrics --metric "brow*"
         deniable people add Bob --role reader --file people.toml
-        deniable gateway-key new keys
-        deniable gateway-key show keys
-        deniable gateway-key rotate keys
         GET /login
         GET /links
         GET /share?view=/metric/browser
@@ -441,6 +439,10 @@ _ASKED = {
         GET /shared/unknown
         POST /share view=/metric/browser days=7 note=Bob
         GET LINK
+        POST /share view=/metric/browser days=7 part=chart
+        GET LINK
+        GET /embed/metric/browser
+        GET /embed/board/monday
         POST /share view=/metric/browser days=many
         POST /logout
     """,

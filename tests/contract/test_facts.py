@@ -1,8 +1,8 @@
 """What deniable says of one crowd stays what it said: every number and every sentence.
 
 The files in `facts` have the facts of each output (`facts.py`), not its layout. Where a change is
-meant, `python -m pytest tests/contract --take` takes them anew; its difference is part of the
-commit.
+meant, `python -m pytest tests/contract/test_facts.py --take` takes them anew; its difference is
+part of the commit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_facts(name: str, people: Crowd, request: pytest.FixtureRequest) -> None
         shown = "\n".join(each[:300] for each in (*changed[:MOST], *more))
         pytest.fail(
             f"what is said of {name!r} has changed. If it is meant to, take it anew by "
-            f"`python -m pytest tests/contract --take`.\n{shown}",
+            f"`python -m pytest tests/contract/test_facts.py --take`.\n{shown}",
             pytrace=False,
         )
 

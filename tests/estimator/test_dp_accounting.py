@@ -61,7 +61,7 @@ def _theirs(blanket: Blanket, reports: int, beyond: float) -> object:
         (_HUNDRED, 10_000, 365, 1e-8),
         (_HUNDRED, 100_000, 52, 1e-8),
         (_WEAK, 100_000, 31, 1e-10),
-        (_BINARY, 1_000_000, 366, 1e-6),
+        pytest.param(_BINARY, 1_000_000, 366, 1e-6, marks=pytest.mark.campaign),
     ],
 )
 def test_windows_compose_as_in_dp_accounting(

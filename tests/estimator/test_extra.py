@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.campaign
+
 ROOT = Path(__file__).parents[2]
 
 WITHOUT = """
@@ -50,7 +52,6 @@ def extra(name: str) -> set[str]:
     return {each.partition(">")[0].partition("[")[0] for each in asked} - {"deniable"}
 
 
-@pytest.mark.campaign
 def test_it_needs_no_server_of_reports() -> None:
     """Every module and command of the estimator loads where the packages that only the collector
     asks for cannot be imported; these are its server and its metrics."""

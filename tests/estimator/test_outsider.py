@@ -105,19 +105,6 @@ def test_figures_agree_with_an_independent_evaluation(
     assert crowd_epsilon(blanket, reports, delta) == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("reports", "windows", "expected"),
-    [(10**5, 12, 0.0436), (10**5, 52, 0.094), (10**4, 365, 0.87), (10**6, 365, 0.078)],
-)
-def test_composition_agrees_with_an_independent_evaluation(
-    reports: int, windows: int, expected: float
-) -> None:
-    """Years that another program composed, with dp-accounting, to the digits that it gives."""
-    loss = loss_of(_HUNDRED, reports, 1e-11 / windows)
-    found = composed_epsilon([Repeated(loss, windows)], 1e-8, float(windows))
-    assert found == pytest.approx(expected, rel=0.01)
-
-
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     epsilon=st.floats(0.1, 4),

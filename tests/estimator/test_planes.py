@@ -5,6 +5,7 @@ sum what the definition says. Subset selection has tests of its own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -109,23 +110,24 @@ CASES: dict[str, tuple[Mechanism[Any], list[Any], list[int]]] = {
 cases = pytest.mark.parametrize(("mechanism", "items", "counts"), CASES.values(), ids=CASES)
 
 
+def messages(mechanism: Mechanism[Any], number: int, item: Any) -> Iterator[tuple[int, Fraction]]:
+    """All messages of a row, as bitmaps, and how likely a device with this value sends each."""
+    row = mechanism.rows[number]
+    index = row.packing is Packing.INDEX
+    for bitmap in [1 << at for at in range(row.width)] if index else range(1 << row.width):
+        if row.columns in (None, bitmap.bit_count()):
+            columns = bitmap.bit_length() - 1 if index else bitmap
+            yield bitmap, mechanism.likelihood(Report(number, columns), item)
+
+
 def exact(mechanism: Mechanism[Any], crowd: list[Any]) -> dict[Cells, Fraction]:
     """The probability of every tally of these devices, from the likelihoods."""
     empty = tuple((0,) * row.width for row in mechanism.rows)
     tallies = {empty: Fraction(1)}
     for item in crowd:
         grown: Counter[Cells] = Counter()
-        for number, row in enumerate(mechanism.rows):
-            bitmaps = (
-                [1 << column for column in range(row.width)]
-                if row.packing is Packing.INDEX
-                else range(1 << row.width)
-            )
-            for bitmap in bitmaps:
-                if row.columns not in (None, bitmap.bit_count()):
-                    continue
-                columns = bitmap.bit_length() - 1 if row.packing is Packing.INDEX else bitmap
-                likelihood = mechanism.likelihood(Report(number, columns), item)
+        for number in range(len(mechanism.rows)):
+            for bitmap, likelihood in messages(mechanism, number, item):
                 for tally, probability in tallies.items():
                     added = tuple(
                         cell + (bitmap >> column & 1) for column, cell in enumerate(tally[number])
@@ -177,6 +179,34 @@ def test_joint_distribution_is_exact(
         observed[-2:], wanted[-2:] = [sum(observed[-2:])], [sum(wanted[-2:])]
     assert len(observed) > 8
     assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-5
+
+
+@cases
+@pytest.mark.parametrize("times", [30, 10_000])
+def test_cells_come_as_often_as_the_likelihoods_say(
+    mechanism: Mechanism[Any], items: list[Any], counts: list[int], times: int
+) -> None:
+    """Each cell of one large tally is within six standard errors of its expectation: seed 9, some
+    130 cells and two sizes, alpha below 1e-5 in all."""
+    closed = mechanism.size is not None
+    values = tuple(map(str, items))
+    scheme = Scheme("category" if closed else "string", mechanism, values if closed else ())
+    devices = np.array(counts) * times
+    tally = sample_tally(
+        scheme, devices, np.random.default_rng(9), values=None if closed else values
+    )
+    assert tally.reports == devices.sum()
+    for number, row in enumerate(mechanism.rows):
+        mean, variance = np.zeros(row.width), np.zeros(row.width)
+        for item, count in zip(items, devices.tolist(), strict=True):
+            chance = np.zeros(row.width)
+            for bitmap, likelihood in messages(mechanism, number, item):
+                chance += float(likelihood) * np.array(
+                    [bitmap >> column & 1 for column in range(row.width)]
+                )
+            mean += count * chance
+            variance += count * chance * (1 - chance)
+        assert (np.abs(tally.rows[number].cells - mean) <= 6 * np.sqrt(variance) + 1e-9).all()
 
 
 @cases

@@ -109,9 +109,9 @@ def test_detectable_share_has_its_power(size: int, epsilon: float, reports: int)
         assert power(mechanism, size, reports, 0.98 * share) < POWER - 0.003
 
 
-@pytest.mark.parametrize("size", [2, 10, 1000, 200_000])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 10.0])
-@pytest.mark.parametrize("share", [0.9, 0.1, 0.001])
+@pytest.mark.parametrize("size", [2, 1000, 200_000])
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+@pytest.mark.parametrize("share", [0.9, 0.001])
 def test_reports_to_detect_are_enough_and_hardly_more(
     size: int, epsilon: float, share: float
 ) -> None:

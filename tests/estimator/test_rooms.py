@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2] / "estimator" / "deniable_estimator"
 
 FLOORS = (
-    {"errors", "isolation", "checked_files"},
+    {"errors", "isolation", "checked_files", "edited_files"},
     {"messages", "forecasting"},
     {"statistics", "annotations"},
     {"analyses"},

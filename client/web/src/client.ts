@@ -412,16 +412,17 @@ export function start<D extends CompiledRegistry>(
         "ingestKey must have 16 to 256 letters, digits and . _ ~ + / -",
       );
     }
-    must(
-      // Plain HTTP would show the reports, and the page's visits, to the network.
-      endpoint === undefined ||
+    if (endpoint !== undefined) {
+      must(
+        // Plain HTTP would show the reports, and the page's visits, to the network.
         /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
-      "endpoint must be an https:// address, without a name, query or fragment; http:// is for loopback only",
-    );
-    // All such pages share one storage, or have none.
-    // A beacon throws for an address that is none.
-    if (endpoint) new URL(endpoint);
+        "endpoint must be an https:// address, without a name, query or fragment; http:// is for loopback only",
+      );
+      // A beacon throws for an address that is none.
+      new URL(endpoint);
+    }
     if (HOPS) route(options);
+    // All such pages share one storage, or have none.
     must(
       globalThis.location?.protocol !== "file:",
       "file: is no place to report from: serve the page over https",

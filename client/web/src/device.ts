@@ -53,12 +53,9 @@ export function write(
       const ready = readyAt();
       const { name, scheme, longitudinal, expires } = metric;
       if (windowStart(window) < expires) {
-        // Drawn before the metric's first report.
-        const key =
-          FULL && longitudinal === "memoize" ? (account.key ?? [...source.bytes(KEY)]) : null;
-        const report = metric.report(text, source, key && Uint8Array.from(key));
+        const key = FULL && longitudinal === "memoize" ? Uint8Array.from(account.key!) : null;
+        const report = metric.report(text, source, key);
         if (report) {
-          if (key) account.key = key;
           sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
           if (JOINT && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };
           state.reports.push(sealed);
@@ -70,6 +67,15 @@ export function write(
     prune(account);
     return sealed;
   };
+
+  // Before the first value is kept, so that all copies of a state have the same memos.
+  if (FULL)
+    for (const [name, { longitudinal }] of registry.metrics)
+      if (longitudinal === "memoize") {
+        const account = accountOf(state, name);
+        // Where memos were reported, a key that is missing was erased.
+        if (account.ledger.every((each) => each[3] === null)) account.key ??= [...source.bytes(KEY)];
+      }
 
   const sealedAtOnce: StoredReport[] = [];
   let ready: number | undefined;

@@ -31,7 +31,7 @@ export function allows(state: State, account: Account, metric: Metric, registry:
   const epsilon = cost(metric);
   const next = memo === null ? epsilon : entryOf(account, metric, epsilon) ? 0 : memo;
   return (
-    (memo === null || !!account.key || account.ledger.every((each) => each[3] === null)) &&
+    (memo === null || !!account.key) &&
     spent(account, memo !== null) + exact(next) <= exact(metric.lifetime_epsilon) &&
     (registry.lifetimeEpsilon === null ||
       state.accounts.reduce((sum, each) => sum + spent(each), exact(epsilon)) <=

@@ -124,12 +124,13 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         : memo_epsilon === null,
       `${path}memo_epsilon`,
     );
-    claim(!FULL || type!.suits(mechanism), `${path}mechanism`);
+    if (FULL) claim(type!.suits(mechanism), `${path}mechanism`);
     claim(tells(odds, reveals.report), `${path}reveals.report`);
     claim(FULL ? tells(memoOdds, reveals.memo) : reveals.memo === null, `${path}reveals.memo`);
     claim(FULL ? tells(freshOdds, reveals.fresh) : reveals.fresh === null, `${path}reveals.fresh`);
     // A value that is listed twice would have a place that is not one of the mechanism.
-    claim(!values || (places.size === values.length && (!size || size === places.size)), `${path}values`);
+    if (values)
+      claim(places.size === values.length && (size || places.size) === places.size, `${path}values`);
     if (DEVELOPMENT) {
       claims(path, {
         answer: metric.answer === "at_close" || metric.aggregate === "first",

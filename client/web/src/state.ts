@@ -63,14 +63,14 @@ export interface State {
   asked: number;
 }
 
-/** The text of a new device's state. The version of the format is in front of it. */
+/** The text of a new device's state. */
 export const freshState = (app: string): string =>
   writeState({ app, withdrawals: 0, accounts: [], reports: [], batches: [], failures: 0, until: 0, asked: 0 });
 
 /** The state in a stored text. Throws an Error if it cannot be trusted. */
 export function readState(text: unknown, app: string): State {
-  const [, json] = /^1-?\d+(.+)/.exec(text as string) ?? [];
-  const state = json && signed(json) === text && (JSON.parse(json) as State);
+  const [json] = (text as string).split("\n") as [string];
+  const state = signed(json) === text && (JSON.parse(json) as State);
   if (!state || state.app !== app)
     throw new Error(
       DEVELOPMENT
@@ -83,12 +83,12 @@ export function readState(text: unknown, app: string): State {
 /** The text that `readState` reads. */
 export const writeState = (state: State): string => signed(JSON.stringify(state));
 
-/** The version of the format and FNV-1a of 32 bits, in front of a text: with a changed count the
- * ledger would allow more than was declared. */
+/** A text with the version of the format and FNV-1a of 32 bits on a line behind it: with a changed
+ * count the ledger would allow more than was declared. */
 function signed(json: string): string {
   let hash = 0x811c9dc5;
   for (let at = 0; at < json.length; ) hash = Math.imul(hash ^ json.charCodeAt(at++), 0x1000193);
-  return `1${hash}${json}`;
+  return `${json}\n1${hash}`;
 }
 
 /** What is kept of a metric; a new metric's is begun. */

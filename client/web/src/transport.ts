@@ -19,6 +19,10 @@ const LONGEST_REPLY = 1 << 18;
 /** Browsers refuse larger bodies to requests that outlive their page. */
 const KEEPALIVE = 6e4;
 
+/** A problem of the collector; in a group if sending the same bytes again cannot avoid it. */
+const PROBLEM =
+  /^urn:deniable:problem:((not-(json|gzip)|bad-batch-id|malformed-batch|body-too-large|too-many-(reports|metrics))$)?/;
+
 /** Send a batch, and say what the reply means. */
 export async function post(
   url: string,
@@ -88,22 +92,16 @@ export function readReply(
   const retryAfter = +header! || Date.parse(header!) / 1000 - now;
   try {
     const { batch, rejected, type } = JSON.parse(body) as Body;
-    if (status === 202 && batch === id)
-      return {
-        rejected: Object.fromEntries(
-          // What a server writes is not repeated in lists and logs, unless it is a code.
-          rejected.map(({ index, reason }) => [
-            index,
-            /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason",
-          ]),
-        ),
-      };
-    const problem = /^urn:deniable:problem:([a-z-]{1,64})$/.exec(type)?.[1];
-    // The codes of these statuses say that sending the same bytes again does not help.
-    if (problem)
-      return (status === 400 || status === 413) && problem !== "not-http"
-        ? { refused: problem }
-        : { trouble: "network", retryAfter };
+    if (batch === id && status === 202) {
+      const left: Record<number, string> = {};
+      for (const { index, reason } of rejected)
+        // What a server writes is not repeated in lists and logs, unless it is a code.
+        left[index] = /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason";
+      return { rejected: left };
+    }
+    const [code, refused] = PROBLEM.exec(type) ?? [];
+    if (refused) return { refused };
+    if (code) return { trouble: "network", retryAfter };
   } catch {
     // Not a collector's.
   }

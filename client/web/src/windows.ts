@@ -8,8 +8,8 @@ export function windowAt(kind: WindowKind, seconds: number): string {
   const text = date.toISOString();
   if (kind !== "week") return text.slice(0, kind === "day" ? 10 : 7);
   const year = text.slice(0, 4);
-  const week = Math.floor((+date - Date.parse(year)) / 6048e5) + 1;
-  return `${year}-W${String(week + 100).slice(1)}`;
+  const weeks = Math.floor((+date - Date.parse(year)) / 6048e5);
+  return `${year}-W${String(weeks + 101).slice(1)}`;
 }
 
 /** The POSIX time in seconds at which a window begins. Throws a RangeError if it is no label. */

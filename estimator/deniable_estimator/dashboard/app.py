@@ -28,25 +28,30 @@ from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.signing_in import access
 from deniable_estimator.dashboard.access.tokens import parse_tokens
-from deniable_estimator.dashboard.annotated import keep_annotations
+from deniable_estimator.dashboard.annotation_flags import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.boards.pages import offer_boards
-from deniable_estimator.dashboard.comparing import comparing
+from deniable_estimator.dashboard.comparison_page import comparing
 from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
-from deniable_estimator.dashboard.discovering import discovering
+from deniable_estimator.dashboard.discovery_page import discovering
 from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
 from deniable_estimator.dashboard.number_planner import number_planner
-from deniable_estimator.dashboard.overview import KeptSummaries
+from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pair_planner import pair_planner
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
-from deniable_estimator.dashboard.problems import ApiProblem, told_error
+from deniable_estimator.dashboard.problems import (
+    ApiProblem,
+    told_error,
+    waiting_page,
+    waiting_problem,
+)
 from deniable_estimator.dashboard.ranges import RangeError, is_day
-from deniable_estimator.dashboard.released import offer_releases
+from deniable_estimator.dashboard.release_pages import offer_releases
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
@@ -56,7 +61,6 @@ from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
-from deniable_estimator.dashboard.waiting import waiting_page, waiting_problem
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -128,7 +132,7 @@ def create_app(
         most_strings=settings.dashboard_strings,
     )
     registry_of = app.extensions["deniable_source"].registry
-    app.extensions["deniable_summaries"] = KeptSummaries(len(registry_of.metrics))
+    app.extensions["deniable_summaries"] = SummaryCache(len(registry_of.metrics))
     keep_annotations(app, settings.annotations)
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)

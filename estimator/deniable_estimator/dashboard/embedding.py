@@ -13,8 +13,8 @@ from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.privacy import even_guess
-from deniable_estimator.dashboard.released import newest_view, shares_releases
+from deniable_estimator.dashboard.privacy_label import even_guess
+from deniable_estimator.dashboard.release_pages import newest_view, shares_releases
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.view import read_view
 from deniable_estimator.messages import message

@@ -23,8 +23,8 @@ from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped
 from deniable_collector.garbage import collect_seldom
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.stores import StoreError
-from deniable_estimator.dashboard.overview import KeptSummaries, list_metrics, read_overview
-from deniable_estimator.dashboard.published import released_sums
+from deniable_estimator.dashboard.overview import SummaryCache, list_metrics, read_overview
+from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import PASSING
 from deniable_estimator.dashboard.snapshot import Snapshot
@@ -92,7 +92,7 @@ def post_worker_init(worker: Any) -> None:
 
 def _overview(application: Flask) -> None:
     source: DataSource = application.extensions["deniable_source"]
-    kept: KeptSummaries = application.extensions["deniable_summaries"]
+    kept: SummaryCache = application.extensions["deniable_summaries"]
     view = read_overview({}, source.registry, source.clock())
     # A dashboard may be up before its store.
     with suppress(StoreError):

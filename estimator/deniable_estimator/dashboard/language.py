@@ -84,7 +84,7 @@ def current_language() -> Language:
     except (AttributeError, RuntimeError):
         if not has_request_context():
             return ENGLISH
-        chosen = g.language = _asked()
+        chosen = g.language = _requested()
     return chosen
 
 
@@ -94,7 +94,7 @@ def told(text: Any) -> Any:
     return translated(text, current_language()) if isinstance(text, _WORDS) else text
 
 
-def _asked() -> Language:
+def _requested() -> Language:
     for tag in (request.args.get(PARAMETER, ""), request.cookies.get(COOKIE, "")):
         if tag in LANGUAGES:
             return LANGUAGES[tag]

@@ -27,7 +27,7 @@ from deniable_estimator.dashboard.planner_form import (
     segment_toml,
     segment_words,
 )
-from deniable_estimator.dashboard.privacy import PrivacyLabel, label_of
+from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.words import number
 from deniable_estimator.messages import counted, message

@@ -17,16 +17,16 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.annotated import annotated, annotations_of
+from deniable_estimator.dashboard.annotation_flags import annotated, annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
-from deniable_estimator.dashboard.privacy import privacy_label
-from deniable_estimator.dashboard.published import released_sums
+from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
 from deniable_estimator.dashboard.recent import recent
+from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, timeline

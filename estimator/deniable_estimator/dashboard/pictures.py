@@ -12,7 +12,7 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.annotated import annotated
+from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.sources import DataSource

@@ -1,14 +1,20 @@
-"""Errors of a response: problem documents for programs (RFC 9457), and what a status says."""
+"""Errors of a response: problem documents for programs (RFC 9457), what a status says, and the
+response while strings are being decoded: a page that reloads by itself, or a problem.
+
+A program is not given 202: it would take the body for the table that it has asked for.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from flask import Response, make_response, render_template
 from werkzeug.exceptions import HTTPException
 
+from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.messages import message
 
-__all__ = ["ApiProblem", "told_error"]
+__all__ = ["ApiProblem", "told_error", "waiting_page", "waiting_problem"]
 
 _TITLES = {
     400: message("Bad Request"),
@@ -70,3 +76,28 @@ def told_error(error: HTTPException) -> tuple[str, str]:
     if "description" not in vars(error) and code in _DETAILS:
         return title, _DETAILS[code]
     return title, error.description or ""
+
+
+def waiting_page(error: StillDecoding) -> Response:
+    """The progress, on a page that reloads by itself."""
+    page = make_response(render_template("decoding.html", progress=error), 202)
+    page.headers["Refresh"] = str(error.retry_after)
+    return page
+
+
+def waiting_problem(error: StillDecoding | TooManyDecodes) -> ApiProblem:
+    """The same for programs, and for what was sent and must be sent again."""
+    if isinstance(error, TooManyDecodes):
+        return ApiProblem(503, "busy", message("Busy"), str(error), retry_after=error.retry_after)
+    return ApiProblem(
+        503,
+        "still-decoding",
+        message("Still decoding"),
+        message(
+            "{progress} What is done is kept: the same request goes on where this one has stopped.",
+            progress=str(error),
+        ),
+        retry_after=error.retry_after,
+        done=error.done,
+        of=error.of,
+    )

@@ -70,7 +70,7 @@ def recent(
         old = source.estimate(metric, earlier, candidates)
         if newest is None or not newest.n:
             return None
-        told = None if whole else _told(metric, days, newest)
+        told = None if whole else _new_leader_words(metric, days, newest)
         leader = None if whole else _new_leader(source, metric, view, days, answer, newest)
     except (StillDecoding, TooManyDecodes):
         return Recent(
@@ -90,7 +90,7 @@ def recent(
     return Recent(days, earlier, told, leader, found, changes, _tested(found), found.notes)
 
 
-def _told(metric: Metric, days: DayRange, newest: Answer) -> str:
+def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
     series, unit = newest.series, newest.unit
     place = series.names.index(newest.leading)

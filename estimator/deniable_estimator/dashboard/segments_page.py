@@ -15,7 +15,7 @@ from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.pages import download, keep_form, listed
-from deniable_estimator.dashboard.privacy import privacy_label
+from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
 from deniable_estimator.dashboard.segment_panels import panels, panels_shown
 from deniable_estimator.dashboard.segments_over_time import (
@@ -56,7 +56,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         )
     else:
         try:
-            days, by, where, against = _asked(source, metric)
+            days, by, where, against = _requested(source, metric)
             ignored = _ignored(by)
             candidates = listed(source, metric)
             if metric.needs_candidates and candidates is None:
@@ -130,7 +130,7 @@ def segments_page(name: str) -> ResponseReturnValue:
 def segments_file(name: str, form: str) -> ResponseReturnValue:
     """The same as a file, with every series."""
     source, metric = current_source(), declared_metric(name)
-    days, by, _, against = _asked(source, metric)
+    days, by, _, against = _requested(source, metric)
     candidates = listed(source, metric)
     kind = "text/csv" if form == "csv" else "application/json"
     if "period" in request.args:
@@ -182,7 +182,7 @@ def _default(metric: Metric) -> tuple[str, ...]:
     return tuple(each.name for each in metric.segments[:1])
 
 
-def _asked(
+def _requested(
     source: DataSource, metric: Metric
 ) -> tuple[DayRange, tuple[str, ...], dict[str, str], str]:
     """The days, the segments to divide by, those to stay within, and the reference.

@@ -76,8 +76,8 @@ def table(
     if not sort and (declared_order or boolean):
         shown, below = np.sort(shown), np.sort(below)
     return Lines(
-        _lines(estimate, comparison, shown),
-        _lines(estimate, comparison, below),
+        _table_lines(estimate, comparison, shown),
+        _table_lines(estimate, comparison, below),
         len(noise),
         len(standing) + len(noise) - len(shown) - len(below),
     )
@@ -102,7 +102,7 @@ def _found(
     return order[::-1] if sort and sort.startswith("-") else order
 
 
-def _lines(
+def _table_lines(
     estimate: Shares, comparison: Comparison | None, places: NDArray[np.intp]
 ) -> tuple[Line, ...]:
     # Only these become Python's numbers: there may be a million more.

@@ -91,8 +91,8 @@ def _digest_of(candidates: Sequence[str]) -> bytes:
 
 
 def _hash(parts: Sequence[object]) -> hashlib.blake2b:
-    return hashlib.blake2b(_told(*parts), digest_size=_SIZE)
+    return hashlib.blake2b(_bytes_of(*parts), digest_size=_SIZE)
 
 
-def _told(*parts: object) -> bytes:
+def _bytes_of(*parts: object) -> bytes:
     return repr(parts).encode("utf-8", "surrogatepass")

@@ -11,7 +11,7 @@ from deniable import Metric
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
-from deniable_estimator.dashboard.finds import finds_at, name_of_find
+from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 

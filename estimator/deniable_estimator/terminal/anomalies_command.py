@@ -14,11 +14,11 @@ from pathlib import Path
 
 import click
 
-from deniable_estimator.terminal.no_data import no_data
 from deniable_estimator.terminal.options import (
     alarm_option,
     as_json,
     candidates_option,
+    no_data,
     opened,
     progress,
     range_options,

@@ -17,11 +17,11 @@ import click
 
 from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption
-from deniable_estimator.terminal.no_data import no_data
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
     level_option,
+    no_data,
     opened,
     range_options,
     registry_option,
@@ -129,7 +129,7 @@ def discover(
     if target:
         check_target(declared, target, candidates, folder)
     days = (first, last)
-    with opened(store) as tallies, _rows("Decoding") as tell:
+    with opened(store) as tallies, _row_progress("Decoding") as tell:
         finds = find(
             tallies,
             declared,
@@ -158,7 +158,7 @@ def discover(
 
 
 @contextmanager
-def _rows(description: str) -> Iterator[Callable[[int, int], None]]:
+def _row_progress(description: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal's standard error, which disappears at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from deniable_collector.numeric import AnyReal
-from deniable_estimator.terminal.no_data import no_data
 from deniable_estimator.terminal.options import (
     adjust_option,
     against_option,
@@ -26,6 +25,7 @@ from deniable_estimator.terminal.options import (
     candidates_option,
     fakes_option,
     level_option,
+    no_data,
     opened,
     progress,
     range_options,

@@ -30,8 +30,8 @@ def finds_view(finds: Finds) -> RenderableType:
     """The strings, the commonest first, and what the list says and does not say."""
     parts: list[RenderableType] = [heading(finds)]
     if finds.finds:
-        parts.append(_table(finds))
-    parts += [Text(each, style=style) for each, style in _lines(finds)]
+        parts.append(_finds_table(finds))
+    parts += [Text(each, style=style) for each, style in _facts(finds)]
     parts += [Text(f"Note: {warning}.", style="yellow") for warning in finds.warnings]
     for figure in finds.verdict.alarms(finds.alarm_level):
         text = f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g})."
@@ -39,7 +39,7 @@ def finds_view(finds: Finds) -> RenderableType:
     return Group(*parts)
 
 
-def _table(finds: Finds) -> Table:
+def _finds_table(finds: Finds) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("string", overflow="fold")
     table.add_column("share\n%", justify="right", no_wrap=True)
@@ -58,7 +58,7 @@ def _table(finds: Finds) -> Table:
     return table
 
 
-def _lines(finds: Finds) -> Iterator[tuple[str, str]]:
+def _facts(finds: Finds) -> Iterator[tuple[str, str]]:
     """What to know, each line with its style."""
     count = len(finds.finds)
     if count > MOST_ROWS:

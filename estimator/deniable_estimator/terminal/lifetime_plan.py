@@ -47,8 +47,8 @@ def print_lifetime(
 
 def lifetime_plan_view(plan: LifetimePlan) -> RenderableType:
     """The choices as a table, the best one marked, and what is best for what."""
-    parts: list[RenderableType] = [Text(each) for each in _lines(plan)]
-    parts += ["", _table(plan)]
+    parts: list[RenderableType] = [Text(each) for each in _head(plan)]
+    parts += ["", _choices_table(plan)]
     parts += [Text(each, style="dim") for each in _notes(plan)]
     parts.append("")
     parts.append(Text(best_words(plan), style="bold"))
@@ -60,7 +60,7 @@ def lifetime_plan_view(plan: LifetimePlan) -> RenderableType:
     return Group(*parts, facts)
 
 
-def _lines(plan: LifetimePlan) -> Iterator[str]:
+def _head(plan: LifetimePlan) -> Iterator[str]:
     years = "year" if plan.years == 1 else "years"
     yield (
         f"Lifetime epsilon {plan.lifetime_epsilon:g} over {plan.years:g} {years} "
@@ -82,7 +82,7 @@ def _notes(plan: LifetimePlan) -> Iterator[str]:
         yield f"Dim: above epsilon {plan.most_epsilon:g} one report alone hides little."
 
 
-def _table(plan: LifetimePlan) -> Table:
+def _choices_table(plan: LifetimePlan) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     for heading in (
         "reports",
@@ -97,11 +97,11 @@ def _table(plan: LifetimePlan) -> Table:
     ):
         table.add_column(heading, justify="right", vertical="bottom")
     for each in plan.choices:
-        table.add_row(*map(Text, _row(plan, each)), style=None if each.advised else "dim")
+        table.add_row(*map(Text, _choice_cells(plan, each)), style=None if each.advised else "dim")
     return table
 
 
-def _row(plan: LifetimePlan, each: LifetimeChoice) -> Iterator[str]:
+def _choice_cells(plan: LifetimePlan, each: LifetimeChoice) -> Iterator[str]:
     yield ("* " if each == plan.best else "") + f"{each.reports:,}"
     yield f"{each.epsilon:g}"
     yield rate_words(each.sample_rate)

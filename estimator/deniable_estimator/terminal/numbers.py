@@ -114,7 +114,7 @@ def _series(
         words = dict(zip(("below", "above"), outside_words(answer), strict=True))
         for place, each in enumerate(answer.quantiles):
             outside[place] = words.get(each.outside or "")
-    table = _table("", truth is not None, answer.level, answer.name or "")
+    table = _series_table("", truth is not None, answer.level, answer.name or "")
     table.add_column(f"with {answer.fakes * 100:.3g}% fakes\n{answer.name or ''}", justify="right")
     for place, name in enumerate(series.names):
         value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
@@ -140,7 +140,7 @@ def _shares(answer: Distribution, limits: Sequence[float], truth: Crowd | None) 
     else:
         rows.append((below, answer.below, truth.share_below(answer.range.start)))
         rows.append((above, answer.above, 1 - truth.share_below(end)))
-    table = _table("share of the devices", truth is not None, answer.level, "%")
+    table = _series_table("share of the devices", truth is not None, answer.level, "%")
     for words, found, share in rows:
         spread = half_width(found.share, found.low, found.high)
         cells = [words, SHARES.text(found.share, spread)]
@@ -151,7 +151,7 @@ def _shares(answer: Distribution, limits: Sequence[float], truth: Crowd | None) 
     return table
 
 
-def _table(name: str, simulated: bool, level: float, unit: str) -> Table:
+def _series_table(name: str, simulated: bool, level: float, unit: str) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column(name, vertical="bottom", no_wrap=True)
     headings = ("estimate", f"{level * 100:.3g}% interval")

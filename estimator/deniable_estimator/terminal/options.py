@@ -1,14 +1,15 @@
-"""Shared by the commands: options, errors, and a progress bar."""
+"""Shared by the commands: options, errors, exit codes, and a progress bar."""
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from deniable_collector.stores.base import Store
 
 __all__ = [
+    "NO_DATA",
     "adjust_option",
     "against_option",
     "alarm_option",
@@ -29,6 +31,7 @@ __all__ = [
     "candidates_option",
     "fakes_option",
     "level_option",
+    "no_data",
     "opened",
     "progress",
     "range_options",
@@ -38,6 +41,9 @@ __all__ = [
     "store_option",
     "where_option",
 ]
+
+NO_DATA = 3
+"""The exit code if the range has no reports."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -231,3 +237,14 @@ def opened(address: str | None) -> Iterator[Store]:
                 "`deniable store info` says why and what to do",
                 err=True,
             )
+
+
+def no_data(metric: str) -> NoReturn:
+    """Say what to check if nothing has been reported, and exit with NO_DATA."""
+    click.echo(
+        f"No reports of {metric!r} in that range. Check that --store is the collector's "
+        "(DENIABLE_STORE), that the range contains a window that has closed, and that devices "
+        "send to the collector: its /v1/registry must show this metric.",
+        err=True,
+    )
+    sys.exit(NO_DATA)

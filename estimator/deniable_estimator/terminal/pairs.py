@@ -51,7 +51,7 @@ def _(
     parts: list[RenderableType] = [heading(pair), Text(verdict_words(pair), style="bold")]
     if pair.n:
         shown = _shown(pair)
-        parts.append(_table(pair, shown, given, truth))
+        parts.append(_heat_table(pair, shown, given, truth))
         rest = len(pair.joint.values) - len(shown)
         if rest:
             parts.append(
@@ -88,7 +88,7 @@ def _shown(pair: PairAnswer) -> NDArray[np.intp]:
     return np.argsort(found.p_value.ravel(), kind="stable")[:MOST_ROWS]
 
 
-def _table(
+def _heat_table(
     pair: PairAnswer, shown: NDArray[np.intp], given: Given, truth: FloatArray | None
 ) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))

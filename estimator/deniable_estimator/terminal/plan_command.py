@@ -244,6 +244,6 @@ def plan(
         memoize=memoize,
         fakes=fakes,
     )
-    from deniable_estimator.terminal.tables import plan_view
+    from deniable_estimator.terminal.plan_views import plan_view
 
     planned.show(made, plan_view, form, segment)

@@ -48,7 +48,7 @@ def show(
 def discovery(context: click.Context, max_length: int) -> None:
     """Print the plan of a discovery; refuses the options that have no meaning for it."""
     from deniable_estimator.planning.discoveries import plan_discovery
-    from deniable_estimator.terminal.discovery_plan import discovery_plan_view
+    from deniable_estimator.terminal.plan_views import discovery_plan_view
 
     told = _only(context, _OF_DISCOVERIES, "--discovery")
     if max_length % 2:
@@ -68,7 +68,7 @@ def discovery(context: click.Context, max_length: int) -> None:
 def pair(context: click.Context, shape: str, effect: float | None) -> None:
     """Print the plan of a pair; refuses the options that have no meaning for it."""
     from deniable_estimator.planning.pairs import EFFECT, plan_pair
-    from deniable_estimator.terminal.pair_plan import pair_plan_view, read_shape
+    from deniable_estimator.terminal.plan_views import pair_plan_view, read_shape
 
     told = _only(context, _OF_PAIRS, "--pair")
     made = plan_pair(
@@ -86,7 +86,7 @@ def pair(context: click.Context, shape: str, effect: float | None) -> None:
 def number(*question: Any, **options: Any) -> None:
     """Print the plan of a number; the last two of `question` are the form and the segment."""
     from deniable_estimator.planning.numbers import plan_number
-    from deniable_estimator.terminal.number_plan import number_plan_view
+    from deniable_estimator.terminal.plan_views import number_plan_view
 
     *numbers, form, segment = question
     show(plan_number(*numbers, **options), number_plan_view, form, segment)

@@ -33,7 +33,7 @@ _WIDTH = 20
 def guarantee_view(guarantee: Guarantee) -> RenderableType:
     """One metric: its bounds, what they mean, who can learn what, and what is not covered."""
     table = _bounds()
-    for what, bound in _lines(guarantee):
+    for what, bound in _bound_rows(guarantee):
         table.add_row(what, *_cells(bound))
     return Group(
         Text.assemble((guarantee.metric, "bold"), f"  {guarantee.description}"),
@@ -90,7 +90,7 @@ def together_view(together: Together) -> RenderableType:
     )
 
 
-def _lines(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
+def _bound_rows(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
     yield "one report", guarantee.report
     if guarantee.memory is not None:
         yield "all reports of one value, for ever", guarantee.memory.memo

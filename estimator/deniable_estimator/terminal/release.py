@@ -16,12 +16,12 @@ from typing import Any, Literal
 import click
 
 from deniable_collector.numeric import AnyReal
-from deniable_estimator.terminal.no_data import no_data
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
     candidates_option,
     level_option,
+    no_data,
     opened,
     range_options,
     read_candidates,

@@ -33,7 +33,7 @@ def print_release(found: Release, out: Path | None, *, table: bool) -> None:
     manifest, data = found.manifest, found.data
     if table:
         console.print(_heading(manifest))
-        console.print(_table(manifest, data))
+        console.print(_release_table(manifest, data))
         console.print()
     elif out is not None:
         console.print(Text(f"Wrote {out}"))
@@ -220,7 +220,7 @@ def _heading(manifest: Mapping[str, Any]) -> Text:
     )
 
 
-def _table(manifest: Mapping[str, Any], data: Mapping[str, Any]) -> Table:
+def _release_table(manifest: Mapping[str, Any], data: Mapping[str, Any]) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     columns = data["columns"]
     for name in columns:

@@ -29,7 +29,9 @@ def segments_view(found: Segmented) -> RenderableType:
     parts.append(Text(f"{found.verdict}.", style=style))
     lines = len(found.groups) + 1 + (found.rest is not None)
     names = shown_series(found, max(1, MOST_ROWS // lines))
-    parts.append(_Fitting(_table(found, names), _table(found, names, pictured=False)))
+    parts.append(
+        _Fitting(_segments_table(found, names), _segments_table(found, names, pictured=False))
+    )
     if more := len(found.names) - len(names):
         parts.append(Text(f"and {more:,} more: --csv or --json shows all", style="dim"))
     notes = [each[:1].upper() + each[1:] for each in found.notes]
@@ -48,7 +50,7 @@ class _Fitting:
         yield self._wide if needed <= options.max_width else self._narrow
 
 
-def _table(found: Segmented, names: list[str], *, pictured: bool = True) -> Table:
+def _segments_table(found: Segmented, names: list[str], *, pictured: bool = True) -> Table:
     unit = found.total.unit
     what, measure = unit.heading
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))

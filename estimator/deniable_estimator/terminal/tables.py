@@ -1,4 +1,4 @@
-"""Estimates and plans in a terminal: tables with a bar for each interval."""
+"""Estimates in a terminal: tables with a bar for each interval."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import Unit
-from deniable_estimator.forecasting.detection import LEVEL, POWER
-from deniable_estimator.planning.plan import Lifetime, Plan
 from deniable_estimator.questions.history import History
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -30,9 +28,8 @@ __all__ = [
     "heading",
     "history_view",
     "interval",
-    "lifetime_words",
+    "percent",
     "picture",
-    "plan_view",
     "printable",
 ]
 
@@ -62,7 +59,7 @@ def _(estimate: Shares, truth: FloatArray | None = None, limits: Any = ()) -> Re
     parts: list[RenderableType] = [heading(estimate)]
     if estimate.n:
         shown = np.lexsort((-estimate.share, estimate.ghosts))[:MOST_ROWS]
-        parts.append(_table(estimate, shown, truth))
+        parts.append(_shares_table(estimate, shown, truth))
         rest = len(estimate.values) - len(shown)
         if rest:
             parts.append(
@@ -84,7 +81,7 @@ def _(estimate: Shares, truth: FloatArray | None = None, limits: Any = ()) -> Re
 
 def _budget(fakes: float, most: float) -> str:
     return (
-        f"Poisoning budget: {fakes * 100:.3g}% fake devices could add up to {_percent(most)} "
+        f"Poisoning budget: {fakes * 100:.3g}% fake devices could add up to {percent(most)} "
         "points to any one value."
     )
 
@@ -145,7 +142,7 @@ def heading(estimate: Basis) -> Text:
     return text.append(f"  ·  epsilon {estimate.epsilon:.4g}")
 
 
-def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) -> Table:
+def _shares_table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("value", overflow="fold", vertical="bottom")
     if truth is not None:
@@ -154,7 +151,7 @@ def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) 
     interval = f"{estimate.level * 100:.3g}% interval"
     table.add_column(f"{interval}\n%", justify="right", no_wrap=True)
     top = max(float(np.max(estimate.high[shown])), 1e-12)
-    scale = f"0{_percent(top):>{_WIDTH - 1}}"
+    scale = f"0{percent(top):>{_WIDTH - 1}}"
     table.add_column(f"\n{scale}", no_wrap=True)
     total = "sums to" if estimate.complete else "at most"
     table.add_column(f"normalized\n({total}\n100%)", justify="right", no_wrap=True)
@@ -164,12 +161,12 @@ def _table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) 
         share, low, high = estimate.share[i], estimate.low[i], estimate.high[i]
         cells = [Text(printable(estimate.values[i]))]
         if truth is not None:
-            cells.append(Text(_percent(truth[i])))
+            cells.append(Text(percent(truth[i])))
         cells += [
-            Text(_percent(share)),
-            Text(f"{_percent(low)} .. {_percent(high)}"),
+            Text(percent(share)),
+            Text(f"{percent(low)} .. {percent(high)}"),
             picture(float(low), float(share), float(high), top),
-            Text(_percent(estimate.normalized[i]) + ("*" if moved[i] else " ")),
+            Text(percent(estimate.normalized[i]) + ("*" if moved[i] else " ")),
             Text(f"{estimate.p_adjusted[i]:.2g}"),
         ]
         table.add_row(*cells, style="bold red" if impossible[i] else None if detected[i] else "dim")
@@ -202,77 +199,7 @@ def picture(low: float, share: float, high: float, top: float) -> Text:
     return text
 
 
-def plan_view(plan: Plan) -> RenderableType:
-    """The plan as a table of what it costs and what it can detect."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    for name, text in _plan_lines(plan):
-        table.add_row(name, Text(text))
-    verdict = Text("Usable: a large share stands out from the noise.", style="green")
-    if not plan.usable:
-        verdict = Text(
-            "No usable signal: noise alone can look like a share of 50% or more. "
-            "Ask more devices, or declare a larger epsilon.",
-            style="bold red",
-        )
-    return Group(table, verdict)
-
-
-def _plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
-    parameters = ", ".join(f"{name} {value}" for name, value in plan.parameters.items())
-    yield "mechanism", f"{plan.mechanism} ({parameters})"
-    yield "why", plan.reason
-    yield "loss", f"{plan.loss:.3f} times the least possible variance"
-    yield "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
-    yield "report", counted(plan.report_bytes, "byte")
-    yield "tally", counted(plan.tally_cells, "cell")
-    if plan.sample_rate < 1:
-        yield "reports", f"{plan.reports:,.0f} a window, out of {counted(plan.devices, 'device')}"
-    else:
-        yield "reports", f"{plan.reports:,.0f} a window"
-    yield "standard error", f"{_percent(plan.std_error)}% at a share of {_percent(plan.share)}%"
-    if plan.detectable_share is None:
-        yield "smallest detectable", "none: not even a share of 100%"
-    else:
-        yield (
-            "smallest detectable",
-            f"a share of {_percent(plan.detectable_share)}% (power {POWER:g}, "
-            f"level {LEVEL:g} over all {plan.size:,} values)",
-        )
-    yield (
-        f"{plan.fakes * 100:.3g}% fakes",
-        f"could add up to {_percent(plan.fakes_gain)} points to any one value",
-    )
-    half, share = f"{_percent(plan.half_width)}%", f"{_percent(plan.share)}%"
-    yield (
-        f"for ±{half}",
-        f"{counted(plan.devices_for_half_width, 'device')} (95% interval at {share})",
-    )
-    yield f"to detect {share}", counted(plan.devices_to_detect, "device")
-    if plan.memory is not None:
-        memory = plan.memory
-        yield (
-            "memory",
-            f"all reports of one value reveal at most {memory.memo_epsilon!r}; each further one "
-            f"of any history adds at most {memory.fresh_epsilon!r}",
-        )
-        yield (
-            "over many windows",
-            f"never below a standard error of {_percent(memory.lasting_std_error)}% at a share "
-            f"of {_percent(plan.share)}%, if the same devices report",
-        )
-    if plan.lifetime is not None:
-        yield "lifetime", lifetime_words(plan.lifetime)
-
-
-def lifetime_words(lifetime: Lifetime) -> str:
-    """How long the budget of a device lasts."""
-    times, windows = counted(lifetime.reports, "time"), counted(round(lifetime.windows), "window")
-    return f"each device reports {times}, over about {windows}"
-
-
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A share in percent, with as many digits as a small one needs."""
     digits = 2 if abs(share) >= 0.001 or share == 0 else 4
     return f"{share * 100:.{digits}f}"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deniable_estimator.terminal.no_data import no_data
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
     candidates_option,
     level_option,
+    no_data,
     opened,
     progress,
     range_options,

@@ -8,14 +8,13 @@ still be sent. It is replaced in one step, so that a crash leaves the old or the
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from deniable import DeniableError, WindowError, windows
+from deniable_estimator.edited_files import replace_file
 
 __all__ = ["QUIET_DAYS", "ToldFinding", "WatchState", "WatchStateError"]
 
@@ -101,16 +100,7 @@ class WatchState:
         """
         document = {"schema": SCHEMA, **asdict(self)}
         try:
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump(document, file, ensure_ascii=False, indent=1)
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(name).replace(path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            replace_file(path, json.dumps(document, ensure_ascii=False, indent=1), 0o600)
         except OSError as error:
             raise WatchStateError(
                 f"{path} cannot be written ({error.strerror}): name a file in a folder that this "

@@ -234,8 +234,8 @@ export async function readState(page, app) {
       }),
     `deniable:${app}`,
   );
-  // Before the JSON stand a digit for the version and a checksum.
-  return text && JSON.parse(text.slice(text.indexOf("{")));
+  // The line behind the JSON has the version and a checksum.
+  return text && JSON.parse(text.split("\n")[0]);
 }
 
 /** Collect what pages complain about; that a browser looks for an icon is not the page's doing. */

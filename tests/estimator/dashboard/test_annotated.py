@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -15,14 +13,10 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.annotations import parse_annotations
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
-from deniable_estimator.dashboard.annotated import MOST_LISTED
-from deniable_estimator.dashboard.charts.flags import flags_of
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.questions.trend import Period
 
 from .conftest import NOW, TOKEN, fill, text_of
 
@@ -78,30 +72,6 @@ def reader(annotated_app: Flask) -> FlaskClient:
     return client
 
 
-def listed(page: str) -> list[str]:
-    """The entries under the trend, without their marks."""
-    found = re.search(r'<div class="annotations".*?</div>', page, re.DOTALL)
-    assert found is not None
-    items = re.findall(r"<li[^>]*>(.*?)</li>", found[0], re.DOTALL)
-    return [" ".join(re.sub("<[^>]*>", " ", each).split()) for each in items]
-
-
-def test_the_page_has_flags_and_a_list(reader: FlaskClient) -> None:
-    """Each flag leads to its entry; what happened after the days is listed without a flag, and what
-    concerns other metrics is not there."""
-    page = text_of(reader, "/metric/browser")
-    entries = listed(page)
-    assert entries[0] == "2026-11-18 Release 4.2 more"
-    assert entries[1].startswith("2026-11-19 06:00 UTC \u2068=1+1 &lt;script&gt;")
-    assert entries[2] == "2026-11-21 Release 4.3"
-    assert "Only for others" not in page
-    targets = re.findall(r'<a href="#(annotation-\d+)"', page)
-    assert targets
-    assert all(f'id="{each}"' in page for each in targets)
-    assert 'href="https://acme.example/releases/4.2?a=1&amp;b=2" rel="noopener noreferrer"' in page
-    assert "deniable annotate &#34;Release 4.2&#34; --date 2026-11-21 --metric browser" in page
-
-
 def test_hostile_text_is_text_everywhere(reader: FlaskClient) -> None:
     """In HTML, in SVG and in JSON it is no mark-up, and a control of direction is replaced."""
     page = text_of(reader, "/metric/browser")
@@ -114,24 +84,6 @@ def test_hostile_text_is_text_everywhere(reader: FlaskClient) -> None:
     assert reader.get("/metric/browser/trend.png").data.startswith(b"\x89PNG")
     found = reader.get("/api/v1/annotations?metric=browser").json
     assert "<script>" in found["annotations"][1]["text"]
-
-
-def test_files_name_what_happened(reader: FlaskClient) -> None:
-    """The CSV of a trend has a column that no spreadsheet takes for a formula, in the period of
-    the day; the JSON has a list."""
-    for address in ("/metric/browser/trend.csv?", "/api/v1/metrics/browser/trend?format=csv&"):
-        text = reader.get(f"{address}from=2026-11-17&to=2026-11-20").text
-        rows = list(csv.DictReader(io.StringIO(text, newline="")))
-        assert list(rows[0])[-1] == "annotations"
-        noted = {row["period"]: row["annotations"] for row in rows}
-        assert noted["2026-11-17"] == ""
-        assert noted["2026-11-18"].startswith("2026-11-18: Release 4.2 (https://acme")
-        assert noted["2026-11-19"].startswith("2026-11-19 06:00 UTC: =1+1")
-        assert noted["2026-11-20"] == ""
-    for address in ("/metric/browser/trend.json?", "/api/v1/metrics/browser/trend?"):
-        found = reader.get(f"{address}from=2026-11-17&to=2026-11-20").json["annotations"]
-        assert [each["date"] for each in found] == ["2026-11-18", "2026-11-19T06:00:00Z"]
-        assert set(found[0]) == {"date", "text", "link"}
 
 
 def test_the_api_selects_by_days_and_metrics(reader: FlaskClient) -> None:
@@ -184,48 +136,6 @@ def test_a_change_is_seen_and_a_mistake_is_told(reader: FlaskClient, path: Path)
     assert "Release 4.2.1" in page
     assert "annotations.toml:3: error: annotations.1.date: must be a day" in page
     assert str(path.parent) not in page
-
-
-def test_without_the_setting_nothing_changes(browser: FlaskClient, app: Flask) -> None:
-    """Pages, files and the API are as they were, and the list is empty."""
-    page = text_of(browser, "/metric/browser")
-    assert "nnotat" not in page
-    assert "annotations" not in browser.get("/metric/browser/trend.csv").text
-    assert "annotations" not in browser.get("/metric/browser/trend.json").json
-    headers = {"Accept": "application/json"}
-    assert browser.get("/api/v1/annotations", headers=headers).json == {"annotations": []}
-
-
-def test_only_the_latest_are_listed(reader: FlaskClient, path: Path) -> None:
-    """Of more than fit, the earlier ones are counted."""
-    entry = '[[annotations]]\ndate = 2026-11-18\ntext = "number {}"\n'
-    many = MOST_LISTED + 7
-    path.write_text("schema = 1\n" + "".join(entry.format(n) for n in range(many)))
-    page = text_of(reader, "/metric/browser")
-    assert len(listed(page)) == MOST_LISTED
-    assert "7 earlier annotations" in page
-    assert f"number {many - 1}" in page
-    ET.fromstring(reader.get("/metric/browser/trend.svg").text)
-
-
-def test_flags_lie_where_it_happened() -> None:
-    """A day is the middle of its period, a time lies within, near ones share a flag, and what is
-    outside has none."""
-    days = [
-        Period(f"2026-11-{day}", date(2026, 11, day), date(2026, 11, day), False, None)
-        for day in range(11, 21)
-    ]
-    text = "schema = 1\n" + "".join(
-        f'[[annotations]]\ndate = {at}\ntext = "x"\n'
-        for at in ("2026-11-01", "2026-11-11", "2026-11-14T06:00:00Z", "2026-11-14", "2026-11-21")
-    )
-    first, both = flags_of(days, parse_annotations(text))
-    assert (first.text, first.at, first.anchor) == ("2", 5.0, "start")
-    assert (both.text, both.lines, both.more, both.anchor) == ("3–4", (32.5, 35.0), 1, "start")
-    assert flags_of([], parse_annotations(text)) == ()
-    week = [Period("2026-W47", date(2026, 11, 16), date(2026, 11, 22), False, None)]
-    (only,) = flags_of(week, parse_annotations(text))
-    assert only.at == round(5.5 / 7 * 100, 3)
 
 
 def test_readers_see_what_happened_and_no_command(

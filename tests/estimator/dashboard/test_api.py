@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,7 +15,6 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.questions.reading import read
 
 from .conftest import NOW, REGISTRY, TOKEN, fill
 
@@ -33,104 +29,6 @@ def program(app: Flask, store: Store, registry: Registry) -> FlaskClient:
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
     return client
-
-
-def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-def test_the_list_names_every_metric(program: FlaskClient) -> None:
-    """Each metric with its type, reports, epsilon and freshness; expired ones say so."""
-    document = program.get("/api/v1/metrics").json
-    listed = {each["name"]: each for each in document["metrics"]}
-    assert list(listed) == ["browser", "dark_mode", "silent", "old"]
-    browser = listed["browser"]
-    assert (browser["n"], browser["epsilon"], browser["values"]) == (40_000, 1.0, 4)
-    assert (browser["newest"], browser["age_days"]) == ("2026-11-20", 1)
-    assert (listed["silent"]["n"], listed["silent"]["newest"]) == (0, None)
-    assert [name for name, each in listed.items() if each["expired"]] == ["old"]
-    assert document["from"] == "2026-10-24"
-    found = rows(program.get("/api/v1/metrics?q=opens&format=csv").text)
-    assert [each["name"] for each in found] == ["browser"]
-
-
-def test_a_metric_tells_what_was_collected(program: FlaskClient) -> None:
-    """Its values in declared order, and the windows of each scheme."""
-    document = program.get(BROWSER).json
-    assert document["values"][2] == "<script>alert(1)</script>"
-    (scheme,) = document["schemes"]
-    assert scheme["in_force"]
-    assert scheme["windows"] == ["2026-11-13", "2026-11-20"]
-
-
-def test_an_estimate_is_that_of_the_library(
-    program: FlaskClient, store: Store, registry: Registry
-) -> None:
-    """The same numbers as `read` gives, at the level that was asked for, both as JSON and CSV."""
-    expected = read(store, registry, "browser", level=0.9, adjust="bonferroni")
-    query = "?level=0.9&adjust=bonferroni"
-    document = program.get(f"{BROWSER}/estimate{query}").json
-    assert document["size"] == 4
-    for key, value in json.loads(json.dumps(expected.to_dict())).items():
-        assert document[key] == value
-    text = program.get(f"{BROWSER}/estimate{query}", headers={"Accept": "text/csv"}).text
-    assert text == expected.to_csv()
-
-
-def test_an_estimate_can_be_cut(program: FlaskClient) -> None:
-    """`limit` gives the largest first, `value` some by name; the numbers stay what they were."""
-    whole = {each["value"]: each for each in program.get(f"{BROWSER}/estimate").json["values"]}
-    document = program.get(f"{BROWSER}/estimate?limit=2").json
-    assert [each["value"] for each in document["values"]] == ["chrome", "firefox"]
-    assert document["size"] == 4
-    assert document["values"] == [whole["chrome"], whole["firefox"]]
-    named = program.get(f"{BROWSER}/estimate?value=firefox&value=chrome&format=csv").text
-    assert [each["value"] for each in rows(named)] == ["firefox", "chrome"]
-
-
-def test_a_trend_tells_each_period(program: FlaskClient) -> None:
-    """By day and by week, of all values or one, as JSON and as lines."""
-    found = rows(program.get(f"{BROWSER}/trend?format=csv&value=chrome").text)
-    assert [each["period"] for each in found] == ["2026-11-13", "2026-11-20"]
-    assert float(found[1]["change"]) == pytest.approx(0.1, abs=0.001)
-    document = program.get(f"{BROWSER}/trend?by=week&value=chrome").json
-    reported = [each for each in document["periods"] if each["n"]]
-    assert [each["period"] for each in reported] == ["2026-W46", "2026-W47"]
-    assert [[row["value"] for row in each["values"]] for each in reported] == [["chrome"]] * 2
-
-
-def test_a_comparison_tells_what_changed(program: FlaskClient) -> None:
-    """Two ranges side by side; by default against as many days before."""
-    query = "?from=2026-11-15&to=2026-11-21"
-    document = program.get(f"{BROWSER}/comparison{query}").json
-    assert document["before"] == {
-        "from": "2026-11-08",
-        "to": "2026-11-14",
-        "n": 20_000,
-        "windows": ["2026-11-13"],
-    }
-    changed = {each["value"]: each["changed"] for each in document["values"]}
-    assert changed["chrome"]
-    assert not changed["<script>alert(1)</script>"]
-    other = "&before_from=2026-11-13&before_to=2026-11-13&value=chrome&format=csv"
-    (line,) = rows(program.get(f"{BROWSER}/comparison{query}{other}").text)
-    assert float(line["difference"]) == pytest.approx(0.1, abs=0.001)
-
-
-def test_guarantees_and_plans_are_told(program: FlaskClient) -> None:
-    """What `deniable privacy` and `deniable plan` print as JSON."""
-    one = program.get(f"{BROWSER}/privacy").json
-    two = program.get(f"{BROWSER}/privacy?household=2").json
-    assert two["report"]["epsilon"] >= 2 * one["report"]["epsilon"] - 1e-9
-    assert len(program.get("/api/v1/privacy").json["metrics"]) == 4
-    query = "size=10&epsilon=1&devices=100000&lifetime_epsilon=8&sample_rate=0.1"
-    made = program.get(f"/api/v1/plan?{query}").json
-    assert made["lifetime"]["reports"] == 8
-    assert made["usable"]
-    assert made["memory"] is None
-    kept = program.get(f"/api/v1/plan?{query}&memoize=true").json
-    assert kept["lifetime"] is None
-    assert kept["memory"]["memo_epsilon"] <= kept["memory"]["lifetime_epsilon"] == 8
 
 
 def test_a_response_that_has_not_changed_is_not_sent_again(
@@ -316,18 +214,6 @@ def test_every_mistake_is_a_problem_document(
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_no_reports_are_a_result(program: FlaskClient) -> None:
-    """Days without reports give n = 0 and numbers that are null, not an error."""
-    document = program.get("/api/v1/metrics/silent/estimate").json
-    assert document["n"] == 0
-    assert [each["share"] for each in document["values"]] == [None, None]
-    assert program.get("/api/v1/metrics/silent/trend").json["periods"] == []
-    lines = program.get("/api/v1/metrics/silent/trend?format=csv").text.splitlines()
-    assert len(lines) == 1
-    compared = program.get("/api/v1/metrics/silent/comparison").json
-    assert [each["difference"] for each in compared["values"]] == [None, None]
-
-
 def test_it_only_reads(program: FlaskClient) -> None:
     """Other methods are refused, and so is a list for a metric that has its own."""
     for method in ("put", "delete", "patch"):
@@ -336,43 +222,6 @@ def test_it_only_reads(program: FlaskClient) -> None:
     answer = program.post(f"{BROWSER}/estimate", data="opera", content_type="text/plain")
     assert answer.status_code == 409
     assert answer.json["type"] == "urn:deniable:problem:values-declared"
-
-
-def test_remembered_noise_is_not_compared(store: Store) -> None:
-    """Where devices repeat remembered noise, the comparison is refused by name."""
-    text = REGISTRY.replace("sample_rate = 0.02", 'sample_rate = 0.02\nlongitudinal = "memoize"')
-    registry = Registry.parse(text)
-    store.publish({"dark_mode": [registry["dark_mode"].scheme]})
-    app = create_app(
-        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
-    )
-    answer = app.test_client().get("/api/v1/metrics/dark_mode/comparison", headers=HEADERS)
-    assert answer.status_code == 409
-    assert answer.json["type"] == "urn:deniable:problem:periods-not-independent"
-
-
-def test_a_store_that_cannot_be_read_is_a_problem(registry: Registry, tmp_path: object) -> None:
-    """503, and no trace of where the store is."""
-    settings = DashboardSettings(dashboard_token=TOKEN, store=f"sqlite:///{tmp_path}/none.db")
-    answer = (
-        create_app(settings, registry=registry)
-        .test_client()
-        .get("/api/v1/metrics", headers=HEADERS)
-    )
-    assert answer.status_code == 503
-    assert answer.mimetype == "application/problem+json"
-    assert str(tmp_path) not in answer.text
-
-
-def test_a_signed_in_browser_reads_it_too(browser: FlaskClient, anybody: FlaskClient) -> None:
-    """The cookie of the pages opens the API to pages of the same site."""
-    accept = {"Accept": "text/html,*/*;q=0.8"}
-    assert browser.get(f"{BROWSER}/estimate", headers=accept).json["n"] == 20_000
-    browser.post("/logout")
-    refused = anybody.get(f"{BROWSER}/estimate")
-    assert refused.status_code == 401
-    assert refused.mimetype == "application/problem+json"
-    assert refused.headers["WWW-Authenticate"] == "Bearer"
 
 
 def test_a_form_of_another_site_sends_no_list(browser: FlaskClient) -> None:

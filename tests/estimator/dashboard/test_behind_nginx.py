@@ -25,6 +25,8 @@ from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 from .conftest import REGISTRY, TOKEN, running_dashboard
 
+pytestmark = pytest.mark.campaign
+
 DEPLOY = Path(__file__).parents[3] / "deploy"
 Ask = Callable[..., tuple[int, str]]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from flask.testing import FlaskClient
 
@@ -18,7 +16,7 @@ from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions.reading import Question, Selection
 
-from .conftest import NOW, TOKEN, YESTERDAY, fill_sites
+from .conftest import NOW, TOKEN, fill_drawn
 
 REGISTRY = """
 schema = 1
@@ -49,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     """A signed-in browser; 20,000 devices have named two sites."""
-    fill_sites(empty_store, registry, YESTERDAY, np.random.default_rng(1))
+    fill_drawn(empty_store, registry, "site", {"a.example": 15_000, "b.example": 5_000})
     settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
     client = app.test_client()
@@ -66,26 +64,6 @@ def upload(client: FlaskClient, data: bytes) -> tuple[int, str]:
         follow_redirects=True,
     )
     return answer.status_code, answer.text
-
-
-def test_an_uploaded_list_is_estimated(client: FlaskClient) -> None:
-    """The page asks for strings, and estimates those that are sent."""
-    assert "Which strings?" in client.get("/metric/site").text
-    code, page = upload(client, b"a.example\nb.example\n<script>x\n")
-    assert code == 200
-    assert "a.example leads with 7" in page
-    assert "<script>x" not in page
-    text = client.get("/metric/site.csv").text
-    values = [row["value"] for row in csv.DictReader(io.StringIO(text))]
-    assert values == ["a.example", "b.example", "<script>x"]
-
-
-def test_a_single_string_has_no_lead(client: FlaskClient) -> None:
-    """Where one string alone is asked for, its page tells its share."""
-    code, page = upload(client, b"a.example\n")
-    assert code == 200
-    assert "a.example has 7" in page
-    assert "leads" not in page
 
 
 @pytest.mark.parametrize(
@@ -105,25 +83,6 @@ def test_a_bad_list_is_explained(client: FlaskClient, data: bytes, advice: str) 
     assert 'type="file"' in page
 
 
-def test_a_list_that_is_too_long_or_missing_is_refused(client: FlaskClient) -> None:
-    """More than the limit is not read; a form without a file says so."""
-    body = b"x" * ((2 << 20) + 1)
-    kind = "multipart/form-data; boundary=x"
-    refused = client.post("/metric/site", data=body, content_type=kind)
-    assert refused.status_code == 413
-    assert "2,097,152 bytes" in refused.text
-    assert "DENIABLE_CANDIDATES_DIR" in refused.text
-    answer = client.post("/metric/site", data={}, content_type="multipart/form-data")
-    assert answer.status_code == 400
-    assert "choose a file" in answer.text
-
-
-def test_another_site_cannot_send_the_form(client: FlaskClient) -> None:
-    """An upload that a browser says comes from elsewhere is forbidden."""
-    answer = client.post("/metric/site", headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 403
-
-
 def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     """A file named like the metric gives the page, its files and its trend their strings."""
     assert client.get("/metric/site.csv").status_code == 400
@@ -141,21 +100,6 @@ def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     broken = client.get("/metric/site").text
     assert "repeats line 1" in broken
     assert client.get("/metric/site.csv").status_code == 400
-
-
-def test_the_card_shows_the_operators_list(client: FlaskClient, folder: Path) -> None:
-    """The overview draws the strings that the operator has listed; without a list, or with one
-    that has a mistake, the card says what to do."""
-    assert "name those that you look for" in client.get("/").text
-    (folder / "site.txt").write_text("b.example\na.example\nnobody.example\n")
-    card = client.get("/").text
-    assert card.index("<span>a.example</span>") < card.index("<span>b.example</span>")
-    assert "name those that you look for" not in card
-    assert "20,000 reports" in card
-    (folder / "site.txt").write_text("a\na\n")
-    broken = client.get("/")
-    assert broken.status_code == 200
-    assert "repeats line 1" in broken.text
 
 
 def test_a_slow_list_does_not_hold_up_the_overview(

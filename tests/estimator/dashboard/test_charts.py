@@ -56,22 +56,6 @@ def test_the_largest_comes_first_and_the_rest_is_counted() -> None:
     assert chart.more == 2
 
 
-def test_a_boolean_keeps_its_order_and_the_whole_scale() -> None:
-    """Yes stands before no, even when rarer, on a scale that ends at 100%."""
-    chart = bar_chart(estimated([400, 600], 1000, ("true", "false")))
-    assert [bar.label for bar in chart.bars] == ["yes", "no"]
-    assert chart.ticks[-1].text == "100%"
-    assert chart.ticks[-1].at == 100
-
-
-def test_a_share_above_all_stays_inside_the_plot() -> None:
-    """Noise can take a share and its interval beyond 100%: then the scale goes there too."""
-    result = estimated([800, 200], 1000, ("true", "false"))
-    assert result.share[0] > 1
-    (bar,) = bar_chart(result, limit=1).bars
-    assert 0 <= bar.start <= bar.at <= bar.high <= 100
-
-
 def test_noise_is_told_apart() -> None:
     """A bar is noise exactly where the adjusted p-value does not detect the value."""
     result = estimated([4454, 2048, 1749, 1749], 10_000)
@@ -105,33 +89,6 @@ def test_what_is_noise_is_a_chart_of_its_own() -> None:
     assert folded.standing.zero == folded.noise.zero
     assert folded.standing.name != folded.noise.name
     assert [bar.top for bar in noise] == [row * ROW_HEIGHT for row in range(len(noise))]
-
-
-def test_limits_count_what_they_leave_out() -> None:
-    """Each part keeps its largest values and says how many more there are."""
-    counts = [2430, 1980, 1756, 1310, 1307, 1306, 1306, 1305]
-    result = estimated(counts, sum(counts))
-    below = int((~result.detected).sum())
-    folded = folded_chart(result, limit=2, noise_limit=1)
-    assert folded.noise is not None
-    assert [bar.label for bar in folded.standing.bars] == ["v0", "v1"]
-    assert folded.standing.more == 8 - below - 2
-    assert folded.noise.more == below - 1
-    assert folded.hidden == below
-
-
-@pytest.mark.parametrize(
-    ("counts", "values"),
-    [([3, 3, 2, 2], None), ([400, 600], ("true", "false")), ([500, 9500], ("true", "false"))],
-)
-def test_nothing_is_folded_where_nothing_stands_out(
-    counts: list[int], values: tuple[str, ...] | None
-) -> None:
-    """Where no value can be told from noise all stand, and a boolean keeps both halves."""
-    folded = folded_chart(estimated(counts, sum(counts), values), limit=40, noise_limit=1)
-    assert folded.noise is None
-    assert folded.hidden == 0
-    assert len(folded.standing.bars) == len(counts)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=3, max_size=30), st.integers(1, 40))

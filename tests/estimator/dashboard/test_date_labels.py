@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, timedelta
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-import deniable_estimator.dashboard
-from deniable import windows
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.charts.date_labels import (
     LETTERS,
     WIDTHS,
@@ -20,14 +15,10 @@ from deniable_estimator.dashboard.charts.date_labels import (
     text_width,
 )
 from deniable_estimator.dashboard.charts.ticks import Tick, date_ticks
-from deniable_estimator.dashboard.charts.trend import draw_trend
-from deniable_estimator.dashboard.charts.trend_axis import TrendAxis, TrendLine
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.dashboard.words import day as day_text
 from deniable_estimator.messages import Dated, translated
-from deniable_estimator.questions.trend import Period
 
-FOLDER = Path(deniable_estimator.dashboard.__file__).parent
 FIRST = date(2026, 1, 1)
 LENGTHS = (2, 7, 14, 28, 30, 31, 60, 91, 182, 365, 731)
 
@@ -85,6 +76,7 @@ def meetings(labels: tuple[DateLabel, ...], advances: list[float]) -> list[str]:
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["day", "week", "month"])
 @pytest.mark.parametrize("written", ["short", "whole"])
 def test_labels_never_meet_on_any_day(kind: str, written: str) -> None:
@@ -125,38 +117,3 @@ def test_the_width_of_a_text_is_never_understated() -> None:
         text = day_text(day)
         for tongue in LANGUAGES.values():
             assert text_width(text) >= sum(DEJAVU[each] for each in str(translated(text, tongue)))
-
-
-def test_four_weeks_keep_what_fits() -> None:
-    """Four weeks of days from a Monday on, as on a phone with large letters: every second Monday
-    where the plot is narrow, one where it is narrower, all where it is wide."""
-    first = date(2026, 10, 26)
-    ticks = [
-        Tick(100 * ((tick.day - first).days + 0.5) / 28, tick.text)
-        for tick in date_ticks(first, first + timedelta(27))
-    ]
-    labels = date_labels(ticks)
-    assert [label.text for label in labels] == ["26 Oct", "2 Nov", "9 Nov", "16 Nov"]
-    drawn = {width: [label.text for label in labels if label.least <= width] for width in WIDTHS}
-    assert drawn[4] == drawn[6] == drawn[8] == ["26 Oct"]
-    assert drawn[12] == ["26 Oct", "9 Nov"]
-    assert drawn[27] == ["26 Oct", "2 Nov", "9 Nov", "16 Nov"]
-
-
-def test_a_drawn_trend_has_these_labels() -> None:
-    """A chart's dates and its picture's years are labels with the width that each needs."""
-    labels = [f"2026-10-{day:02}" for day in range(1, 29)]
-    periods = [Period(label, FIRST, FIRST, partial=False, estimate=None) for label in labels]
-    assert windows.kind_of(labels[0]) == "day"
-    line = TrendLine("yes", tuple((0.5, 0.4, 0.6) for _ in labels))
-    chart = draw_trend(periods, [line], TrendAxis(SHARES, 0, 1), height=100, name="x")
-    assert chart is not None
-    assert [label.least > 0 for label in chart.dates] == [False, *[True] * (len(chart.dates) - 1)]
-    assert all(label.text.endswith("2026") for label in chart.years)
-
-
-def test_the_style_sheet_knows_every_width() -> None:
-    """Each width has its rule, which hides the labels that need it in a narrower plot."""
-    sheet = (FOLDER / "static" / "dashboard.css").read_text(encoding="utf-8")
-    found = re.findall(r"@container \(width < (\d+)rem\) \{ \.trend \.from-(\d+) \{", sheet)
-    assert [(int(one), int(two)) for one, two in found] == [(each, each) for each in WIDTHS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
@@ -23,9 +22,6 @@ from deniable_estimator.dashboard.decodes import (
     TooManyDecodes,
     size_of,
 )
-from deniable_estimator.questions.history import inspect
-from deniable_estimator.questions.looks import look
-from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
 
 from .conftest import Clock
@@ -145,29 +141,6 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
     whole = weight(found, set())
     assert 0.75 * whole < size_of(found) < 1.33 * whole + 3_000
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
-
-
-@pytest.mark.parametrize("count", [4, 1_000])
-def test_looks_and_histories_are_weighed(count: int) -> None:
-    """The bytes of what is looked at in a window, and of a page of 28 of them, are told to within
-    a third; several windows at once only point to those that are known by themselves."""
-    mechanism = design("auto", count, 2.0)
-    scheme = Scheme("category", mechanism, tuple(f"{place}.example" for place in range(count)))
-    rng = np.random.default_rng(1)
-    looks = []
-    for day in range(1, 29):
-        tally = sample_tally(scheme, np.full(count, 4_000_000 // count // 100), rng)
-        question = Question((Part(tally, scheme, None, Participation.evenly(tally)),))
-        found = look(f"2026-11-{day:02}", question)
-        assert found is not None
-        looks.append(found)
-    # The strings are those of the scheme.
-    whole = weight((looks[0],), {id(scheme.values), *map(id, scheme.values or ())})
-    assert 0.67 * whole < size_of((looks[0],)) < 1.33 * whole
-    assert size_of(tuple(looks)) < 1_000
-    history = inspect("m", looks)
-    whole = weight(history, {id(scheme.values), *map(id, scheme.values or ())})
-    assert 0.67 * whole < size_of(history) < 1.5 * whole
 
 
 def test_short_work_is_answered_at_once(decodes: Decodes) -> None:
@@ -298,10 +271,8 @@ def test_few_may_wait_long(decodes: Decodes, gate: threading.Event) -> None:
         brief = [pool.submit(decodes.job, b"a", work, 30.0) for _ in range(4)]
         while decodes._brief_seats._value:
             assert not gate.wait(0.01)
-        begun = time.monotonic()
         with pytest.raises(StillDecoding):
             decodes.job(b"a", work, 30.0)
-        assert time.monotonic() - begun < 0.5
         for each in brief:
             with pytest.raises(StillDecoding):
                 each.result(30)

@@ -19,11 +19,10 @@ from deniable_collector.stores import Store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import create_app, gunicorn_conf
-from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard import gunicorn_conf
 from deniable_estimator.dashboard.sources import windows
 
-from .conftest import NOW, TOKEN
+from .conftest import NOW
 
 FLOOD = "2026-11-12"
 """A Thursday, nine days before a dashboard that is looked at on the 21st."""
@@ -124,65 +123,6 @@ def link(page: str, text: str) -> str:
     return html.unescape(found[0])
 
 
-def test_the_day_is_named_on_the_page(browser: FlaskClient) -> None:
-    """Fakes of one day among 28 are an alarm that names the day and the value, says how many
-    checks share its level, and what to do; nothing leads, and no change is told."""
-    page = browser.get("/metric/browser").text
-    (alarm,) = alarms(page)
-    assert "12 Nov 2026" in alarm
-    assert re.search(r"the share of firefox is 10\d\.\d\d%, where [78]\.\d\d% was usual", alarm)
-    assert re.search(r"1[45],\d{3} reported, where [89],\d{3} were usual", alarm)
-    assert re.search(r"All 1\d\d checks .* once in 1,000", alarm)
-    assert "Do not correct the shares" in alarm
-    text = told(page)
-    assert "Anomalous: 12 Nov 2026. Do not rely on these shares." in text
-    assert "leads" not in text
-    assert " vs 26 Sep" not in text
-    assert "20 Nov 2026 vs 13 Nov 2026" in text, "a change between two honest days stays"
-
-
-def test_the_card_carries_the_alarm(browser: FlaskClient) -> None:
-    """The overview marks the metric's card, names the day, and marks no other."""
-    page = browser.get("/").text
-    (card,) = re.findall(r'<li class="card metric alarmed">.*?</li>', page, re.DOTALL)
-    assert "Anomalous: 12 Nov 2026. Do not rely on these shares." in told(card)
-    assert "Which browser opens links?" in card
-    assert page.count("Anomalous") == 2, "the card, and the strip of what needs attention"
-    (line,) = re.findall(r'<li class="anomaly">.*?</li>', page)
-    assert 'href="/metric/browser?from=2026-10-24&amp;to=2026-11-20"' in line
-
-
-@pytest.mark.parametrize(
-    "days", ["from=2026-11-12&to=2026-11-12", "from=2026-11-10", "from=2026-09-25"]
-)
-def test_every_range_that_holds_it_is_alarmed(browser: FlaskClient, days: str) -> None:
-    """Also of one day alone: it is compared with the days before, which the page does not show."""
-    assert "12 Nov 2026" in alarms(browser.get(f"/metric/browser?{days}&to=2026-11-20").text)[0]
-    assert alarms(browser.get("/metric/browser?from=2026-11-13").text) == []
-    assert alarms(browser.get("/metric/browser?to=2026-11-11").text) == []
-
-
-def test_the_trend_marks_the_day(browser: FlaskClient) -> None:
-    """The day is marked in the chart, in its legend and in the table of days, also by week and
-    as a picture; where nothing is strange, nothing is."""
-    page = browser.get("/metric/browser?value=firefox").text
-    (chart,) = re.findall(r'<div class="trend-box".*?</div>\s*</div>', page, re.DOTALL)
-    assert len(re.findall(r'<rect class="alarm"', chart)) == 1
-    assert '<span class="tip">12 Nov 2026, anomalous: firefox' in chart
-    (row,) = re.findall(r'<tr class="alarmed">.*?</tr>', page, re.DOTALL)
-    assert "12 Nov 2026" in row
-    week = browser.get("/metric/browser?by=week").text
-    assert '<span class="tip">2026-W46, anomalous: ' in week
-    picture = browser.get("/metric/browser/trend.svg?value=firefox")
-    assert picture.text.count('fill="#b42318" fill-opacity') == 1
-    assert "Anomalous: 12 Nov 2026." in told(browser.get("/metric/browser.svg").text)
-    for name in ("browser.svg", "browser/trend.svg"):
-        picture = browser.get(f"/metric/{name}?without={FLOOD}")
-        assert "#b42318" not in picture.text
-        assert "Left out: 12 Nov 2026." in told(picture.text)
-    assert 'class="alarm' not in browser.get("/metric/dark_mode").text
-
-
 def test_the_day_is_left_out_by_a_link(browser: FlaskClient) -> None:
     """The link keeps all other days: the alarm is gone, a lead is a lead again, what is left out
     is said, and can be taken back; a new range keeps it left out."""
@@ -227,92 +167,6 @@ def test_the_api_leaves_it_out_too(browser: FlaskClient) -> None:
     wrong = browser.get(f"{base}/estimate?without=2026-W46", headers=JSON)
     assert wrong.status_code == 400
     assert "without" in wrong.json["detail"]
-
-
-def test_the_api_names_the_windows(browser: FlaskClient) -> None:
-    """Programs are told what the page tells: which windows are strange, and by which figures."""
-    base = "/api/v1/metrics/browser/anomalies"
-    found = browser.get(base, headers=JSON).json
-    assert found["anomalous"] is True
-    assert [each["window"] for each in found["windows"] if each["anomalous"]] == [FLOOD]
-    assert len(found["windows"]) == 28
-    assert found["level"] == 0.001
-    quiet = browser.get(f"{base}?without={FLOOD}", headers=JSON).json
-    assert quiet["anomalous"] is False
-    assert len(quiet["windows"]) == 27
-
-
-def test_an_anomalous_period_is_not_compared_with(browser: FlaskClient) -> None:
-    """A page whose earlier period holds the day says that instead of a change; the comparison
-    names the day on either side, and leaves it out by a link."""
-    text = told(browser.get("/metric/browser?from=2026-11-14&to=2026-11-20&change=range").text)
-    assert "Not compared with 7 Nov 2026 to 13 Nov 2026: 12 Nov 2026 is anomalous." in text
-    page = browser.get("/metric/browser/compare?from=2026-11-14&to=2026-11-20").text
-    (alarm,) = alarms(page)
-    assert "12 Nov 2026" in alarm
-    assert "Anomalous: 12 Nov 2026. Do not rely on these changes." in told(page)
-    assert "firefox is down" not in told(page)
-    address = link(page, "Leave out 12 Nov 2026")
-    left = browser.get(address).text
-    assert alarms(left) == []
-    assert "No change that can be told from noise." in told(left)
-
-
-def test_strings_that_nobody_has_named_are_looked_at(
-    browser: FlaskClient, empty_store: Store, registry: Registry
-) -> None:
-    """Fakes that all choose one row are an alarm on the card and on the page of a metric whose
-    strings are not named yet."""
-    rng = np.random.default_rng(8)
-    scheme = registry["site"].scheme
-    days = [
-        sample_tally(
-            scheme, np.array([3000]), rng, values=["a"], metric="site", window=day.isoformat()
-        )
-        for day in DAYS[:10]
-    ]
-    put(empty_store, *days)
-    assert "Anomalous" not in told(browser.get("/metric/site").text)
-    rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in scheme.mechanism.rows]
-    cells = np.zeros(scheme.mechanism.rows[0].width, np.int64)
-    cells[0] = 1000
-    rows[0] = TallyRow(1000, cells)
-    put(empty_store, Tally("site", scheme.fingerprint, ("2026-11-18",), tuple(rows)))
-    assert "18 Nov 2026" in alarms(browser.get("/metric/site").text)[0]
-    assert "Anomalous: 18 Nov 2026." in told(browser.get("/").text)
-
-
-def test_a_second_flood_is_seen_once_the_first_is_left_out(
-    browser: FlaskClient, empty_store: Store, registry: Registry
-) -> None:
-    """What is left out is no measure for what comes after it, and all can be left out at once."""
-    put(empty_store, flood(registry, "browser", 1, "2026-11-17", 2000))
-    page = browser.get("/metric/browser").text
-    assert "12 Nov 2026" in alarms(page)[0]
-    page = browser.get(link(page, "Leave out 12 Nov 2026")).text
-    assert "17 Nov 2026" in alarms(page)[0]
-    page = browser.get(link(page, "Leave out 17 Nov 2026")).text
-    assert alarms(page) == []
-    assert "Left out: 12 Nov 2026, 17 Nov 2026." in told(page)
-
-
-def test_a_chart_elsewhere_carries_the_alarm(store: Store, registry: Registry) -> None:
-    """A frame says that its shares cannot be relied on, and one of the rest keeps the day out."""
-    here = "https://deniable.example"
-    settings = DashboardSettings(
-        dashboard_token=TOKEN, dashboard_frame_ancestors="https://wiki.example", public_url=here
-    )
-    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
-    client = app.test_client()
-    client.post("/login", data={"token": TOKEN}, base_url=here)
-    for query, alarmed in (("", True), (f"?without={FLOOD}", False)):
-        page = client.get(f"/metric/browser{query}", base_url=here).text
-        found = re.search(r'&lt;iframe src="([^"]+)"', html.unescape(page).replace("<", "&lt;"))
-        assert found is not None
-        frame = told(client.get(found[1].replace("&amp;", "&"), base_url=here).text)
-        assert ("Do not rely on these shares." in frame) is alarmed
-        assert ("chrome leads" in frame) is not alarmed
-        assert ("Left out: 12 Nov 2026." in frame) is not alarmed
 
 
 def test_what_has_not_changed_is_not_looked_at_again(

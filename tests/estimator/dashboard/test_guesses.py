@@ -112,8 +112,3 @@ def test_addresses_behind_proxies(clock: Clock, told: list[tuple[int, int]]) -> 
     behind.check(asked("203.0.113.5"))
     with pytest.raises(ApiProblem):
         behind.check(asked("10.0.0.1", "198.51.100.1"))
-
-
-def test_powers_of_ten() -> None:
-    """1, 10, 100 and no other number."""
-    assert [each for each in range(2000) if module._power_of_ten(each)] == [1, 10, 100, 1000]

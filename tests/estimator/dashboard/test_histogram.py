@@ -14,7 +14,6 @@ from deniable import Registry
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.stores import Store
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.mean import Mean
 from deniable_estimator.dashboard.charts.histogram import (
     MOST_BARS,
     HistogramChart,
@@ -24,7 +23,6 @@ from deniable_estimator.dashboard.charts.histogram import (
 from deniable_estimator.dashboard.charts.number_scale import (
     STRIP,
     NumberAxis,
-    scale_chart,
 )
 from deniable_estimator.questions.reading import read
 
@@ -88,22 +86,6 @@ def test_the_area_of_bars_is_their_share(
     assert area / area.sum() == pytest.approx(shares / shares.sum(), abs=2e-3)
 
 
-def test_a_share_outside_is_as_high_as_a_bar_with_it(
-    answer: Callable[[str], Distribution],
-) -> None:
-    """A third of the memory is above the range: its strip is that high on the same scale."""
-    found = answer("narrow")
-    chart = chart_of(found)
-    top = max(column.height for column in chart.columns)
-    assert chart.columns[-1].height == top
-    level = chart.levels[0]
-    step = float(level.text.rstrip("%")) / 100
-    per_pixel = step / (HEIGHT - level.at)
-    assert chart.columns[-1].height * per_pixel == pytest.approx(
-        float(found.cells.shares[-1]), rel=0.01
-    )
-
-
 def test_marks_lie_where_the_quantiles_are(answer: Callable[[str], Distribution]) -> None:
     """Each series is marked at its place on the axis of the bars, its interval around it."""
     found = answer("load")
@@ -129,20 +111,6 @@ def test_an_open_end_is_told_as_at_least(answer: Callable[[str], Distribution]) 
     assert mark.text.high == "no upper limit"
 
 
-def test_whole_numbers_are_marked_inside_of_their_bars(
-    answer: Callable[[str], Distribution],
-) -> None:
-    """The median of 0 to 6 is 3, whose bar reaches from 3 to 4: its mark is in the middle."""
-    found = answer("plugins")
-    chart = chart_of(found)
-    mark, axis = chart.marks[0], NumberAxis.of(found.range)
-    assert mark.text.estimate == "3"
-    assert mark.at == axis.across(3.5)
-    bar = chart.columns[1 + 3]
-    assert bar.start < mark.at < bar.start + bar.width
-    assert bar.text.startswith("3: ")
-
-
 def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution]) -> None:
     """The line never falls; at each point it lies between the ends of the band."""
     found = answer("load")
@@ -162,16 +130,6 @@ def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution
     assert [level.text for level in chart.levels] == ["0%", "25%", "50%", "75%", "100%"]
 
 
-def test_a_logarithmic_axis_has_equal_factors_at_equal_distances() -> None:
-    """Each power of ten is as wide as the next, and the ticks are powers of ten."""
-    axis = NumberAxis.of(NumberRange("0.001", "1e6", "log"))
-    at = [axis.across(10.0**power) for power in range(-3, 7)]
-    assert np.diff(at) == pytest.approx([at[1] - at[0]] * 9, abs=0.02)
-    assert (axis.across(0.0001), axis.across(1e7)) == pytest.approx((3.75, 96.25))
-    texts = [tick.text for tick in axis.ticks()]
-    assert texts == ["0.1", "10", "1,000"]
-
-
 def test_ticks_are_round_and_leave_room_at_the_ends() -> None:
     """Linear axes have steps of 1, 2 or 5; narrow logarithmic ones also 2 and 5 times powers of
     ten; no tick is where the ends are told or touches another, and none is told like another."""
@@ -186,19 +144,3 @@ def test_ticks_are_round_and_leave_room_at_the_ends() -> None:
     assert NumberAxis.of(NumberRange("1000000", "1000050")).ticks() == ()
     for axis in (linear, narrow, long):
         assert all(20 < tick.at < 80 for tick in axis.ticks())
-
-
-def test_a_mean_beyond_its_range_stretches_the_scale(
-    number_store: Store, numbers: Registry
-) -> None:
-    """The unbiased mean of few devices may lie outside; the scale then holds its interval too."""
-    fill_numbers(number_store, numbers, "tabs", [50.0] * 40, "2026-11-01")
-    found = read(number_store, numbers, "tabs", last=date(2026, 11, 5))
-    assert isinstance(found, Mean)
-    chart = scale_chart(found, name="tabs")
-    assert (chart.mark.low >= 0, chart.mark.high <= 100) == (True, True)
-    assert float(found.series.high[0]) > 50, "or the test shows nothing"
-    assert chart.mark.high == 100.0
-    whole = read(number_store, numbers, "tabs", first=date(2026, 11, 10))
-    assert isinstance(whole, Mean)
-    assert scale_chart(whole, name="tabs").outside == ("0", "50")

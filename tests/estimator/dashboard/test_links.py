@@ -123,14 +123,6 @@ def test_a_forked_process_has_a_connection_of_its_own(links: SharedLinks) -> Non
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_without_a_file_links_pass() -> None:
-    """Links in memory, and those in a folder of this run of the dashboard, do not last."""
-    assert not SharedLinks("").lasting
-    link, secret = made(SharedLinks(""))
-    assert SharedLinks("").find(secret, TODAY) is None
-    assert link.note == "for Bob"
-
-
 def test_links_end_with_the_entry_of_their_maker(links: SharedLinks) -> None:
     """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
     kept = [made(links, "Ana", entry="1")[0], made(links, "Bob")[0], made(links, "")[0]]

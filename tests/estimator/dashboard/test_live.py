@@ -24,6 +24,8 @@ from deniable_estimator.dashboard.access.token_command import token as token_com
 
 from .conftest import REGISTRY, fill, fill_numbers, running_dashboard
 
+pytestmark = pytest.mark.campaign
+
 DOCS = Path(__file__).parents[3] / "docs"
 PEOPLE = "c0Yt8nRkV2-hWq5JxZ_e7mDsLbG4uTpA"
 PAGE_LOAD = """
@@ -55,7 +57,6 @@ values = ["web", "phone"]
 """
 GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "deniable.json").read_text())
 SHOWN = [each for each in GRAFANA["panels"] if each["type"] != "row"]
-BY_SEGMENT = [each for row in GRAFANA["panels"] for each in row.get("panels", ())]
 
 
 @dataclass
@@ -193,118 +194,6 @@ def test_grafana_can_draw_each_panel(
         assert rows
         for column in query["columns"]:
             assert any(row[column["text"]] is not None for row in rows), column["text"]
-
-
-def test_grafana_draws_months_within_its_range(live: Live, variables: dict[str, str]) -> None:
-    """A month that has ended within the range has its point there, even if it began before: Grafana
-    draws nothing outside of its range. Windows that are months need no other dashboard."""
-    today = datetime.now(UTC).date()
-    months = months_before(today)
-    ends = [months[1] - timedelta(days=1), today.replace(day=1) - timedelta(days=1)]
-    begin = months[0] + timedelta(days=9)
-    chosen = {**variables, "metric": "plan", "value": "true"}
-    chosen["__from:date:YYYY-MM-DD"] = begin.isoformat()
-    (trend,) = (panel for panel in SHOWN if panel["id"] == 5)
-    rows = cells(trend["targets"][0], live, chosen)
-    assert [row["Last day"] for row in rows] == ends
-    assert all(begin <= row["Last day"] <= today for row in rows)
-    assert [row["Share"] for row in rows] == pytest.approx([0.2, 0.3], abs=0.001)
-
-
-def test_grafana_finds_the_annotations(live: Live, variables: dict[str, str]) -> None:
-    """The query of the dashboard that is shipped has the columns that the data source asks for."""
-    (query,) = GRAFANA["annotations"]["list"]
-    assert query["enable"]
-    assert query["target"]["format"] == "dataframe"
-    (row,) = cells(query["target"], live, variables)
-    assert row["text"] == "Release 4.2"
-    assert row["time"].tzinfo is not None
-    assert row["time"].date() == datetime.now(UTC).date()
-
-
-def test_grafana_shows_what_was_counted(live: Live, variables: dict[str, str]) -> None:
-    """The numbers in the panels are those of the crowd: its size, its shares, its trend."""
-    tables = [cells(panel["targets"][0], live, variables) for panel in SHOWN]
-    listed, shares, reports, changes, trend, medians = tables
-    assert {row["Metric"]: row["Reports"] for row in listed}["browser"] == 40_000
-    assert [row["Value"] for row in shares[:2]] == ["chrome", "firefox"]
-    assert shares[0]["Share"] == pytest.approx(0.69, abs=0.001)
-    assert shares[0]["Low"] < 0.69 < shares[0]["High"]
-    assert reports == [{"Reports": 40_000}]
-    assert {row["Value"]: row["More than noise"] for row in changes}["chrome"] is True
-    assert [row["Share"] for row in trend] == pytest.approx([0.74, 0.64], abs=0.001)
-    # Half of the numbers are below 2.5; six standard errors of the median are 0.5.
-    assert [row["Estimate"] for row in medians] == pytest.approx([2.5], abs=0.5)
-    assert medians[0]["Low"] < medians[0]["High"]
-
-
-def test_grafana_shows_segments(live: Live, variables: dict[str, str]) -> None:
-    """The folded row has the share and the quantile in each segment with its difference, and their
-    trends, which Grafana divides into a line for each segment."""
-    chosen = {**variables, "metric": "theme", "value": "dark"}
-    tables = [cells(panel["targets"][0], live, chosen) for panel in BY_SEGMENT]
-    shares, medians, share_trend, median_trend = tables
-    assert [row["Segment"] for row in shares] == ["web", "phone", "total"]
-    assert [row["Reports"] for row in shares] == [16_000, 4_000, 20_000]
-    assert shares[0]["Low"] < 0.2 < shares[0]["High"]
-    assert shares[1]["Low"] < 0.6 < shares[1]["High"]
-    assert 0.3 < shares[1]["Difference"] < 0.5
-    assert [row["Differs"] for row in shares[:2]] == ["True", "True"]
-    assert [row["Segment"] for row in medians] == ["web", "phone", "total"]
-    assert all(row["Low"] < row["Estimate"] < row["High"] for row in medians)
-    assert [row["Segment"] for row in share_trend] == ["web", "phone"]
-    assert share_trend[1]["Share"] == shares[1]["Share"]
-    assert {row["Segment"] for row in median_trend} == {"web", "phone"}
-    for path in ("segments?by=platform", "segments/trend?by=platform"):
-        body = live.get(f"{live.address}/api/v1/metrics/page_load/{path}&value=p50")[1]
-        assert '"p50"' in body
-        assert '"p90"' not in body
-        assert '"cells"' not in body
-    for panel in BY_SEGMENT[2:]:
-        (divided,) = panel["transformations"]
-        assert divided == {
-            "id": "partitionByValues",
-            "options": {"fields": ["Segment"], "keepFields": False},
-        }
-
-
-def test_grafana_offers_the_choices(live: Live, variables: dict[str, str]) -> None:
-    """The lists of metrics and of values are filled by queries too, the largest value first."""
-    offered = {
-        each["name"]: [row["__value"] for row in cells(query, live, variables)]
-        for each in GRAFANA["templating"]["list"]
-        if each["type"] == "query" and (query := each["query"]["infinityQuery"])
-    }
-    assert offered["metric"] == [
-        "browser",
-        "dark_mode",
-        "silent",
-        "old",
-        "page_load",
-        "theme",
-        "plan",
-    ]
-    assert offered["value"][0] == "chrome"
-
-
-def test_grafana_is_asked_for_what_it_needs() -> None:
-    """The file names its inputs and the data source, and every query goes to that one."""
-    assert [each["name"] for each in GRAFANA["__inputs"]] == ["DS_DENIABLE", "VAR_DENIABLE"]
-    kinds = {each["id"] for each in GRAFANA["__requires"]}
-    assert {panel["type"] for panel in [*SHOWN, *BY_SEGMENT]} < kinds
-    assert len({panel["id"] for panel in [*GRAFANA["panels"], *BY_SEGMENT]}) == 11
-    for panel in [*SHOWN, *BY_SEGMENT]:
-        assert panel["datasource"]["uid"] == "${DS_DENIABLE}"
-        for query in panel["targets"]:
-            assert query["datasource"] == panel["datasource"]
-
-
-def test_a_script_reads_a_table_in_two_lines(live: Live) -> None:
-    """What pandas.read_csv does with an address and a header: GET, and parse the lines."""
-    kind, text = live.get(f"{live.address}/api/v1/metrics/browser/estimate?format=csv")
-    assert kind == "text/csv"
-    rows = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert {row["value"]: round(float(row["share"]), 2) for row in rows}["firefox"] == 0.3
 
 
 def test_a_running_dashboard_keeps_people_and_programs_apart(live: Live) -> None:

@@ -1,4 +1,4 @@
-"""The description of the read API is the API: its addresses, its parameters, its responses."""
+"""The read API of each kind of metric is what its description says; what it refuses, and why."""
 
 from __future__ import annotations
 
@@ -192,6 +192,71 @@ def test_parameters_have_their_bounds(document: dict[str, Any]) -> None:
     }  # fmt: skip
     assert plan["format"]["schema"]["enum"] == ["json"]
     assert all(each["description"] for each in (*found.values(), *plan.values()))
+
+
+WRONG = (
+    ("load/estimate?value=p42", 400, "p50, p90, p95, p99, geometric mean"),
+    ("tabs/trend?value=p50", 400, "value= can be mean"),
+    ("load/estimate?limit=3", 400, "limit counts the values of a list"),
+    ("both/estimate?limit=3", 400, "is a pair"),
+    ("both/estimate?value=x", 400, "dark_mode"),
+    ("load/estimate?below=nan", 400, "below"),
+    ("load/estimate?below=101", 400, "range of load, 0.01 to 100"),
+    ("load/estimate?below=0.009", 400, "range of load, 0.01 to 100"),
+    ("tabs/estimate?below=2", 400, "distribution"),
+    ("dark_mode/estimate?below=2", 400, "distribution"),
+    ("browser/estimate?value=opera", 400, "does not list 1"),
+    ("browser/trend?by=year", 400, "by"),
+    ("kept/comparison", 409, "remembered noise"),
+    ("theme/segments", 400, "lacks the field `by`"),
+    ("theme/segments?by=shoe", 400, "counted by platform"),
+    ("theme/segments?by=platform&where=platform", 400, "like platform=web"),
+    ("theme/segments?by=platform&where==web", 400, "like platform=web"),
+    ("theme/segments?by=platform&against=platform=tv", 400, "platform=tv"),
+    ("theme/estimate?where=platform=tv", 400, "platform has no value tv"),
+    ("theme/estimate?where=platform=web&where=platform=desktop", 400, "each once"),
+    ("theme/trend?where=shoe=red", 400, "not counted by a segment shoe"),
+    ("browser/segments?by=platform", 409, "not counted by segments"),
+    ("browser/finds", 409, "discovers nothing"),
+    ("terms/finds?min_share=1", 400, "min_share"),
+    ("terms/finds/trend", 400, "find"),
+    ("terms/estimate", 400, "is a discovery"),
+    ("terms/trend", 400, "is a discovery"),
+    ("terms/anomalies", 400, "is a discovery"),
+)
+
+
+@pytest.mark.parametrize(("path", "status", "told"), WRONG)
+def test_what_is_refused_is_told(app: Flask, path: str, status: int, told: str) -> None:
+    """Each is a problem document that names the parameter, or what can be given."""
+    answer = app.test_client().get(f"{M}/{path}", headers=HEADERS)
+    assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
+    assert answer.json["type"].startswith("urn:deniable:problem:")
+    assert told in answer.json["detail"]
+
+
+def test_numbers_are_those_that_were_asked_for(app: Flask) -> None:
+    """Some series, a share below a limit, a segment, and one segment against another."""
+
+    def ask(path: str) -> Any:
+        return app.test_client().get(f"{M}/{path}", headers=HEADERS).json
+
+    below = ask("load/estimate?below=2&value=p50&from=2026-11-20")
+    assert [each["series"] for each in below["series"]] == ["p50"]
+    assert below["share_below"]["at"] == 2
+    assert below["share_below"]["share"] == pytest.approx(2 / 3, abs=0.05)
+    assert "cells" not in below
+    name = "silent=true given dark_mode=true"
+    (given,) = ask(f"both/estimate?value={name}&from=2026-11-20")["series"]
+    assert (given["series"], given["estimate"]) == (name, pytest.approx(0.75, abs=0.05))
+    assert ask("theme/estimate?where=platform=web&from=2026-11-20")["n"] == 20_000
+    assert ask("theme/estimate?from=2026-11-20")["n"] == 40_000
+    split = ask("theme/segments?by=platform&against=platform=desktop&value=light")
+    assert split["reference"] == {"platform": "desktop"}
+    assert [each["segment"]["platform"] for each in split["segments"]] == ["web", "desktop"]
+    assert [each["differs"] for each in split["tests"]] == [True]
+    (web,) = split["differences"]
+    assert web["values"][0]["difference"] == pytest.approx(-0.25, abs=0.02)
 
 
 def closed(schema: Any) -> Any:

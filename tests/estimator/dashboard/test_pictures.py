@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import struct
 import zlib
 from xml.etree import ElementTree
@@ -68,13 +67,6 @@ def test_a_png_is_the_svg_scaled(
         assert browser.get(f"{path}.png?scale={bad}").status_code == 400
 
 
-def test_the_trend_of_one_day_is_no_picture(browser: FlaskClient) -> None:
-    """With one period with reports there is nothing to draw, and the response says so."""
-    answer = browser.get("/metric/browser/trend.svg?from=2026-11-20")
-    assert answer.status_code == 400
-    assert "two periods" in answer.text
-
-
 def test_text_is_drawn_without_fonts_of_the_machine() -> None:
     """The font that comes along is the one whose licence stands beside it, and it is used:
     letters leave marks on the ground, different letters different ones."""
@@ -95,19 +87,3 @@ def test_text_is_drawn_without_fonts_of_the_machine() -> None:
         )
 
     assert len({drawn(text) for text in ("", "chrome", "firefox", "±0.7%", "яндекс")}) == 5
-
-
-@pytest.mark.parametrize("by", ["day", "week"])
-def test_a_trend_that_leaves_the_page_says_when_and_how_many(
-    browser: FlaskClient, store: Store, registry: Registry, by: str
-) -> None:
-    """The SVG of a trend has its range and its number of reports, and every date on it a year."""
-    for day in ("2026-11-09", "2026-11-19"):
-        fill(store, registry, "dark_mode", [0.3, 0.7], 30_000, day)
-    asked = f"from=2026-11-09&to=2026-11-20&by={by}"
-    drawing = ElementTree.fromstring(browser.get(f"/metric/dark_mode/trend.svg?{asked}").text)
-    texts = ["".join(each.itertext()) for each in drawing.iter() if each.tag.endswith("text")]
-    assert "80,000 reports, 9 Nov 2026 to 20 Nov 2026" in texts
-    dates = [each for each in texts if re.search(r"Nov|W\d\d", each)]
-    assert len(dates) > 2
-    assert all("2026" in each for each in dates)

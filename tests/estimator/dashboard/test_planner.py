@@ -11,29 +11,10 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable.mechanisms import design
-from deniable_estimator.dashboard.charts.reach import reach_chart, share_text
-from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.privacy.words import rounded_up
 from deniable_estimator.terminal import plan
 
 from .conftest import text_of
-
-
-def test_the_page_says_what_the_command_says(browser: FlaskClient) -> None:
-    """Page and `deniable plan` give the same numbers for the same question."""
-    numbers = {"size": "20", "epsilon": "2", "devices": "50000", "sample_rate": "0.2"}
-    query = "&".join(f"{name}={text}" for name, text in numbers.items())
-    page = browser.get(f"/plan?{query}&lifetime_epsilon=8").text
-    options = [part for name, text in numbers.items()
-               for part in (f"--{name.replace('_', '-')}", text)]  # fmt: skip
-    result = CliRunner().invoke(plan, [*options, "--share", "0.01", "--json"])
-    made = json.loads(result.stdout)
-    assert f"{made['devices_to_detect']:,} devices" in page
-    assert f"{made['devices_for_half_width']:,} devices" in page
-    assert f"Shares of {share_text(made['detectable_share'])} or more are detectable" in page
-    assert "10,000" in page
-    assert made["reason"] in page
 
 
 @pytest.mark.parametrize("size", [2, 20, 3_000])
@@ -61,25 +42,6 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
     assert metric.scheme.mechanism.name == made["mechanism"]
     for text in ("longitudinal", "any number", " checked"):
         assert text not in fresh
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "size=20&epsilon=1&lifetime_epsilon=4",
-        "size=10&epsilon=1&lifetime_epsilon=1.2",
-        "size=10000&epsilon=0.5&lifetime_epsilon=1",
-        "epsilon=2&lifetime_epsilon=2",
-    ],
-)
-def test_memory_is_explained_in_chinese(browser: FlaskClient, query: str) -> None:
-    """Why a mechanism with memory is chosen, or none can be, is said in the page's language."""
-    english, chinese = (
-        text_of(browser, f"/plan?{query}&memoize=1&lang={tag}") for tag in ("en", "zh-Hans")
-    )
-    said = ("of a memo", "what one memo reveals")
-    assert any(text in english for text in said)
-    assert not any(text in chinese for text in said)
 
 
 def test_the_example_is_the_same_each_time(browser: FlaskClient) -> None:
@@ -139,34 +101,3 @@ def test_bad_numbers_are_marked(browser: FlaskClient, query: str, advice: str) -
 def test_the_extremes_are_planned(browser: FlaskClient, query: str) -> None:
     """The smallest and the largest numbers that the form takes have a page."""
     assert 'id="reach"' in text_of(browser, f"/plan?{query}")
-
-
-def test_the_curve_is_the_forecast() -> None:
-    """The marked point lies on the curve, falls with more devices, and stays in the plot."""
-    mechanism = design("auto", 10, 1.0)
-    chart = reach_chart(mechanism, 10, 0.5, 100_000)
-    assert chart.label == share_text(detectable_share(mechanism, 10, 50_000) or 0)
-    corners = [tuple(map(float, pair.split())) for pair in chart.curve[1:].split("L")]
-    heights = [y for _, y in corners]
-    assert heights == sorted(heights)
-    assert all(0 <= x <= 1000 and 0 <= y <= chart.height for x, y in corners)
-    nearest = min(corners, key=lambda corner: abs(corner[0] / 10 - chart.at))
-    assert chart.share is not None
-    assert nearest[1] == pytest.approx(chart.share, abs=2)
-
-
-@pytest.mark.parametrize(
-    ("share", "text"), [(1.0, "100%"), (0.1, "10%"), (0.0123, "1.2%"), (0.00001, "0.001%")]
-)
-def test_shares_have_two_digits(share: float, text: str) -> None:
-    """Large and small shares are short, without powers of ten."""
-    assert share_text(share) == text
-
-
-def test_the_plan_has_its_privacy_label(browser: FlaskClient) -> None:
-    """What a device would risk stands beside what the metric would see, from the numbers of
-    the form."""
-    page = browser.get("/plan?size=10&epsilon=2&lifetime_epsilon=8&sample_rate=0.1").text
-    assert "Privacy risk of a device" in page
-    assert "<strong>88.1</strong> times in 100" in page
-    assert "at most <strong>4</strong> reports" in page

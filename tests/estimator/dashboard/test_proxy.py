@@ -236,6 +236,7 @@ def asked(address: str, *lines: str) -> int:
     return int(answer.split(b" ")[1])
 
 
+@pytest.mark.campaign
 def test_headers_cannot_be_smuggled(tmp_path: Path, store: Store) -> None:
     """With the real server: a header with underscores is none, two of one name are refused, and
     so is one in another form."""

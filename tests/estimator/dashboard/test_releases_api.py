@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from collections.abc import Callable
-from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,13 +19,11 @@ from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.token_command import token as command
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import Release, release
 from deniable_estimator.releasing.manifest import verify
 from deniable_estimator.releasing.preparing import prepare
 from deniable_estimator.releasing.request import ReleaseRequest
-from deniable_estimator.terminal.release_files import list_releases
 
 from .conftest import NOW, TOKEN, Clock
 
@@ -96,19 +91,6 @@ def test_the_list_says_what_was_released_and_what_it_spends(
     assert list(found["metrics"]) == ["dark_mode", "browser"]
 
 
-def test_the_command_lists_the_same_account(
-    make: Callable[..., Release], reader: Callable[..., FlaskClient], ledger: Path
-) -> None:
-    """`deniable release list --json` and the API give the same total, and the same by metric."""
-    make("browser")
-    make("browser", Fraction(1, 4))
-    arguments = ["--ledger", str(ledger), "--budget", "3", "--json"]
-    told = json.loads(CliRunner().invoke(list_releases, arguments).stdout)
-    found = reader(release_budget=3.0).get("/api/v1/releases").json
-    assert told["total"] == found["total"]
-    assert told["metrics"] == found["metrics"]
-
-
 def test_a_release_is_its_document_and_its_table(
     make: Callable[..., Release], reader: Callable[..., FlaskClient]
 ) -> None:
@@ -125,14 +107,6 @@ def test_a_release_is_its_document_and_its_table(
     )
     assert (again.status_code, again.get_data()) == (304, b"")
     assert table.headers["ETag"] != document.headers["ETag"]
-
-
-def test_the_list_as_csv(make: Callable[..., Release], reader: Callable[..., FlaskClient]) -> None:
-    """A line for each release."""
-    made = make("browser")
-    text = reader().get("/api/v1/releases", headers={"Accept": "text/csv"}).text
-    (row,) = csv.DictReader(io.StringIO(text))
-    assert (row["id"], row["metric"], row["reports"]) == (made.id, "browser", "20000")
 
 
 def test_a_token_sees_the_releases_of_its_metrics(
@@ -165,51 +139,6 @@ def test_a_program_that_publishes_releases_needs_no_sums(
         refused = client.get(path)
         assert refused.json["type"] == "urn:deniable:problem:missing-scope"
         assert refused.json["scope"] == "read:releases"
-
-
-def test_the_newest_of_a_metric_can_be_asked_for(
-    make: Callable[..., Release], reader: Callable[..., FlaskClient]
-) -> None:
-    """`metric` and `limit` together name it; a metric without releases has an empty list."""
-    make("browser", Fraction(1, 2))
-    newest = make("browser", Fraction(1, 4))
-    make("dark_mode", Fraction(1, 2))
-    client = reader()
-    found = client.get("/api/v1/releases?metric=browser&limit=1").json["releases"]
-    assert [each["id"] for each in found] == [newest.id]
-    assert client.get("/api/v1/releases?metric=silent").json["releases"] == []
-    assert client.get("/api/v1/releases?metric=nothing").status_code == 404
-    assert client.get("/api/v1/releases?limit=0").status_code == 400
-
-
-def test_what_was_charged_and_not_published_counts_and_is_not_listed(
-    reader: Callable[..., FlaskClient], ledger: Path
-) -> None:
-    """An unfinished release is no release, but it spends; the next commit changes the total."""
-    kept = ReleaseLedger(ledger, 1e-6, None)
-    client = reader()
-    assert client.get("/api/v1/releases").json["total"]["epsilon"] == 0.0
-    for count in (1, 2):
-        charge = Charge("browser", (f"2026-11-{count:02}",), 8, "laplace", 0.25, 0.0, 0.25, 0.03)
-        kept.charged(f"id{count}", date(2026, 11, 21), charge)
-        found = client.get("/api/v1/releases").json
-        assert found["releases"] == []
-        assert found["total"]["unfinished"] == count
-        assert found["total"]["epsilon"] == pytest.approx(0.25 * count)
-        assert client.get(f"/api/v1/releases/id{count}").status_code == 404
-    kept.close()
-
-
-def test_an_epsilon_that_cannot_be_stated_is_null(
-    reader: Callable[..., FlaskClient], ledger: Path
-) -> None:
-    """If the deltas add up to more than that of the dashboard, no epsilon holds."""
-    kept = ReleaseLedger(ledger, 1e-3, None)
-    kept.charged("a", date(2026, 11, 21), Charge("browser", ("2026-11-01",), 8, "exact", 0.1, 1e-5))
-    kept.close()
-    found = reader().get("/api/v1/releases").json
-    assert found["total"]["epsilon"] is None
-    assert found["metrics"]["browser"]["epsilon"] is None
 
 
 def test_without_a_ledger_the_error_names_the_setting(

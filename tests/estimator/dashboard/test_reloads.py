@@ -9,20 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import Store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
-from deniable_collector.upkeep.commands import store as store_command
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions.reading import read
 
-from .conftest import NOW, TOKEN, YESTERDAY, fill
+from .conftest import NOW, TOKEN, YESTERDAY
 
 REGISTRY = """
 schema = 1
@@ -181,33 +179,3 @@ def test_a_reload_is_never_out_of_date(
     # As many commits and reports as before, but of other values.
     report(store, registry, name, DAYS[0], counts[::-1])
     assert agrees() == first
-
-
-def test_what_another_collector_adds_is_seen(
-    client: FlaskClient, registry: Registry, tmp_path: Path
-) -> None:
-    """Reports that came through another connection are in the next answer."""
-    path = "/api/v1/metrics/color/estimate"
-    before = client.get(path).get_json()["n"]
-    other = open_store(f"sqlite:///{tmp_path}/tallies.db")
-    fill(other, registry, "color", [1.0, 0.0, 0.0], 1_000)
-    other.close()
-    assert client.get(path).get_json()["n"] == before + 1_000
-
-
-def test_what_is_imported_is_seen(client: FlaskClient, registry: Registry, tmp_path: Path) -> None:
-    """A file that is added to the store after its windows were dropped makes a new version."""
-    path, file = "/api/v1/metrics/color/estimate", str(tmp_path / "tallies.deniable")
-    address = ["--store", f"sqlite:///{tmp_path}/tallies.db"]
-    ns = [client.get(path).get_json()["n"]]
-    for arguments in (
-        ["export", file],
-        ["drop", "--before", "2026-11-20", "--yes"],
-        ["import", file, "--before", "2026-11-20"],
-    ):
-        done = CliRunner().invoke(store_command, [*arguments, *address])
-        assert done.exit_code == 0, done.output
-        ns.append(client.get(path).get_json()["n"])
-    whole, day = ns[0], ns[2]
-    assert day < whole
-    assert ns == [whole, whole, day, whole]

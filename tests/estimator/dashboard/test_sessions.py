@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from deniable_estimator.dashboard.access import sessions as module
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
 
 from .conftest import Clock
@@ -58,18 +56,6 @@ def test_use_is_written_down_once_an_hour(clock: Clock, path: Path) -> None:
     assert rows(path)[0][1] == begun + 3_601 + SESSION_SECONDS
 
 
-def test_what_has_ended_goes_when_somebody_signs_in(clock: Clock, path: Path) -> None:
-    """At the moment at which it ends, and not before."""
-    sessions = Sessions(str(path), clock)
-    sessions.begin()
-    clock.now += SESSION_SECONDS - 1
-    sessions.begin()
-    assert len(rows(path)) == 2
-    clock.now += 1
-    sessions.begin()
-    assert len(rows(path)) == 2
-
-
 def test_the_file_holds_digests(clock: Clock, path: Path) -> None:
     """Of 256 random bits each, under which alone a session is found; it is its owner's alone."""
     before = os.umask(0)
@@ -88,39 +74,3 @@ def test_the_file_holds_digests(clock: Clock, path: Path) -> None:
     assert not sessions.holds(one)
     assert sessions.holds(other)
     assert Sessions(str(path), clock).holds(other)
-
-
-def test_sessions_in_memory(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a path no file is made, and the process keeps its sessions, for every thread."""
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
-    sessions = Sessions("", clock)
-    session = sessions.begin()
-    held: list[bool] = []
-    thread = threading.Thread(target=lambda: held.append(sessions.holds(session)))
-    thread.start()
-    thread.join()
-    assert held == [True]
-    assert list((tmp_path / "empty").iterdir()) == []
-
-
-def test_each_process_has_a_connection(
-    clock: Clock, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One is opened at the first use and kept, and another in a process that was forked; each
-    waits ten seconds for the others."""
-    sessions = Sessions(str(path), clock)
-    assert sessions._connection is None
-    session = sessions.begin()
-    mine = sessions._connection
-    assert mine is not None
-    assert mine.execute("PRAGMA busy_timeout").fetchone() == (10_000,)
-    assert mine.isolation_level is None
-    assert sessions.holds(session)
-    assert sessions._connection is mine
-    monkeypatch.setattr(module.os, "getpid", lambda: -1)
-    assert sessions.holds(session)
-    theirs = sessions._connection
-    assert theirs is not mine
-    assert sessions.holds(session)
-    assert sessions._connection is theirs

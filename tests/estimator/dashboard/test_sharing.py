@@ -21,8 +21,7 @@ from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
-from deniable_estimator.dashboard.sharing.share_pages import DAYS
-from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS, VIEWS
+from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS
 
 from .conftest import NOW, TOKEN, Clock, fill, text_of
 
@@ -93,22 +92,6 @@ def shared(client: FlaskClient, view: str, **more: str) -> str:
 def addresses(page: str) -> set[str]:
     """Everything that a page leads to, or loads."""
     return {unescape(each) for each in re.findall(r'(?:href|src|action)="([^"]*)"', page)}
-
-
-def test_two_clicks_make_a_link(ana: FlaskClient, stranger: FlaskClient) -> None:
-    """The page of a metric offers "Share"; its form is filled in already; the link is shown once
-    and opens that view for somebody who has not signed in."""
-    page = ana.get("/metric/browser?from=2026-11-01&to=2026-11-20&by=week").text
-    (offered,) = (each for each in addresses(page) if each.startswith("/share?"))
-    form = ana.get(offered)
-    assert form.status_code == 200
-    assert f'value="{DAYS}"' in form.text
-    view = unescape(re.search(r'name="view" value="([^"]+)"', form.text)[1])  # type: ignore[index]
-    assert view == "/metric/browser?from=2026-11-01&to=2026-11-20&by=week"
-    opened = stranger.get(shared(ana, view))
-    assert opened.status_code == 200
-    assert "chrome leads with 74.0%" in opened.text
-    assert "Read-only link, valid until 28 Dec 2026" in opened.text
 
 
 VIEW_PAGES = {
@@ -322,14 +305,6 @@ def test_mistakes_in_the_form_are_named(
     assert app.extensions["deniable_links"].listed() == []
 
 
-def test_notes_are_text(ana: FlaskClient) -> None:
-    """Whatever a note holds is shown as it is, and only in the list."""
-    shared(ana, "/metric/browser", note="<script>alert(1)</script> سر")
-    page = ana.get("/links").text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; سر" in page
-    assert "<script" not in page
-
-
 def test_the_limit_of_days_is_a_setting(new_app: Callable[..., Flask]) -> None:
     """The form proposes no more than is allowed."""
     client = browser_of(new_app(dashboard_link_days=7), TOKEN)
@@ -393,18 +368,6 @@ def test_only_settled_windows_are_shown(
     assert "25,000 reports" not in stranger.get(settled).text
     clock.now += 1
     assert "25,000 reports" in stranger.get(settled).text
-
-
-def test_without_days_it_shows_the_latest_period(
-    ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry, clock: Clock
-) -> None:
-    """Whenever it is opened; with days, these days."""
-    latest = shared(ana, "/metric/browser")
-    fixed = shared(ana, "/metric/browser?from=2026-11-20&to=2026-11-20")
-    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 10_000, STILL_TAKES)
-    clock.now += 86_400
-    assert "30,000 reports" in stranger.get(latest).text
-    assert "20,000 devices reported" in stranger.get(fixed).text
 
 
 @pytest.mark.parametrize("view", ["/metric/browser?from=2026-11-14&to=2026-11-21", "/boards/main"])
@@ -486,15 +449,6 @@ def test_strings_of_a_session_are_not_shared(tmp_path: Path, clock: Clock) -> No
     store.close()
 
 
-def test_links_pass_without_a_file(new_app: Callable[..., Flask]) -> None:
-    """Pages say so where links are made and listed; with a file they do not."""
-    told = "Links end when this dashboard stops."
-    for file, passing in (({"dashboard_links": ""}, True), ({}, False)):
-        client = browser_of(new_app(**file), TOKEN)
-        for path in ("/share?view=/metric/browser", "/links"):
-            assert (told in client.get(path).text) is passing
-
-
 def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Path) -> None:
     """At the start it is named; one that breaks later gives 503, not the page of a link that has
     ended."""
@@ -510,21 +464,3 @@ def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Pat
         client.post("/links/x/revoke"),
     ):  # fmt: skip
         assert answer.status_code == 503
-
-
-def test_a_full_list_is_said(app: Flask, ana: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has too many links is told to revoke some."""
-    from deniable_estimator.dashboard.sharing import links
-
-    monkeypatch.setattr(links, "MOST_OF_ONE", 0)
-    page = ana.post("/share", data={"view": "/metric/browser", "days": "1"})
-    assert page.status_code == 409
-    assert "which is the most" in page.text
-
-
-def test_every_view_has_its_files_in_the_application(app: Flask) -> None:
-    """What can be shared, and what belongs to it, are endpoints that there are."""
-    known = {rule.endpoint for rule in app.url_map.iter_rules()}
-    assert VIEWS
-    for endpoint, kind in VIEWS.items():
-        assert {endpoint, *kind.files} <= known

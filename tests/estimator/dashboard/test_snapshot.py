@@ -15,19 +15,6 @@ from deniable_estimator.dashboard.snapshot import Snapshot
 from .conftest import YESTERDAY, fill
 
 
-def test_a_snapshot_reads_what_the_store_holds(store: Store, registry: Registry) -> None:
-    """Schemes, windows and tallies are the store's."""
-    seen = Snapshot(store)
-    fingerprint = registry["browser"].scheme.fingerprint
-    assert seen.schemes().keys() == store.schemes().keys()
-    assert seen.scheme("browser", fingerprint).fingerprint == fingerprint
-    assert seen.windows("browser", fingerprint) == [YESTERDAY]
-    assert seen.tally("browser", fingerprint, [YESTERDAY]).reports == 20_000
-    seen.ping()
-    seen.close()
-    store.ping()
-
-
 def test_a_snapshot_does_not_change_under_a_page(store: Store, registry: Registry) -> None:
     """What arrives meanwhile is not seen, so that one page cannot contradict itself."""
     seen = Snapshot(store)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -17,12 +13,11 @@ from werkzeug.test import TestResponse
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions import reading
 
-from .conftest import NOW, TOKEN, fill_sites
+from .conftest import NOW, TOKEN, fill_drawn
 
 REGISTRY = """
 schema = 1
@@ -56,10 +51,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
-    """On each of three days 20,000 devices have named two sites, seed 1."""
-    rng = np.random.default_rng(1)
+    """On each of three days 20,000 devices have named two sites."""
     for day in DAYS:
-        fill_sites(empty_store, registry, day, rng)
+        fill_drawn(empty_store, registry, "site", {"a.example": 15_000, "b.example": 5_000}, day)
     settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
     return create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
 
@@ -141,35 +135,6 @@ def test_a_trend_tells_how_many_periods_are_done(browser: FlaskClient, slow: Slo
     assert "Over time: a.example" in answered(browser, path).text
 
 
-def test_a_reload_decodes_nothing(browser: FlaskClient, program: FlaskClient, slow: Slow) -> None:
-    """Page, reload and API share what was decoded; another level is another decode, and so is
-    another tally or another list, but not the days that have not changed."""
-    slow.gate.set()
-    answered(browser, "/metric/site")
-    once = slow.count
-    answered(browser, "/metric/site")
-    assert program.get(f"{SITE}/estimate").status_code in (200, 503)
-    assert slow.count == once == 1
-    answered(program, f"{SITE}/trend?by=day")
-    assert slow.count == 4
-    answered(program, f"{SITE}/estimate?level=0.9")
-    assert slow.count == 5
-
-
-def test_a_new_report_is_decoded_alone(
-    program: FlaskClient, slow: Slow, empty_store: Store, registry: Registry
-) -> None:
-    """After a report more for one day, a trend decodes that day again and no other."""
-    slow.gate.set()
-    answered(program, f"{SITE}/trend?by=day")
-    assert slow.count == 3
-    key = TallyRowKey(TallyKey("site", registry["site"].scheme.fingerprint, DAYS[-1]), 0)
-    width = registry["site"].scheme.mechanism.rows[0].width
-    empty_store.fold(Commit(("f" * 32,), {key: Increment(width, 1, (0,), (1,))}), NOW)
-    answered(program, f"{SITE}/trend?by=day")
-    assert slow.count == 4
-
-
 def test_a_program_waits_and_is_then_told_to_come_back(program: FlaskClient, slow: Slow) -> None:
     """503 with Retry-After and how far it is, never a body that could be taken for the table;
     two programs that ask for the same wait for one decode."""
@@ -186,20 +151,6 @@ def test_a_program_waits_and_is_then_told_to_come_back(program: FlaskClient, slo
     answer = answered(program, path)
     assert answer.text.count("\n") == 1 + 3 * 3
     assert slow.count == 3
-
-
-def test_an_upload_that_takes_long_leads_to_its_page(browser: FlaskClient, slow: Slow) -> None:
-    """The list is kept at once, and the page that it leads to comes back by itself until its
-    strings are decoded."""
-    form = {"candidates": (io.BytesIO(b"a.example\n"), "mine.txt")}
-    sent = browser.post("/metric/site", data=form, content_type="multipart/form-data")
-    assert sent.status_code == 303
-    target = sent.headers["Location"]
-    answer = browser.get(target)
-    assert answer.status_code == 202
-    assert answer.headers["Refresh"] == "2"
-    slow.gate.set()
-    assert "a.example has 7" in answered(browser, target).text
 
 
 def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> None:
@@ -265,39 +216,3 @@ def test_a_bad_list_is_a_problem(
     assert answer.status_code == status
     assert answer.mimetype == "application/problem+json"
     assert advice in answer.json["detail"]
-
-
-def test_a_million_candidates_are_decoded(program: FlaskClient, folder: Path) -> None:
-    """The operator's list may have a million lines: the largest are told, and a table of all is
-    refused with the way out."""
-    names = [f"s{number}.example" for number in range(999_998)]
-    (folder / "site.txt").write_text("\n".join(["a.example", "b.example", *names]))
-    refused = program.get(f"{SITE}/estimate")
-    assert refused.status_code == 400
-    assert refused.json["type"] == "urn:deniable:problem:response-too-large"
-    assert "limit=" in refused.json["detail"]
-    for _ in range(10):
-        answer = program.get(f"{SITE}/estimate?limit=2")
-        if answer.status_code != 503:
-            break
-    assert answer.json["size"] == 1_000_000
-    assert [each["value"] for each in answer.json["values"]] == ["a.example", "b.example"]
-    too_many = program.get(f"{SITE}/trend?by=day")
-    assert too_many.json["type"] == "urn:deniable:problem:response-too-large"
-
-
-def test_the_limit_of_an_upload_is_a_setting(empty_store: Store, registry: Registry) -> None:
-    """DENIABLE_DASHBOARD_UPLOAD bounds lists, on the page and in the API; other forms are small
-    whatever it says."""
-    environ = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_UPLOAD": "20 KiB"}
-    settings = replace(DashboardSettings.from_env(environ), dashboard_cache=1 << 20)
-    app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
-    for size, status in ((20 << 10, 200), ((20 << 10) + 1, 413)):
-        lines = "".join(f"{number:07}\n" for number in range(size // 8 + 1))[:size]
-        answer = client.post(f"{SITE}/estimate", data=lines, content_type="text/plain")
-        assert answer.status_code == status, json.dumps(answer.json)[:500]
-    anybody = app.test_client()
-    for size, status in ((100, 403), (1 << 20, 413)):
-        assert anybody.post("/login", data={"token": "x" * size}).status_code == status

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -19,9 +18,7 @@ from deniable_estimator.dashboard.access.token_command import token as command
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
-    TokenError,
     digest_of_token,
-    find_token,
     parse_tokens,
     token_lines,
 )
@@ -174,30 +171,6 @@ def test_no_token_is_ever_logged(store: Store, caplog: pytest.LogCaptureFixture)
     assert digest_of_token(secret) not in repr(DashboardSettings(api_tokens=lines))
 
 
-def test_all_tokens_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of a comparison does not tell which token was right: none is skipped."""
-    compared = []
-
-    def watched(one: str, other: str) -> bool:
-        compared.append(one)
-        return one == other
-
-    monkeypatch.setattr("deniable_estimator.dashboard.access.tokens.hmac.compare_digest", watched)
-    tokens = [ApiToken(name, digest_of_token(name), frozenset({"plan"})) for name in "abc"]
-    found = find_token(tokens, "a")
-    assert found is tokens[0]
-    assert compared == [each.sha256 for each in tokens]
-
-
-def test_the_file_of_tokens_is_read(tmp_path: Path) -> None:
-    """DENIABLE_API_TOKENS_FILE names it; several tokens stand below each other."""
-    first, second = (made("--scope", "plan")[1] for _ in range(2))
-    path = tmp_path / "tokens.toml"
-    path.write_text(first + "\n" + second.replace('"test"', '"other"'))
-    settings = DashboardSettings.from_env({"DENIABLE_API_TOKENS_FILE": str(path)})
-    assert [each.name for each in parse_tokens(settings.api_tokens)] == ["test", "other"]
-
-
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
@@ -230,21 +203,3 @@ def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice:
         DashboardSettings.from_env({"DENIABLE_API_TOKENS": text})
     assert SHA not in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-def test_a_mistake_of_a_key_names_token_and_mistake_apart() -> None:
-    """A program that shows one of the two does not take the message to pieces."""
-    lines = token_lines(ApiToken("a", SHA, frozenset({"plan"})))
-    with pytest.raises(TokenError) as caught:
-        parse_tokens(f'{lines}\n[[tokens]]\nname = "b"\nsha256 = "{SHA}"\nscopes = []')
-    assert caught.value.number == 2
-    assert caught.value.mistake == "scopes is empty: name some, or leave the key out"
-    assert str(caught.value) == f"token 2: {caught.value.mistake}"
-
-
-def test_a_digest_is_of_any_text() -> None:
-    """SHA-256 in hexadecimal digits, of what no UTF-8 text can hold as well."""
-    assert digest_of_token("abc") == (
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    )
-    assert len(digest_of_token("\udce4")) == 64

@@ -50,25 +50,6 @@ def app(store: Store, registry: Registry, clock: Clock) -> Flask:
     return create_app(settings, store=store, registry=registry, clock=clock)
 
 
-def test_the_default_range_ends_before_it(browser: FlaskClient) -> None:
-    """Without a range, pages end with the last complete day, and say nothing of today's."""
-    page = browser.get("/metric/dark_mode").text
-    assert page.count("21 Nov 2026") == 1
-    assert "unfinished:" not in page
-    assert "21 Nov 2026 has reports already, and is unfinished" in page
-    assert "<dt>Window</dt><dd>day, answered at once, with its first record</dd>" in page
-
-
-def test_a_range_with_it_marks_it(browser: FlaskClient) -> None:
-    """The estimate has a warning, the trend a mark, and neither tells a change of that day."""
-    page = browser.get(f"/metric/dark_mode?{RANGE}").text
-    assert f"unfinished: {TODAY}; more reports will come" in page
-    assert "21 Nov 2026 (unfinished)" in page
-    assert "21 Nov 2026, unfinished: true" in page
-    assert "21 Nov 2026 vs 14 Nov 2026" not in page
-    assert "Compare periods" not in page
-
-
 def test_once_it_has_ended_it_is_like_any_other(browser: FlaskClient, clock: Clock) -> None:
     """At midnight the marks are gone, and the day is compared."""
     assert "(unfinished)" in browser.get(f"/metric/dark_mode?{RANGE}").text
@@ -77,15 +58,6 @@ def test_once_it_has_ended_it_is_like_any_other(browser: FlaskClient, clock: Clo
     page = browser.get(f"/metric/dark_mode?{RANGE}").text
     assert "unfinished" not in page
     assert "21 Nov 2026 vs 14 Nov 2026" in page
-
-
-def test_a_comparison_says_it_once(browser: FlaskClient) -> None:
-    """The page that compares two days has one warning about the one that runs."""
-    page = browser.get(
-        f"/metric/dark_mode/compare?from={TODAY}&to={TODAY}"
-        "&before_from=2026-11-14&before_to=2026-11-14"
-    ).text
-    assert page.count(f"unfinished: {TODAY}") == 1
 
 
 def test_the_api_says_it(browser: FlaskClient, clock: Clock) -> None:
@@ -114,33 +86,3 @@ def test_the_api_says_it(browser: FlaskClient, clock: Clock) -> None:
     assert ended.status_code == 200
     assert ended.json is not None
     assert ended.json["unfinished"] == []
-
-
-def test_a_metric_without_reports_says_when_they_come(browser: FlaskClient) -> None:
-    """Not after the window has closed, but after its first record."""
-    page = browser.get("/metric/silent").text
-    assert "Reports arrive within seconds after the first record of a window" in page
-    assert "has closed" not in page
-
-
-def test_the_label_says_what_the_time_shows(browser: FlaskClient) -> None:
-    """The network and the operator learn roughly when the app was used; of a metric that is
-    answered at the close of its windows nothing like that is said."""
-    page = browser.get("/metric/dark_mode").text
-    assert page.count("roughly when the app was first used in a window") == 2
-    assert "roughly when" not in browser.get("/metric/browser").text
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        (f"/metric/dark_mode?{RANGE}", "尚未结束：2026-11-21"),
-        (f"/metric/dark_mode?{RANGE}", "（尚未结束）"),
-        ("/metric/dark_mode", "应用在一个窗口内大约何时第一次被使用"),
-        ("/metric/silent", "窗口内第一次记录后几秒内"),
-    ],
-)
-def test_in_chinese(browser: FlaskClient, path: str, text: str) -> None:
-    """The same in Chinese."""
-    sign = "&" if "?" in path else "?"
-    assert text in browser.get(f"{path}{sign}lang=zh-Hans").text

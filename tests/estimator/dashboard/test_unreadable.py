@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
-from deniable_collector.upkeep.commands import store as store_commands
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions.partial_store import PartialStore
-from deniable_estimator.questions.reading import read
-from deniable_estimator.questions.trend import trend
-from deniable_estimator.terminal import anomalies, estimate
 
 from .conftest import NOW, REGISTRY, TOKEN, Clock, fill
 
@@ -83,7 +76,7 @@ def minutes() -> Clock:
 def client(damage: Damage, minutes: Clock) -> Iterator[FlaskClient]:
     with damage.opened() as store:
         app = create_app(
-            DashboardSettings(dashboard_token=TOKEN, dashboard_embed_days=28),
+            DashboardSettings(dashboard_token=TOKEN),
             store=store,
             registry=damage.registry,
             clock=lambda: NOW,
@@ -144,88 +137,6 @@ def test_programs_are_told(client: FlaskClient) -> None:
     assert again.status_code == 200
     over_time = client.get("/api/v1/metrics/dark_mode/trend", query_string=days, headers=headers)
     assert any(BAD in each for each in over_time.json["notes"])  # type: ignore[index]
-
-
-def test_a_restored_window_counts_again(
-    client: FlaskClient, damage: Damage, minutes: Clock
-) -> None:
-    """A minute after its block was restored, all pages have the window, and nothing that was kept
-    meanwhile is shown any more."""
-    address = f"/metric/dark_mode?from={DAYS[0]}&to={DAYS[-1]}"
-    whole, part = f"{len(DAYS) * EACH:,}", f"{(len(DAYS) - 1) * EACH:,}"
-    assert part in client.get(address).text
-    assert part in client.get(address).text
-    damage.restore()
-    assert part in client.get(address).text
-    minutes.now += 61
-    client.get(address)
-    page = client.get(address)
-    assert whole in page.text
-    assert "cannot be read" not in page.text
-    assert "Deniable-Unreadable" not in page.headers
-    damage.write(b"")
-    # What was read and has not changed is kept.
-    assert whole in client.get(address).text
-
-
-def test_commands_answer_and_warn(damage: Damage, tmp_path: Path) -> None:
-    """`deniable estimate` and `anomalies` answer for all other windows, and warn on the error
-    stream; a store's own commands refuse to export less than there is."""
-    metrics = tmp_path / "metrics.toml"
-    metrics.write_text(REGISTRY)
-    environ = {"DENIABLE_STORE": damage.url, "DENIABLE_REGISTRY": str(metrics)}
-    for command in (estimate, anomalies):
-        done = CliRunner().invoke(command, ["dark_mode", "--from", DAYS[0]], env=environ)
-        assert f"warning: not counted, because it cannot be read: dark_mode, {BAD}." in done.stderr
-    done = CliRunner().invoke(estimate, ["dark_mode", "--from", DAYS[0], "--json"], env=environ)
-    assert json.loads(done.stdout)["unreadable"] == [BAD]
-    assert json.loads(done.stdout)["n"] == (len(DAYS) - 1) * EACH
-    file = tmp_path / "tallies.gz"
-    exported = CliRunner().invoke(store_commands, ["export", str(file)], env=environ)
-    assert exported.exit_code == 1
-    assert f"window {BAD}" in exported.output
-    assert not file.exists()
-
-
-def test_each_window_alone_is_read_without_the_bad_one(damage: Damage) -> None:
-    """Of many windows read at once, the one that cannot be read is empty and named, and the others
-    are as they are."""
-    with damage.opened() as store:
-        reader = PartialStore(store)
-        found = reader.each_tally("dark_mode", damage.scheme, DAYS)
-    assert list(found) == DAYS
-    for day, tally in found.items():
-        assert tally.reports == (0 if day == BAD else EACH)
-        assert tally.unreadable == ((BAD,) if day == BAD else ())
-
-
-def test_a_trend_names_what_it_lacks(damage: Damage) -> None:
-    """A trend by day has a gap, one by week counts the other days; both say which day is missing,
-    and estimates of only that day have no reports and say why."""
-    with damage.opened() as store:
-        days = trend(PartialStore(store), damage.registry, "dark_mode", now=NOW)
-        weeks = trend(PartialStore(store), damage.registry, "dark_mode", by="week", now=NOW)
-        alone = date.fromisoformat(BAD)
-        only = read(PartialStore(store), damage.registry, "dark_mode", alone, alone, now=NOW)
-    assert [each.label for each in days.periods if not each.n] == [BAD]
-    assert sum(each.n for each in weeks.periods) == (len(DAYS) - 1) * EACH
-    for found in (days, weeks):
-        assert any(BAD in note for note in found.notes)
-    assert (only.n, only.unreadable) == (0, (BAD,))
-    assert any("cannot be read" in each for each in only.warnings)
-
-
-def test_all_windows_unreadable(damage: Damage) -> None:
-    """Every damaged window is named and nothing is counted; what is open is read."""
-    damage.write(b"", DAYS)
-    with damage.opened() as store:
-        reader = PartialStore(store)
-        sealed = reader.tally("dark_mode", damage.scheme, DAYS)
-        opened = read(reader, damage.registry, "browser", now=NOW)
-        assert reader.row_reports("dark_mode", damage.scheme, DAYS[:1])[DAYS[0]].sum() == 0
-    assert (sealed.reports, sealed.windows, sealed.unreadable) == (0, (), tuple(DAYS))
-    assert reader.left_out() == {"dark_mode": tuple(DAYS)}
-    assert (opened.n, opened.unreadable) == (EACH, ())
 
 
 def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Clock) -> None:

@@ -14,15 +14,12 @@ import stat
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.operation.events import EventFormatter
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
@@ -32,7 +29,7 @@ from deniable_estimator.dashboard.uploads import (
     Uploads,
 )
 
-from .conftest import NOW, TOKEN, Clock, fill_sites
+from .conftest import NOW, TOKEN, Clock, fill_drawn
 from .test_candidates import client, folder, registry
 
 __all__ = ["client", "folder", "registry"]
@@ -275,22 +272,6 @@ def test_signing_out_deletes_it(client: FlaskClient, temporary: Path) -> None:
     assert files(temporary) == []
 
 
-def test_every_worker_has_it(client: FlaskClient, empty_store: Store, registry: Registry) -> None:
-    """A list that one process of a dashboard was sent is there when another one answers; one with
-    another token has it not."""
-    send(client, b"a.example\n")
-    with client.session_transaction() as mine:
-        key = mine["lists"]
-    for token in (TOKEN, "another token, as long as that"):
-        settings = DashboardSettings(dashboard_token=token)
-        other = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
-        worker = other.test_client()
-        worker.post("/login", data={"token": token})
-        with worker.session_transaction() as theirs:
-            theirs["lists"] = key
-        assert ("a.example has 7" in worker.get("/metric/site").text) == (token == TOKEN)
-
-
 def test_nothing_of_it_is_in_an_address(client: FlaskClient) -> None:
     """Neither the answer to the upload nor any link of any page has a string of the list, not even
     to choose whose trend is drawn: that is told by its line."""
@@ -321,7 +302,7 @@ def test_the_trend_of_a_line_is_drawn(
     client: FlaskClient, empty_store: Store, registry: Registry
 ) -> None:
     """Small charts lead to the trend of each string, by the number of its line."""
-    fill_sites(empty_store, registry, OTHER, np.random.default_rng(1))
+    fill_drawn(empty_store, registry, "site", {"a.example": 15_000, "b.example": 5_000}, OTHER)
     send(client, b"nobody.example\na.example\nb.example\n")
     page = client.get("/metric/site?by=day").text
     assert "Over time: a.example" in page
@@ -368,16 +349,3 @@ def test_a_list_that_cannot_be_kept_is_told(
     assert answer.status_code == 503
     assert "TMPDIR" in answer.text
     assert client.get("/metric/site").status_code == 200
-
-
-def test_a_program_sends_lists_to_the_api(client: FlaskClient) -> None:
-    """A request with a token has no session that could keep a list: it is told where to send it."""
-    data = {"candidates": (io.BytesIO(b"a.example"), "mine.txt")}
-    answer = client.application.test_client().post(
-        "/metric/site",
-        data=data,
-        content_type="multipart/form-data",
-        headers={"Authorization": f"Bearer {TOKEN}"},
-    )
-    assert answer.status_code == 400
-    assert "/api/v1/metrics/site/estimate" in answer.json["detail"]

@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.table import table
-from deniable_estimator.isolation import isolated
 
 from .conftest import NOW, TOKEN
 from .test_charts import estimated
@@ -105,68 +103,6 @@ def test_values_are_sorted_and_searched(many: FlaskClient) -> None:
     assert "sort=share" in page
     assert '<details class="fold">' not in page[page.index('id="numbers"') :]
     assert 'aria-sort="descending"' in shown(many, "sort=change")
-
-
-def test_what_is_not_found_is_said(many: FlaskClient) -> None:
-    """A search without a result repeats the text harmlessly; a long one and an unknown order are
-    refused."""
-    page = shown(many, "find=" + quote("<img src=x onerror=1>"))
-    assert "No value contains" in page
-    assert "<img src=x" not in page
-    assert many.get("/metric/many?find=" + "x" * 201).status_code == 400
-    assert many.get("/metric/many?sort=size").status_code == 400
-
-
-def test_hostile_values_do_no_harm(many: FlaskClient) -> None:
-    """Markup is text, right-to-left text is isolated, long values and formulas are listed."""
-    page = shown(many, "sort=value&find=" + quote("<script"))
-    assert listed(page) == ["&lt;script&gt;x&lt;/script&gt;"]
-    assert "<script" not in page
-    assert isolated(HOSTILE[1]) != HOSTILE[1]
-    assert f"> {isolated(HOSTILE[1])}</label>" in shown(many, "find=gnp")
-    drawn = "&".join(f"value={quote(each)}" for each in HOSTILE)
-    for path in (f"/metric/many?{drawn}", f"/metric/many/trend.svg?{drawn}"):
-        while (answer := many.get(path)).status_code == 202:
-            pass
-        assert answer.status_code == 200
-        assert "<script" not in answer.text
-
-
-def test_ticked_values_are_drawn_together(many: FlaskClient) -> None:
-    """Up to eight values share a chart: each has its own line, dashes, shape and label at the end,
-    a tooltip names all of them, and the table of days has a column for each. Nine are refused."""
-    names = [f"value {each}" for each in range(9)]
-    query = "&".join(f"value={quote(each)}" for each in names[:8])
-    page = shown(many, query)
-    for style in range(1, 9):
-        assert f'<path class="line s{style}"' in page
-        assert f'<path class="interval s{style}"' in page
-        assert f'class="shape s{style}"' in page
-    assert page.count('" checked>') == 8
-    assert "Over time: value 0, value 1" in re.sub(r"[\u2068\u2069]", "", page)
-    tip = re.search(r'<span class="tip">14 Nov 2026, 40,000 reports(.*?)</label>', page)
-    assert tip is not None
-    assert tip[1].count('class="tip-line') == 8
-    assert len(re.findall(r'<th scope="col">\u2068?value \d', page)) == 8
-    nine = many.get("/metric/many?" + "&".join(f"value={quote(each)}" for each in names))
-    assert nine.status_code == 400
-    assert "is given 9 times. A trend shows 8 values at most" in nine.text
-    twice = shown(many, "value=value+1&value=value+1")
-    assert "Over time: value 1<" in re.sub(r"[\u2068\u2069]", "", twice)
-
-
-def test_small_charts_add_and_remove(many: FlaskClient) -> None:
-    """A small chart's link adds its value to those that are drawn, or takes it away; the last one
-    stays."""
-    page = shown(many, "value=value+1&value=value+2")
-    current = re.findall(r'<li class="current"><a href="([^"]+)"', page)
-    assert len(current) == 2
-    assert any("value=value+1&" not in each and "value=value+2" in each for each in current)
-    added = re.search(r'<li><a href="([^"]+)#trend"', page)
-    assert added is not None
-    assert added[1].count("value=") == 3
-    alone = shown(many, "value=value+1")
-    assert re.search(r'<li class="current"><p><span>\u2068?value 1', alone)
 
 
 @given(

@@ -76,6 +76,7 @@ def test_memory_is_bounded(workers: Workers) -> None:
     assert gone(process), "what it has taken is given back with it"
 
 
+@pytest.mark.campaign
 def test_time_is_bounded(workers: Workers) -> None:
     """A task that calculates for longer than the limit is ended, also where it holds Python's
     lock, and the next one has all of its time again."""
@@ -155,6 +156,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.campaign
 def test_no_process_outlives_the_server(tmp_path: Path) -> None:
     """Where the server is killed, which nobody can tell it before, its processes end with it."""
     (tmp_path / "parent.py").write_text(PARENT)

@@ -23,7 +23,6 @@ from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import latest_finds
 from deniable_estimator.development.arrivals import Arrivals
-from deniable_estimator.development.crowd import WORDS
 from deniable_estimator.development.latest_finds import Found, LatestFinds
 from deniable_estimator.development.registry_file import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp, serving
@@ -248,29 +247,6 @@ def test_the_sdk_for_pages(browser: Browser, name: str) -> None:
     assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
     if name == "deniable.min.js":
         assert b"DEVELOPMENT MODE" in answer.data
-
-
-def test_a_discovery(
-    app: DevelopmentApp, file: RegistryFile, path: Path, browser: Browser, seen: Seen
-) -> None:
-    """The strings of simulated devices are found in the background and shown with their shares; a
-    crowd in which no string can surface is told so."""
-    path.write_text(
-        path.read_text()
-        + '[metrics.terms]\ntype = "discovery"\ndescription = "Terms."\nmax_length = 8\n'
-        "epsilon = 4.0\nlifetime_epsilon = 40.0\n"
-    )
-    file.look()
-    assert file.mistakes == ()
-    app.reload()
-    terms = Registry("shop", {"terms": file.registry["terms"]})
-    add(app, terms, 50_000)
-    (shown,) = seen()["estimates"]
-    assert shown["n"] == 50_000
-    assert shown["series"][0][0] == WORDS[0]
-    page = read(browser, "/live")
-    assert f'<th scope="row">\u2068{WORDS[0]}' in page or f'<th scope="row">{WORDS[0]}' in page
-    assert "data-pending" not in page
 
 
 def test_strings_are_looked_for_every_few_seconds(

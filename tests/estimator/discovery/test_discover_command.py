@@ -98,6 +98,7 @@ def test_minimum_share(ask: Callable[..., Result]) -> None:
     assert ask("--min-share", "nan").exit_code == 2
 
 
+@pytest.mark.campaign
 def test_trend(ask: Callable[..., Result]) -> None:
     """Each window is asked for the strings that were found in all of them."""
     found = json.loads(ask("--trend", "--json").output)

@@ -132,6 +132,7 @@ def test_other_alphabets_exclude_letters(draw: Draw, part: MakePart) -> None:
     assert found.withheld.share == pytest.approx(2 / 3, abs=0.05)
 
 
+@pytest.mark.campaign
 def test_several_schemes(code: PrefixTree, crowd: Tally, draw: Draw, part: MakePart) -> None:
     """Strings are found in each scheme, and those that several schemes count are averaged: their
     intervals are narrower. What is cut in one is asked of no other length."""

@@ -7,7 +7,6 @@ import dataclasses
 import io
 import json
 from datetime import date
-from typing import Any
 
 import numpy as np
 import pytest
@@ -187,26 +186,3 @@ def test_windows_of_a_margin_are_looked_at(filled: Registry, store: Store) -> No
     cells = look(DAYS[0], select(store, filled, "plan_by_mode").within({DAYS[0]}).read())
     assert cells is not None
     assert len(cells.values) == 6
-
-
-def test_versions_of_a_pair_are_asked_for_at_once(
-    filled: Registry, store: Store, fill: Fill, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The versions of all windows of a metric that a pair gives take one call of the store for each
-    scheme; reports of the pair change those of their own window alone."""
-    selection = select(store, Registry.parse(FORGOTTEN), "plan")
-    before, calls = selection.each_version(), []
-    scheme, rng = filled["plan_by_mode"].scheme, np.random.default_rng(3)
-    counts = rng.multinomial(100, TABLE.ravel())
-    fill(sample_tally(scheme, counts, rng, metric="plan_by_mode", window=DAYS[2]), scheme)
-    real = store.each_version
-
-    def each_version(metric: str, *asked: Any) -> dict[str, bytes]:
-        calls.append(metric)
-        return real(metric, *asked)
-
-    monkeypatch.setattr(store, "each_version", each_version)
-    after = selection.each_version()
-    assert sorted(calls) == ["plan", "plan_by_mode"]
-    assert list(after) == list(DAYS)
-    assert [label for label in DAYS if before[label] != after[label]] == [DAYS[2]]

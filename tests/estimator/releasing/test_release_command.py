@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from deniable import Registry, windows
@@ -211,48 +210,6 @@ def test_windows_with_too_few_reports_are_refused(
     assert "999 reports" in run("browser --from 2026-01-20 --to 2026-01-20").output
     assert "999 reports" in run("browser --trend").output
     assert run("browser").exit_code == 0
-
-
-def test_segments_with_too_few_reports_are_refused(
-    run: Run, registry: Registry, fill: Fill
-) -> None:
-    """A segment with 5,000 reports is released, with noise and without; one with 400 is not."""
-    scheme = registry["theme"].scheme
-    rows = [
-        row
-        for count in (5000, 400)
-        for row in analysis_of(scheme.mechanism).sample_rows(
-            np.array([0, 1]), np.array([count // 2, count // 2]), np.random.default_rng(count)
-        )
-    ]
-    fill(Tally("theme", scheme.fingerprint, (DAYS[0],), tuple(rows)), scheme)
-    manifest = document(run("theme --where platform=ios --epsilon 0.5 --json"))["manifest"]
-    assert (manifest["reports"], manifest["where"]) == (5000, {"platform": "ios"})
-    assert run("theme --where platform=ios").exit_code == 0
-    refused = run("theme --where platform=web")
-    assert refused.exit_code == 1
-    assert "400 reports" in refused.output
-
-
-def test_a_key_of_the_wrong_kind_is_refused(run: Run, tmp_path: Path) -> None:
-    """A key of another curve, a password, and what is no key; nothing is charged."""
-    path = tmp_path / "wrong.pem"
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    none = serialization.NoEncryption()
-    curve = generate_private_key(SECP256R1()).private_bytes(encoding, form, none)
-    locked = Ed25519PrivateKey.generate().private_bytes(
-        encoding, form, serialization.BestAvailableEncryption(b"secret")
-    )
-    for text, told in (
-        (curve, "another kind than Ed25519"),
-        (locked, "without a password"),
-        (b"no key", "no private key"),
-    ):
-        path.write_bytes(text)
-        result = run(f"browser --sign {path}")
-        assert result.exit_code == 1
-        assert told in result.output
-    assert not (tmp_path / "releases.sqlite").exists()
 
 
 def test_a_budget_refuses_and_leaves_no_file(run: Run, tmp_path: Path) -> None:

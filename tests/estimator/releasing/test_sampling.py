@@ -97,6 +97,7 @@ def test_a_decay_has_exactly_its_probability(exponent: Fraction) -> None:
     assert float(found.get(True, 0)) <= chance <= float(found.get(True, 0) + short)
 
 
+@pytest.mark.campaign
 def test_the_enumeration_tells_a_wrong_sampler() -> None:
     """A sampler that draws zero twice as often, as algorithm 2 without its rejection, fails."""
 

@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.api.discovered import finds, finds_trend
 from deniable_estimator.dashboard.api.estimates import anomalies, comparison, estimate, trend
 from deniable_estimator.dashboard.api.plans import plan, plan_lifetime, plan_number, plan_pair
 from deniable_estimator.dashboard.api.releases import list_releases, show_release
-from deniable_estimator.dashboard.api.representations import form_of
+from deniable_estimator.dashboard.api.representations import Form, form_of
 from deniable_estimator.dashboard.api.revealed import (
     metric_outsider,
     metric_privacy,
@@ -38,7 +38,7 @@ __all__ = ["ENDPOINTS", "api"]
 api = Blueprint("api", __name__, url_prefix="/api/v1")
 
 _METRICS, _ESTIMATES, _RELEASES = "read:metrics", "read:estimates", "read:releases"
-_BOTH = ("json", "csv")
+_BOTH: tuple[Form, ...] = ("json", "csv")
 _NAMED = "/metrics/<name>"
 
 ENDPOINTS = (

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable.retention import FOREVER
 from deniable_estimator.dashboard.access import may_read
-from deniable_estimator.dashboard.api.asking import (
+from deniable_estimator.dashboard.api.arguments import (
     asked_metric,
     asked_range,
 )
@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.calculations import (
 )
 from deniable_estimator.dashboard.decodes import StillDecoding
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
-from deniable_estimator.dashboard.overview.page import kept_summaries
+from deniable_estimator.dashboard.overview.page import summary_cache
 from deniable_estimator.dashboard.source import current_source
 
 __all__ = ["metric", "metrics", "overview"]
@@ -59,7 +59,7 @@ def metrics(asked: ListParameters, form: Form) -> ResponseReturnValue:
 
 def overview(asked: OverviewParameters, form: Form) -> ResponseReturnValue:
     """What the overview says of all metrics that the token reaches, and what needs attention."""
-    source, kept = current_source(), kept_summaries()
+    source, kept = current_source(), summary_cache()
     wanted = {name: text for name, text in request.args.items() if name != "format"}
     view = read_overview(wanted, source.registry, source.seen_until)
     reachable = [metric for metric in source.registry if may_read(metric)]

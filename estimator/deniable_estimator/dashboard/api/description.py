@@ -74,7 +74,7 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-_PATH = {
+_PATH: dict[str, tuple[str, dict[str, Any]]] = {
     "name": ("the metric's name", {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}),
     "release": ("the id of a release", {"type": "string", "minLength": 1}),
 }

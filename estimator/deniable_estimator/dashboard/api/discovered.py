@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable import Metric
 from deniable.types import Discovery
-from deniable_estimator.dashboard.api.asking import (
+from deniable_estimator.dashboard.api.arguments import (
     asked_grouping,
     asked_metric,
     asked_range,
@@ -25,7 +25,7 @@ from deniable_estimator.dashboard.calculations import (
     finds_text,
     trend_text,
 )
-from deniable_estimator.dashboard.finds import find_named, finds_at, trend_of_find
+from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping

@@ -6,8 +6,8 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from deniable import windows
-from deniable_estimator.dashboard.annotated import annotations_of
-from deniable_estimator.dashboard.api.asking import (
+from deniable_estimator.dashboard.annotation_flags import annotations_of
+from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
     MAX_VALUES,
     asked_below,

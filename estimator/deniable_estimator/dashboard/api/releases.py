@@ -27,7 +27,7 @@ from deniable_estimator.dashboard.api.representations import (
 )
 from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.problems import ApiProblem
-from deniable_estimator.dashboard.released import (
+from deniable_estimator.dashboard.release_pages import (
     ledger_path,
     listed,
     release_account,

@@ -7,7 +7,7 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric
 from deniable_estimator.dashboard.access import require
-from deniable_estimator.dashboard.api.asking import (
+from deniable_estimator.dashboard.api.arguments import (
     asked_metric,
 )
 from deniable_estimator.dashboard.api.parameters import (

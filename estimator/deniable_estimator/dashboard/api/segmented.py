@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from deniable import windows
-from deniable_estimator.dashboard.api.asking import (
+from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
     asked_candidates,
     asked_grouping,

@@ -14,7 +14,7 @@ from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.annotated import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.annotation_flags import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.board import Board, BoardChart, BoardItem
 from deniable_estimator.dashboard.charts import bar_chart
 from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart

@@ -43,7 +43,7 @@ def described(unit: Unit, periods: Sequence[Period], line: TrendLine) -> str:
     """The first and the last number of a series, for screen readers."""
     found = [place for place, numbers in enumerate(line.numbers) if numbers is not None]
     first, last = (
-        _told(unit, periods[place], line.label, line.numbers[place])
+        _point_words(unit, periods[place], line.label, line.numbers[place])
         for place in (found[0], found[-1])
     )
     return message("From {first} to {last}.", first=first, last=last)
@@ -89,7 +89,7 @@ def _point_of(
     if not told:
         return silent
     if len(lines) == 1:
-        text = _told(unit, period, told[0][1], told[0][2], alarmed=silent.alarmed)
+        text = _point_words(unit, period, told[0][1], told[0][2], alarmed=silent.alarmed)
         return Point(text, *silent[1:])
     template = (
         _ALL_ANOMALOUS
@@ -117,7 +117,7 @@ def _short(unit: Unit, label: str, numbers: tuple[float, float, float] | None) -
     )
 
 
-def _told(
+def _point_words(
     unit: Unit,
     period: Period,
     label: str,

@@ -65,7 +65,9 @@ class DistributionKind(Kind[Distribution]):
         lines = dict(zip(answer.series.names, number_lines(answer), strict=True))
         if _unknown(answer):
             return message(_TOO_FEW)
-        told = [_told(answer, name, lines[name], part) for name, part in _HEADLINE.items()]
+        told = [
+            _quantile_words(answer, name, lines[name], part) for name, part in _HEADLINE.items()
+        ]
         return message("{told}.", told=joined(told))
 
     def attention(self, answer: Distribution) -> Sequence[str]:
@@ -161,7 +163,7 @@ def _share(found: RangeShare) -> SeriesText:
     return series_text(SHARES, found.share, found.low, found.high, math.sqrt(found.variance))
 
 
-def _told(answer: Distribution, name: str, line: NumberLine, part: str) -> str:
+def _quantile_words(answer: Distribution, name: str, line: NumberLine, part: str) -> str:
     place, text = answer.series.names.index(name), line.text
     if not all(math.isfinite(ends[place]) for ends in (answer.series.low, answer.series.high)):
         return message(_ONE_SIDED, name=name, estimate=text.estimate)

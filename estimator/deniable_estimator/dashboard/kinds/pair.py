@@ -114,7 +114,7 @@ class PairKind(Kind[PairAnswer]):
     def parts(
         self, answer: PairAnswer, view: View, comparison: Comparison | None = None
     ) -> dict[str, Any]:
-        lines = _lines(answer)
+        lines = _cell_lines(answer)
         return {
             "heat": heat_map(answer, _direction(answer, view.given)),
             "names": answer.names,
@@ -209,7 +209,7 @@ def _example(answer: PairAnswer, given: Given) -> str:
     return conditional_words(answer, given, row, column)
 
 
-def _lines(answer: PairAnswer) -> tuple[CellLine, ...]:
+def _cell_lines(answer: PairAnswer) -> tuple[CellLine, ...]:
     joint, apart = answer.joint, answer.residuals
     order = np.arange(len(joint.values))
     if len(order) > _LINES and apart is not None:

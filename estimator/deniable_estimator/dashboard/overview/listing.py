@@ -9,6 +9,7 @@ from typing import Literal, TypeVar, get_args
 
 from deniable import Metric, Registry, ValueListError, windows
 from deniable_estimator.dashboard.overview.attention import ORDER, AttentionReason, reasons_of
+from deniable_estimator.dashboard.overview.cache import Asked, SummaryCache, latest_days
 from deniable_estimator.dashboard.overview.filters import (
     FILTERS,
     Filters,
@@ -16,7 +17,6 @@ from deniable_estimator.dashboard.overview.filters import (
     found_values,
     read_filters,
 )
-from deniable_estimator.dashboard.overview.keeping import Asked, KeptSummaries, latest_days
 from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
@@ -133,7 +133,7 @@ def read_overview(
 
 def list_metrics(
     source: DataSource,
-    kept: KeptSummaries,
+    kept: SummaryCache,
     view: OverviewView,
     patience: float,
     *,
@@ -196,7 +196,7 @@ def list_metrics(
 
 
 def _known(
-    source: DataSource, kept: KeptSummaries, latest: Mapping[str, Asked]
+    source: DataSource, kept: SummaryCache, latest: Mapping[str, Asked]
 ) -> dict[str, OverviewEntry]:
     """What is known of each metric, of the latest days."""
     now, found = source.seen_until, {}
@@ -210,7 +210,7 @@ def _found(
     admitted: Sequence[Metric],
     asked: Mapping[str, Asked],
     known: Mapping[str, OverviewEntry],
-    kept: KeptSummaries,
+    kept: SummaryCache,
     view: OverviewView,
 ) -> list[OverviewEntry]:
     """The metrics that the filters admit, of the days that are asked for, in order."""

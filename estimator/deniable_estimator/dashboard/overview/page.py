@@ -8,7 +8,7 @@ from flask import current_app, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.dashboard.overview.attention import standing_notes
-from deniable_estimator.dashboard.overview.keeping import KeptSummaries, latest_days
+from deniable_estimator.dashboard.overview.cache import SummaryCache, latest_days
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
 from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
@@ -19,7 +19,7 @@ from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 from deniable_estimator.dashboard.words import freshness, type_name
 from deniable_estimator.messages import Message, message, sentence
 
-__all__ = ["kept_summaries", "overview_page"]
+__all__ = ["overview_page", "summary_cache"]
 
 _REFRESH = 2
 """Seconds after which a page looks again that has something to wait for."""
@@ -58,9 +58,9 @@ _OTHERS = sentence("{told}; {count} more changed")
 _NAMED = sentence("{series}: {change}")
 
 
-def kept_summaries() -> KeptSummaries:
+def summary_cache() -> SummaryCache:
     """Those of the current application."""
-    kept: KeptSummaries = current_app.extensions["deniable_summaries"]
+    kept: SummaryCache = current_app.extensions["deniable_summaries"]
     return kept
 
 
@@ -69,7 +69,7 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
     source = current_source()
     now, asked = source.clock(), request.args
     view = read_overview({} if refused else asked, source.registry, now)
-    listing = list_metrics(source, kept_summaries(), view, PAGE_PATIENCE)
+    listing = list_metrics(source, summary_cache(), view, PAGE_PATIENCE)
     page = render_template(
         "overview.html",
         mistake=refused,

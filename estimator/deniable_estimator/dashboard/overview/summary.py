@@ -16,12 +16,12 @@ from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.charts.spark import Sparkline, SparkPoint, sparkline
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
-from deniable_estimator.dashboard.finds import finds_at, name_of_find
+from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.overview.judged import newest_findings
 from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, week_change
-from deniable_estimator.dashboard.privacy import even_guess
+from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.forecasting.forecast import forecast

@@ -126,10 +126,12 @@ def week_change(
             for each in (before, week)
         )
     )
-    return _told(week, before, replace(compare(old, new), changed=strict.changed), answer.leading)
+    return _change_words(
+        week, before, replace(compare(old, new), changed=strict.changed), answer.leading
+    )
 
 
-def _told(
+def _change_words(
     week: DayRange, before: DayRange, found: Comparison, leading: str
 ) -> WeekChange | NoChange:
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.access.people import PeopleFile, Person
 from deniable_estimator.dashboard.access.requests import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.embedding import let_in_frames
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
-from deniable_estimator.dashboard.released import shares_releases
+from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
 from deniable_estimator.messages import message

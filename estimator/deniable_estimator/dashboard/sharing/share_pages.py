@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.access.door import door
 from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.access.requests import asked_for
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.released import shares_releases
+from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,

@@ -15,7 +15,7 @@ from deniable import DeniableError, Metric
 from deniable.types import Discovery
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
-from deniable_estimator.dashboard.released import release_named
+from deniable_estimator.dashboard.release_pages import release_named
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message

@@ -1,0 +1,164 @@
+"""The page that compares two periods of a metric, and its numbers as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flask import Blueprint, render_template, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import BadRequest
+
+from deniable import Metric, ValueListError
+from deniable.types import Discovery
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
+from deniable_estimator.dashboard.calculations import compared, comparison_text
+from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
+from deniable_estimator.dashboard.kinds import kind_of
+from deniable_estimator.dashboard.pages import download, keep_form, listed
+from deniable_estimator.dashboard.privacy_label import even_guess
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    check_names,
+    earlier_range,
+    read_range,
+)
+from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.versions import digest_of_candidates
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.questions.comparison import Comparison, compare, has_memory
+
+__all__ = ["comparing"]
+
+comparing = Blueprint("comparing", __name__)
+
+_CHART_BARS = 40
+_TABLE_LINES = 200
+
+
+@comparing.get("/metric/<name>/compare")
+def comparison_page(name: str) -> ResponseReturnValue:
+    """What has changed between two ranges of days: by default, against those before with the same
+    weekdays."""
+    comparison, refused = None, None
+    try:
+        source, metric, earlier, later = _requested_periods(name)
+        obstacle = _obstacle(source, metric)
+        if obstacle is None:
+            comparison = _compare(source, metric, earlier, later)
+    except (RangeError, EstimateError) as error:
+        refused = keep_form(error, "before_from", "before_to")
+        source, metric, earlier, later = _periods(name, {})
+        obstacle = str(refused)
+    known = comparison is not None and bool(comparison.before.n and comparison.after.n)
+    alarms = []
+    if comparison and known:
+        candidates = listed(source, metric)
+        found = (
+            alarm_of(source, metric, later, comparison.after, candidates),
+            alarm_of(source, metric, earlier, comparison.before, candidates),
+        )
+        alarms = [each for each in found if each]
+    page = render_template(
+        "compare.html",
+        refused=refused,
+        asked=request.args if refused else _query(earlier, later),
+        alarms=alarms,
+        left_out=[told for each in (later, earlier) if (told := left_out(each))],
+        metric=metric,
+        earlier=earlier,
+        later=later,
+        query=_query(earlier, later),
+        obstacle=obstacle,
+        comparison=comparison,
+        folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
+        headline=_headline(comparison, alarms) if comparison and known else None,
+        lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
+        guess=even_guess(metric, source.registry),
+    )
+    return page, 400 if refused else 200
+
+
+@comparing.get("/metric/<name>/compare.<any(csv, json):form>")
+def comparison_file(name: str, form: str) -> ResponseReturnValue:
+    """The comparison as a file."""
+    source, metric, earlier, later = _requested_periods(name)
+    if obstacle := _obstacle(source, metric):
+        raise BadRequest(obstacle)
+    candidates = listed(source, metric)
+    old, new = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
+    found, known = compared(old.answer, new.answer, candidates), digest_of_candidates(candidates)
+    text = source.written(
+        len(found.values),
+        ("comparison file", old.version, new.version, known, form),
+        *(comparison_text, form, found, {}),
+        candidates=candidates,
+    )
+    kind = "text/csv" if form == "csv" else "application/json"
+    return download(text, kind, f"{name}-change.{form}")
+
+
+def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
+    """What has changed, if shares can be relied on."""
+    if alarms:
+        return alarms[0].text_of_changes
+    for period in (comparison.after, comparison.before):
+        if unsound := kind_of(period).unsound(period):
+            return unsound
+    return change_headline(comparison)
+
+
+def _requested_periods(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
+    declared_metric(name)
+    check_names(request.args, ("from", "to", "without", "before_from", "before_to"))
+    return _periods(name, request.args)
+
+
+def _periods(
+    name: str, arguments: Mapping[str, str]
+) -> tuple[DataSource, Metric, DayRange, DayRange]:
+    source, metric = current_source(), declared_metric(name)
+    now = source.seen_until
+    later = read_range(arguments, now, metric.window)
+    named = arguments.get("before_from"), arguments.get("before_to")
+    return source, metric, earlier_range(later, metric.window, *named, now), later
+
+
+def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
+    days = {"before_from": earlier.query["from"], "before_to": earlier.query["to"]}
+    return {**later.query, **days}
+
+
+def _obstacle(source: DataSource, metric: Metric) -> str | None:
+    """Why the metric's periods cannot be compared, if they cannot."""
+    if has_memory(source.store, metric):
+        return message(
+            "Devices report this metric with remembered noise, so two periods are not "
+            "independent, and no interval of their difference can be given."
+        )
+    if isinstance(metric.type, Discovery):
+        return message(
+            "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "
+            "and how common each was over time.",
+            metric=metric.name,
+        )
+    try:
+        if metric.needs_candidates and listed(source, metric) is None:
+            return message(
+                "This metric takes any string. Upload a list of those to compare on its page, or "
+                "put them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
+                metric=metric.name,
+            )
+    except ValueListError as error:
+        return str(error)
+    return None
+
+
+def _compare(source: DataSource, metric: Metric, earlier: DayRange, later: DayRange) -> Comparison:
+    candidates = listed(source, metric)
+    old, new = (source.estimate(metric, days, candidates) for days in (earlier, later))
+    assert old is not None
+    assert new is not None
+    return compare(old, new)

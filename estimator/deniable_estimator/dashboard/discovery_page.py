@@ -1,0 +1,212 @@
+"""The page of a discovery: which strings occur, how common they are, and who follows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from deniable.types import Discovery
+from deniable_estimator.answers.finds import Explained, Find, Finds
+from deniable_estimator.answers.units import SHARES
+from deniable_estimator.dashboard.about import about
+from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard.calculations import finds_text, trend_text
+from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
+from deniable_estimator.dashboard.discovery import (
+    find_named,
+    finds_at,
+    name_of_find,
+    trend_of_find,
+)
+from deniable_estimator.dashboard.overview.attention import standing_notes
+from deniable_estimator.dashboard.pages import download, keep_form
+from deniable_estimator.dashboard.privacy_label import privacy_label
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    check_names,
+    presets,
+    read_range,
+)
+from deniable_estimator.dashboard.released_sums import released_sums
+from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.timeline import grouping, grouping_asked
+from deniable_estimator.dashboard.words import series_text
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import counted, message
+from deniable_estimator.questions.trend import GROUPS, Trend
+
+__all__ = ["discovering"]
+
+discovering = Blueprint("discovering", __name__)
+
+_NAMES = ("from", "to", "without", "by", "find")
+
+MOST_SHOWN = 500
+"""The most strings of the table; the files have all."""
+
+_HEIGHT = 220
+
+_TAKERS = ("string", "category")
+"""The types of metrics that finds can be promoted to."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindLine:
+    """One string as the table has it; what is drawn is in percent of the width."""
+
+    text: str
+    cut: bool
+    share: str
+    between: str
+    at: float
+    start: float
+    width: float
+    followed: tuple[str, ...]
+    query: dict[str, str]
+    """The address of the page with its trend."""
+    current: bool
+
+
+@discovering.get("/metric/<name>/strings")
+def finds_page(name: str) -> ResponseReturnValue:
+    """What was found, and the trend of one find."""
+    source, metric = current_source(), declared_metric(name)
+    if not isinstance(metric.type, Discovery):
+        return redirect(url_for("pages.metric_page", name=name))
+    refused, found, trend, chart = None, None, None, None
+    days = read_range({}, source.clock(), metric.window)
+    by = grouping(metric, days)
+    chosen = request.args.get("find", "")
+    try:
+        check_names(request.args, _NAMES)
+        days = read_range(request.args, source.clock(), metric.window)
+        by = grouping_asked(request.args, "by", metric, days)
+        found = finds_at(source, metric, days).answer
+        if chosen:
+            find = find_named(found, chosen)
+            trend = trend_of_find(source, metric, days, by, found, find).answer
+            chart = _chart(trend, chosen)
+    except (RangeError, EstimateError) as error:
+        refused = keep_form(error)
+    asked = {**days.query, **({"find": chosen} if chosen else {})}
+    periods = trend.periods if trend and chart else ()
+    page = render_template(
+        "discovery.html",
+        metric=metric,
+        days=days,
+        by=by,
+        groups=GROUPS[metric.window],
+        chosen=chosen,
+        query={**asked, "by": by},
+        found=found,
+        headline=_headline(found) if found else None,
+        lines=_find_lines(found, days, by, chosen) if found else (),
+        most=MOST_SHOWN,
+        explained=_part(found.explained) if found else None,
+        withheld=_part(found.withheld) if found else None,
+        percent=_percent,
+        alarms=found.verdict.alarms(found.alarm_level) if found else (),
+        target=_target(found) if found else None,
+        takers=any(each.type.name in _TAKERS for each in source.registry),
+        trend=trend,
+        chart=chart,
+        noted=annotated(metric, days.first, days.last, source.today, periods) if chart else None,
+        about=about(source, metric),
+        reported=metric,
+        newest=source.newest(metric),
+        notes=list(standing_notes(metric, source.newest(metric), source.clock())),
+        label=privacy_label(metric, source.registry),
+        published=released_sums(source, metric),
+        presets=presets(source.clock(), metric.window),
+        refused=refused,
+        asked=request.args if refused else days.query,
+    )
+    return page, 400 if refused else 200
+
+
+@discovering.get("/metric/<name>/strings.<any(csv, json):form>")
+def finds_file(name: str, form: str) -> ResponseReturnValue:
+    """What was found as a file; with `find`, the trend of that string."""
+    source, metric = current_source(), declared_metric(name)
+    check_names(request.args, _NAMES)
+    days = read_range(request.args, source.clock(), metric.window)
+    kind = "text/csv" if form == "csv" else "application/json"
+    found = finds_at(source, metric, days).answer
+    if not (chosen := request.args.get("find", "")):
+        text = finds_text(form, found, days.query)
+        return download(text, kind, f"{name}-strings.{form}")
+    find = find_named(found, chosen)
+    trend = trend_of_find(
+        source,
+        metric,
+        days,
+        grouping_asked(request.args, "by", metric, days),
+        found,
+        find,
+    ).answer
+    return download(trend_text(form, trend, days.query), kind, f"{name}-string-trend.{form}")
+
+
+def _headline(found: Finds) -> str:
+    if not found.n:
+        return message("No reports in these days")
+    if not found.finds:
+        return message("No string is common enough to be found")
+    return counted("{count:,} string was found", "{count:,} strings were found", len(found.finds))
+
+
+def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[FindLine, ...]:
+    top = max((each.high for each in found.finds), default=1.0) or 1.0
+
+    def at(share: float) -> float:
+        return round(100 * min(max(share / top, 0.0), 1.0), 2)
+
+    return tuple(
+        FindLine(
+            each.text,
+            each.cut,
+            *_texts(each),
+            at(each.share),
+            at(each.low),
+            round(max(at(each.high) - at(each.low), 0.3), 2),
+            each.followed,
+            {**days.query, "by": by, "find": name_of_find(each)},
+            current=name_of_find(each) == chosen,
+        )
+        for each in found.finds[:MOST_SHOWN]
+    )
+
+
+def _texts(each: Find) -> tuple[str, str]:
+    text = series_text(SHARES, each.share, each.low, each.high)
+    return text.estimate, text.between
+
+
+def _part(part: Explained) -> str | None:
+    """A share with its interval; None where nothing is clearly above 0."""
+    if part.low <= 0:
+        return None
+    text = series_text(SHARES, *part)
+    return message("{share} ({between})", share=text.estimate, between=text.between)
+
+
+def _percent(share: float) -> str:
+    """A share with two digits."""
+    return f"{100 * share:.2g}%"
+
+
+def _target(found: Finds) -> str | None:
+    """The metric that a find is most likely promoted to: the one that follows the most of them
+    already. None if no metric follows any: the others may measure something else."""
+    following = Counter(name for each in found.finds for name in each.followed)
+    return next((name for name, _ in following.most_common(1)), None)
+
+
+def _chart(trend: Trend, name: str) -> TrendChart | None:
+    if len(trend.reported) < 2:
+        return None
+    return trend_chart(trend, [name], height=_HEIGHT, name="trend")
