@@ -483,11 +483,13 @@ def help_of(*words: str) -> str:
 def test_each_script_starts(line: Line) -> None:
     """Benchmarks and fuzzing take minutes to hours. Here they are loaded, with all that they
     import, and know the options that are named."""
-    _, script, *words = shlex.split(line.command)
+    _, *words = shlex.split(line.command)
+    program = words[: 1 + (words[0] == "-m")]
+    script = program[-1]
     options = [word for word in words if word.startswith("--")]
     load = ["-c", f"import runpy; runpy.run_path({script!r}, run_name='loaded')"]
     done = subprocess.run(
-        [sys.executable, *([script, "--help"] if options else load)],
+        [sys.executable, *([*program, "--help"] if options else load)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / script.rpartition("/")[0])},
         capture_output=True,
