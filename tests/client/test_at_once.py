@@ -583,6 +583,7 @@ sys.exit(2)
 """
 
 
+@pytest.mark.campaign
 def test_killed_at_any_statement_it_is_all_or_nothing(tmp_path: Path) -> None:
     """A process that is killed at the Nth statement of its write, for every N: either the window
     is answered, the report queued and the ledger charged, or there is no trace of them."""

@@ -187,6 +187,7 @@ def settle(folder: Path, endpoint: str, day: int) -> None:
         assert client.status == "on"
 
 
+@pytest.mark.campaign
 def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, str]) -> None:
     """SIGKILL at twenty moments while recording, sealing and sending: every sealed report
     arrives, none is counted twice, every retry has the same bytes, cohort and memos stay as
@@ -216,6 +217,7 @@ def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, 
     assert counts.bodies == counts.counted
 
 
+@pytest.mark.campaign
 def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> None:
     """Three processes that live through the same ten days on one state file give one report
     for each metric and window, and count each record of a window."""
@@ -231,6 +233,7 @@ def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> N
     assert counts.changed_bytes == []
 
 
+@pytest.mark.campaign
 def test_processes_merge_their_records(tmp_path: Path) -> None:
     """Records of four processes into one open window are all counted, each once. A flush that
     waits too long for the others fails, keeps its records, and is tried again."""

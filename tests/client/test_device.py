@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,8 +12,8 @@ import pytest
 from deniable import Registry, StateError, TransportError, outbox
 from deniable.device import LONGEST_BACKOFF, Device
 from deniable.recording import Record
+from deniable.replies import Reply
 from deniable.state import State
-from deniable.transport import Reply
 
 ALL = (1 << 53) - 1
 
@@ -140,25 +139,3 @@ class Damaged:
     def blank(self) -> bool:
         self.blanked += 1
         return self.blanks
-
-
-@pytest.mark.parametrize("how", ["withdraw", "erase"])
-@pytest.mark.parametrize(
-    ("damaged", "blanks", "done"), [(True, True, True), (True, False, False), (False, True, False)]
-)
-def test_a_damaged_file_goes_as_a_whole(
-    device: Device, how: str, damaged: bool, blanks: bool, done: bool
-) -> None:
-    """What cannot be taken out of a damaged file is blanked with it; a file that is not damaged is
-    left alone, and where nothing could be taken back the error says so."""
-    device.state.close()
-    state = Damaged(damaged, blanks)
-    device.state = cast(State, SimpleNamespace(transaction=state.transaction, blank=state.blank))
-    take_back = getattr(device, how)
-    if done:
-        assert take_back()
-    else:
-        with pytest.raises(StateError):
-            take_back()
-    assert state.blanked == int(damaged)
-    device.state = State(None)

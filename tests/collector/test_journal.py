@@ -116,10 +116,11 @@ class RedisDisk:
             copies[-1].start()
             return copies[-1].url
 
-        found = thief.redis_commits(self.folder, start, "deniable")
-        for copy in copies:
-            copy.kill()
-        return found
+        try:
+            return thief.redis_commits(self.folder, start, "deniable")
+        finally:
+            for copy in copies:
+                copy.kill()
 
     def stop(self):
         """The kinds of files that are left when all has stopped."""

@@ -189,7 +189,7 @@ def test_a_request_that_trickles(collector, connect, part):
 
 def test_slow_clients_do_not_stay(alone, connect, new_body, until):
     """Clients that hold all connections with half a header are gone after the timeout, and a
-    good one is served."""
+    good one is served. It takes the timeout and the time in which the refused may read why."""
     slow = [connect() for _ in range(CONNECTIONS)]
     for each in slow:
         each.sendall(b"POST /v1/reports HTTP/1.1\r\nX-")

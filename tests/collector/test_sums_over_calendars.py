@@ -17,6 +17,7 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import period_of
+from deniable_collector.stores.summed.place import SumChange
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
 from deniable_collector.upkeep.exporting import export
@@ -172,6 +173,20 @@ def test_months_go_when_their_quarter_has_them(crowd):
     assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
         "kept-day-2025-Q4", "kept-day-2026-01", "kept-day-2026-Q1",
     ]  # fmt: skip
+
+
+def test_a_month_stays_where_its_quarter_has_changed(crowd):
+    """A change of sums is refused where one that it rests on is another by now, also one that it
+    does not write."""
+    crowd.drop("2026-01-01", "month", "quarter")
+    place, of = crowd.store.sums._place, ("m", crowd.scheme)
+    month, quarter = (SumName("kept", "day", each) for each in ("2025-12", "2025-Q4"))
+    stamps = place.holding(0, *of, (month, quarter))[1]
+    changed = SumChange({}, stamps | {quarter: "00" * 8}, removed=(month,))
+    assert not place.change(0, *of, changed)
+    assert str(month) in place.sum_names(0, *of)
+    assert place.change(0, *of, SumChange({}, stamps, removed=(month,)))
+    assert str(month) not in place.sum_names(0, *of)
 
 
 @pytest.mark.parametrize(

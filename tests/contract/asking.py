@@ -168,7 +168,7 @@ class Dashboard:
         body = {"data": sent} if sent else {}
         if given[:1] == ["<"]:
             body = {"data": (folder / given[1]).read_text("utf-8"), "content_type": "text/plain"}
-        end = time.monotonic() + PATIENCE
+        end, pause = time.monotonic() + PATIENCE, 0.05
         while True:
             response = client.open(path, method=verb, headers=headers, **body)
             text = response.text if response.mimetype == "text/html" else ""
@@ -178,7 +178,8 @@ class Dashboard:
             if response.status_code not in (202, 503) and not is_waiting:
                 return response
             assert time.monotonic() < end, f"{path}: {response.status} {text}"
-            time.sleep(0.1)
+            # A page that is calculated is made anew for each look at it.
+            time.sleep(pause := min(2 * pause, 0.8))
 
 
 class Crowd:

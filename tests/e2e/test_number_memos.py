@@ -22,7 +22,7 @@ from deniable import Client, Registry
 from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.base import ONE
 from deniable.memo import draw
-from deniable.transport import Reply
+from deniable.replies import Reply
 from deniable.wire import unpack_columns
 from deniable_collector.app import create_app
 from deniable_collector.settings import Settings

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from deniable import Client, Registry
 from deniable.commands import lint
-from deniable.transport import Reply
+from deniable.replies import Reply
 from deniable_estimator.terminal.plan_command import plan
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

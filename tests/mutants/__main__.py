@@ -52,6 +52,11 @@ def main(words: tuple[str, ...], sample: int, seed: int, again: bool) -> None:
     preload()
     global _judges, _mutants
     _judges, _mutants = Judges(MAP), chosen
+    if _judges.judge(chosen[0]._replace(make=chosen[0].path.read_text)) not in (
+        "survived",
+        "unseen",
+    ):
+        sys.exit(f"the tests of {chosen[0].path} fail without a fault")
     verdicts: dict[str, Counter[str]] = {room: Counter() for room in ROOMS}
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
         for mutant, verdict in zip(chosen, pool.map(_verdict, range(len(chosen))), strict=True):

@@ -15,8 +15,6 @@ from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 
-__all__ = ["EVERY", "Found", "LatestFinds"]
-
 EVERY = 3.0
 """So many seconds pass before the strings of a metric are looked for again."""
 

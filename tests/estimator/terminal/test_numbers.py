@@ -10,7 +10,7 @@ import click
 import pytest
 
 from deniable_estimator.terminal import ALARM, NO_DATA, anomalies, estimate, plan, trend
-from deniable_estimator.terminal.release import release
+from deniable_estimator.terminal.release_group import release
 
 from .conftest import CROWDS, DAYS, DEVICES, Call
 
