@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tools import need
 
 from deniable import Registry, windows
 from deniable.oblivious import ObliviousTransport
@@ -134,15 +132,6 @@ def told(reply: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="session")
-def web() -> Path:
-    """The folder of the web SDK, with the packages that it is tested with."""
-    need("node", "npm")
-    root = Path(__file__).parents[2]
-    subprocess.run([root / ".ci" / "packages", root / "client" / "web"], check=True)
-    return root / "client" / "web"
-
-
 @pytest.fixture
 def new_body(registry: Registry) -> Callable[[], bytes]:
     """Makes good batches of one report, by the real clock, with ids of their own: one store is
@@ -156,4 +145,4 @@ def new_body(registry: Registry) -> Callable[[], bytes]:
     return lambda: json.dumps({"batch": new_batch_id(), "reports": [report]}).encode()
 
 
-__all__ = ["CAPSULE", "PATH", "Hops", "hops", "new_body", "told", "web"]
+__all__ = ["CAPSULE", "PATH", "Hops", "hops", "new_body", "told"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import WindowError, windows
-from deniable.retention import CALENDARS, in_words, mistakes, read_keep, well_formed
+from deniable.retention import CALENDARS, mistakes, read_keep, well_formed
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.stores.summed.sums import Holding, SumName, SumRecord, cover
@@ -192,10 +192,3 @@ def test_what_is_no_keep(keep):
     """What is no duration, or names no calendar, is refused in words."""
     assert well_formed(keep)
     assert len(well_formed(keep)) < 250
-
-
-def test_a_keep_in_words():
-    """The finest calendar comes first."""
-    assert in_words(read_keep({"month": "forever", "day": "90 days"})) == (
-        "day for 90 days, month for ever"
-    )

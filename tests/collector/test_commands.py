@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -62,31 +61,6 @@ def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, un
     assert answer.startswith(b"HTTP/1.1 202")
     assert b'"accepted": 1' in answer
     assert collector.stop() == 0
-
-
-@pytest.mark.campaign
-def test_a_worker_that_dies_is_replaced(new_collector, home, body, until):
-    """When every worker is killed, the collector serves again by itself."""
-    collector = new_collector(**home.environ)
-    fetch(f"{collector.address}/healthz")
-    pid = collector.process.pid
-
-    def workers():
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(each) for each in found]
-
-    # One that answers may be there before the other one is made.
-    until(lambda: len(workers()) == 2, "the second worker is not made")
-    for worker in workers():
-        os.kill(worker, signal.SIGKILL)
-
-    def served():
-        try:
-            return fetch(f"{collector.address}/v1/reports", body)[0] == 202
-        except OSError:
-            return False
-
-    until(served, "no worker came back")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deniable import Registry, windows
-from deniable.wire import SealedReport, encode_batch, mark_development, new_batch_id
+from deniable.wire import SealedReport, encode_batch, new_batch_id
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import Store, open_store
@@ -38,18 +38,6 @@ def body(registry: Registry, noon: float) -> bytes:
     window = windows.window_at("day", noon - 86_400)
     report = SealedReport("dark_mode", registry["dark_mode"].scheme.fingerprint, window, 0, 1)
     return encode_batch(new_batch_id(), [report])
-
-
-def test_a_collector_refuses_the_mark(intake: Intake, body: bytes) -> None:
-    """Of the same batch, the plain bytes are taken, and the marked ones are refused as a whole by
-    the fast path and by the strict one; the message says what to leave out."""
-    assert len(intake.read(body).accepted) == 1
-    assert intake.read_fast(body) is not None
-    marked = mark_development(body)
-    assert intake.read_fast(marked) is None
-    with pytest.raises(IntakeError, match="DENIABLE_DEV") as refused:
-        intake.read(marked)
-    assert (refused.value.code, refused.value.status) == ("malformed-batch", 400)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

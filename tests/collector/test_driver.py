@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from hashlib import sha1
 from types import SimpleNamespace
 
 import pytest
@@ -17,13 +16,6 @@ from deniable_collector.stores.redis.driver import Access, Driver
 def options(url, **access):
     """What each connection of one server is made with."""
     return Driver(url, Access(**access)).client.connection_pool.connection_kwargs
-
-
-def test_a_password_is_not_shown():
-    """An access that reaches a log shows its user and not its password."""
-    shown = repr(Access(user="app", password="hush"))
-    assert "hush" not in shown
-    assert "app" in shown
 
 
 def test_what_an_address_becomes():
@@ -110,49 +102,6 @@ def test_what_a_cluster_is_made_with(scheme, monkeypatch):
     assert (found["socket_timeout"], found["socket_connect_timeout"]) == (5, 2)
     assert found.get("ssl") == (True if scheme == "rediss+cluster" else None)
     assert found.get("ssl_check_hostname") == found.get("ssl")
-
-
-def test_one_server_is_its_only_node():
-    """A server has no name among one, and the client stays until it is closed."""
-    one = Driver("redis://example.test")
-    assert not one.cluster
-    client = one.client
-    assert one.nodes() == {"": client}
-    closed = []
-    one._made = SimpleNamespace(close=lambda: closed.append(1))
-    one.close()
-    one.close()
-    assert closed == [1]
-    assert one.client is client
-
-
-def test_a_script_goes_by_its_digest(monkeypatch):
-    """By the digest first, with its keys and arguments; by its text where nobody knows that."""
-    calls = []
-
-    class Client:
-        def __init__(self, known):
-            self.known = known
-
-        def evalsha(self, *call):
-            calls.append(call)
-            if not self.known:
-                raise redis.exceptions.NoScriptError
-            return "by digest"
-
-        def eval(self, *call):
-            calls.append(call)
-            return "by text"
-
-    one = Driver("redis://example.test")
-    run = one.script("return 1")
-    digest = sha1(b"return 1").hexdigest()
-    one._made = Client(known=True)
-    assert run(["k", "l"], [1, 2, 3]) == "by digest"
-    assert calls == [(digest, 2, "k", "l", 1, 2, 3)]
-    one._made = Client(known=False)
-    assert run(["k"], []) == "by text"
-    assert calls[1:] == [(digest, 1, "k"), ("return 1", 1, "k")]
 
 
 class Replicated:

@@ -6,12 +6,10 @@ import gzip
 import hashlib
 import json
 import random
-import secrets
 import sqlite3
 import zlib
 from contextlib import closing, suppress
 
-import numpy as np
 import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
@@ -157,28 +155,6 @@ def test_half_an_import_is_completed(filled, target, tmp_path, noon, monkeypatch
     assert everything(target) == everything(filled)
 
 
-def test_some_tallies_of_a_store(filled, target, tmp_path, noon):
-    """Metrics and windows can be chosen, when a file is written and when it is read."""
-    all_of_it, some = tmp_path / "all.gz", tmp_path / "some.gz"
-    # From 2026-11-02 00:00 UTC to the 20th, 00:00.
-    selection = TallySelection(frozenset({"m"}), 1_793_577_600.0, 1_795_132_800.0)
-    wanted = {
-        key: value
-        for key, value in everything(filled).items()
-        if key[0] == "m" and key[2] in ("2026-11-19", "2026-W46")
-    }
-    assert wanted
-    export(filled, some, selection)
-    load(some, target, noon)
-    assert everything(target) == wanted
-    export(filled, all_of_it)
-    with closing(open_store(f"sqlite:///{tmp_path / 'third.db'}")) as third:
-        load(all_of_it, third, noon, selection)
-        assert everything(third) == wanted
-        with pytest.raises(ArchiveError, match="no metric nobody"):
-            load(all_of_it, third, noon, TallySelection(frozenset({"nobody"})))
-
-
 def test_a_file_that_was_cut_off(small, target, noon):
     """However short a file was cut, nothing of it is added and the error says what to do."""
     whole = small.read_bytes()
@@ -288,22 +264,3 @@ def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, no
         export(Breaking(), path)
     assert [each.name for each in folder.iterdir()] == ["x.gz"]
     assert path.read_bytes() == b"before"
-
-
-def test_a_wide_tally(home, target, tmp_path, shelf, noon):
-    """Rows of more cells than are added at once, and many rows, arrive as they are."""
-    scheme = shelf(100_000, *[900] * 100)
-    store = home.open()
-    store.publish({"m": [scheme]})
-    draw = np.random.default_rng(1)
-    key = TallyKey("m", scheme.fingerprint, "2026-11-20")
-    parts = {}
-    for row, layout in enumerate(scheme.mechanism.rows):
-        columns = np.sort(draw.choice(layout.width, layout.width // 2, replace=False))
-        counts = draw.integers(1, 100, len(columns))
-        parts[TallyRowKey(key, row)] = Increment(layout.width, 50, columns, counts)
-    store.fold(Commit((secrets.token_hex(16),), parts), noon)
-    path = tmp_path / "wide.gz"
-    export(store, path)
-    load(path, target, noon)
-    assert everything(target) == everything(store)

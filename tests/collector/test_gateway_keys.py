@@ -139,19 +139,6 @@ def test_a_damaged_file(tmp_path, change):
         KeyFile.read(path)
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"null", b"\xff", b"[" * 10_000])
-def test_no_file_of_keys(tmp_path, text):
-    """Any other file is refused by every command, with what makes one."""
-    path = tmp_path / "keys.json"
-    path.write_bytes(text)
-    path.chmod(0o600)
-    for command in ("show", "rotate"):
-        result = run(command, path)
-        assert (result.exit_code, path.read_bytes()) == (1, text)
-        assert "Error: " in result.output
-        assert "Traceback" not in result.output
-
-
 def test_the_collector_does_not_start_without_its_keys(tmp_path, metrics):
     """`deniable collect` says at the start that the gateway's keys are not there."""
     (tmp_path / "metrics.toml").write_text(metrics)

@@ -4,16 +4,12 @@ operation nothing that is older than DENIABLE_JOURNAL_SECONDS. `thief.py` is the
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import re
-import signal
-import sqlite3
 import threading
 import time
-import urllib.request
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,7 +18,6 @@ import pytest
 import redis
 import yaml
 from click.testing import CliRunner
-from tests.ports import free_port
 from tests.tools import leave_out
 
 from deniable import windows, wire
@@ -179,57 +174,6 @@ def test_sums_after_a_while(disk, new_collector, batches, until):
     assert collector.stop() == 0
 
 
-@pytest.mark.campaign
-def test_every_node_of_a_cluster(new_cluster, new_collector, batches, until):
-    """In a cluster this holds for the files of every node, and those of replicas."""
-    cluster = new_cluster(options=("--appendonly", "yes"))
-    if not list(cluster.folder.glob("*/appendonlydir")):
-        leave_out("redis-server")
-
-    def commands():
-        folders = [cluster.folder / str(node.port) for node in cluster.nodes]
-        found = [thief.redis_commands(folder) for folder in folders]
-        return [tallies(node) for node in found]
-
-    collector = new_collector(
-        DENIABLE_STORE=cluster.url, DENIABLE_SHARDS="8", DENIABLE_JOURNAL_SECONDS="0"
-    )
-    batches.send(collector)
-    until(lambda: all(commands()), "the batches have not reached all nodes")
-    assert collector.stop() == 0
-    collector.environ["DENIABLE_JOURNAL_SECONDS"] = str(SECONDS)
-    collector.start()
-    until(lambda: commands() == [0] * 6, "single commits stay")
-    assert collector.stop() == 0
-
-
-@pytest.mark.campaign
-def test_a_reader_that_stays_is_told(tmp_path, new_collector, batches, until):
-    """While somebody reads the SQLite file without end, its log cannot be emptied: batches are
-    counted as before, the operator is told once, in the log and by the gauge, and so is the end."""
-    disk = SqliteDisk(tmp_path)
-    private = f"127.0.0.1:{free_port()}"
-    collector = new_collector(
-        **disk.environ,
-        DENIABLE_JOURNAL_SECONDS="2",
-        DENIABLE_WORKERS="1",
-        DENIABLE_METRICS_BIND=private,
-    )
-    with closing(sqlite3.connect(disk.path, isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM schemes").fetchone()
-        batches.send(collector)
-        until(lambda: "journal-kept" in collector.log, "nothing is told")
-        assert batches.told_apart(disk.commits())
-        with urllib.request.urlopen(f"http://{private}/metrics", timeout=30) as answer:
-            figures = answer.read().decode()
-        assert float(re.search(r"^deniable_journal_seconds (\S+)$", figures, re.M)[1]) > 2
-    until(lambda: "journal-cleared" in collector.log, "the end is not told")
-    assert disk.commits() == []
-    assert collector.log.count("journal-kept") == 1
-    assert "a reader holds the SQLite file" in collector.log
-
-
 @pytest.fixture
 def scheme(shelf):
     return shelf(8)
@@ -286,32 +230,6 @@ def test_a_redis_that_was_restarted_is_rewritten(new_redis, scheme, add, until):
         assert store.clear_journal(60.0) is not None
         until(lambda: store.clear_journal(60.0) is None, "it is never cleared")
     assert tallies(thief.redis_commands(server.folder)) == 0
-
-
-@pytest.mark.campaign
-def test_a_rewrite_that_fails_is_told(new_redis, scheme, add, until):
-    """When Redis does not finish the new file, the store says so, and goes on trying."""
-    server = new_redis(*shipped_options())
-    with (
-        closing(open_store(server.url)) as store,
-        closing(redis.Redis.from_url(server.url)) as client,
-    ):
-        store.publish({"m": [scheme]})
-        add(store)
-        client.config_set("rdb-key-save-delay", 1_000_000)
-        assert store.clear_journal(0.0) is not None
-        pid = server.process.pid
-        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        os.kill(int(child), signal.SIGKILL)
-        client.config_set("rdb-key-save-delay", 0)
-        with pytest.raises(StoreUnavailable, match="could not rewrite"):
-            until(lambda: store.clear_journal(0.0) is None, "it is never told")
-
-        def cleared():
-            with suppress(StoreUnavailable):
-                return store.clear_journal(0.0) is None
-
-        until(cleared, "it is never cleared")
 
 
 def test_redis_learns_no_time_of_a_commit(new_redis, scheme, add):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import subprocess
 import sys
-import urllib.request
 from contextlib import closing
 from dataclasses import fields
 
@@ -69,43 +66,6 @@ def lines(text):
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", event["time"])
         assert event["level"] in ("info", "warning", "error", "critical")
     return events
-
-
-@pytest.mark.campaign
-def test_every_line_is_an_event(tmp_path, metrics):
-    """With DENIABLE_LOG_FORMAT=json both streams of a real collector hold JSON alone: where it
-    listens, the settings in force without secrets, what was published, its end."""
-    (tmp_path / "metrics.toml").write_text(metrics)
-    command = [sys.executable, "-c", "from deniable.cli import main; main()", "collect"]
-    secret = f"sqlite:///{tmp_path / 'hush.db'}"
-    environ = {
-        "DENIABLE_LOG_FORMAT": "json",
-        "DENIABLE_STORE": secret,
-        "DENIABLE_BIND": "127.0.0.1:0",
-        "DENIABLE_WORKERS": "1",
-    }
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, **environ},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    (place,) = lines(process.stdout.readline())
-    assert place["event"] == "listening"
-    with urllib.request.urlopen(place["address"] + "/readyz", timeout=30) as response:
-        assert response.status == 200
-    process.terminate()
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "")
-    assert "hush" not in err
-    events = lines(err)
-    assert [each["event"] for each in events] == ["started", "published", "stopped"]
-    assert events[0]["settings"]["DENIABLE_WORKERS"] == 1
-    assert events[0]["settings"]["DENIABLE_LOG_FORMAT"] == "json"
-    assert "DENIABLE_STORE" not in events[0]["settings"]
-    assert events[1]["metrics"] == 3
 
 
 def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):

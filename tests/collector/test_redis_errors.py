@@ -212,14 +212,6 @@ def test_anything_else_is_refused(text):
     assert str(found) == "Redis refused (ResponseError): check its version and its keys"
 
 
-def test_a_cluster_that_was_taken_for_one_server():
-    """A server that sends us on is one of a cluster, and needs its address."""
-    found = said(exceptions.MovedError("1 10.1.2.3:6379"))
-    assert isinstance(found, StoreUnavailable)
-    assert "(MovedError): if it is a cluster" in str(found)
-    assert "redis+cluster://" in str(found)
-
-
 NO_CLUSTER = "Redis does not say which nodes its cluster has"
 
 

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-import redis
 from tests.ports import free_port
 
 from deniable_collector.stores import StoreUnavailable, open_store
@@ -78,23 +77,6 @@ def test_who_cannot_show_who_he_is(tls_port, tls, certificates, host, changes, w
         assert host not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("expired", "has expired: give it a new one"), ("early", "not valid yet: check the clocks")],
-)
-def test_a_server_of_another_time(tls_server, tls, certificates, name, words):
-    """A server whose certificate is no longer, or not yet, valid is not talked to."""
-    server, port = tls_server
-    with closing(redis.Redis.from_url(server.url)) as client:
-        show(client, certificates, name)
-        with (
-            closing(open_store(f"rediss://localhost:{port}/0", **tls)) as store,
-            pytest.raises(StoreUnavailable, match=words),
-        ):
-            store.ping()
-        show(client, certificates, "server")
-
-
 def show(client, certificates, name):
     """Let a running Redis show another certificate."""
     client.config_set(
@@ -148,29 +130,3 @@ def test_a_cluster_that_announces_names(tls_cluster, tls, certificates, scheme, 
             show(client, certificates, "address")
             client.config_set("cluster-announce-hostname", "")
             client.config_set("cluster-preferred-endpoint-type", "ip")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"ca": "stranger.pem"}, UNSIGNED),
-        ({"cert": "", "key": ""}, OURS),
-        ({"cert": "stranger.pem", "key": "stranger.key"}, OURS),
-    ],
-)
-def test_strangers_to_a_cluster(tls_cluster, tls, certificates, changes, words):
-    """A cluster over TLS tells the same errors as one server does."""
-    changed = {name: path and certificates.path(path) for name, path in changes.items()}
-    with closing(open_store(tls_cluster.url, **{**tls, **changed})) as store:
-        with pytest.raises(StoreUnavailable, match=words) as caught:
-            store.ping()
-        assert "127.0.0.1" not in str(caught.value)
-
-
-def test_a_cluster_with_tls_without_tls(tls_cluster):
-    """An address without TLS does not reach a cluster that speaks nothing else."""
-    with (
-        closing(open_store(tls_cluster.url.replace("rediss", "redis"))) as store,
-        pytest.raises(StoreUnavailable, match="cannot be reached"),
-    ):
-        store.ping()

@@ -129,22 +129,6 @@ def test_replicas_that_are_not_there(server, scheme, commit, total, new_id, noon
         assert total(store) == 1
 
 
-@pytest.mark.campaign
-def test_one_address_for_the_other(redis_server, redis_cluster):
-    """Whoever takes a cluster for one server, or one server for a cluster, is told so."""
-    node = redis_cluster.owner("deniable:{0}:x")
-    other = next(each for each in redis_cluster.nodes if each is not node)
-    wrong = open_store(f"redis://127.0.0.1:{other.port}")
-    with closing(wrong), pytest.raises(StoreUnavailable, match=r"redis\+cluster://"):
-        wrong.ping()
-    url = redis_server.url.replace("redis", "redis+cluster")
-    with (
-        closing(open_store(url)) as store,
-        pytest.raises(StoreUnavailable, match="cluster-enabled"),
-    ):
-        store.ping()
-
-
 @pytest.mark.parametrize(
     "url",
     [

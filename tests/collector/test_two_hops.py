@@ -16,13 +16,11 @@ import pytest
 from deniable import Client, TransportError
 from deniable.replies import read_reply
 
-from .hops import CAPSULE, PATH, answering, hops, new_body, told
+from .hops import CAPSULE, PATH, hops, new_body, told
 
 pytestmark = pytest.mark.campaign
 
 __all__ = ["hops", "new_body"]
-
-KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
 
 
 def ask(address, method="POST", body=None, headers=CAPSULE, path=PATH):
@@ -129,52 +127,3 @@ def test_a_key_changes_while_batches_are_on_their_way(hops, more, new_body):
         found = [told(until_sent(transport, each))["accepted"] for each in (first, under_way, last)]
         assert found == [0, 0 if keep else 1, 1]
     assert more() == 6
-
-
-def test_a_file_of_keys_with_a_mistake(hops):
-    """A damaged file does not end a running gateway: the keys that were read before serve on."""
-    good = hops.path.read_text()
-
-    def mistakes():
-        return json.loads(ask(hops.gateway.address, "GET", path="/readyz")[2]).get("mistakes", [])
-
-    hops.path.write_text("no keys")
-    reload(hops, mistakes)
-    assert "keys.json is no file of a gateway's keys" in mistakes()[0]
-    assert str(hops.path.parent) not in mistakes()[0]
-    assert ask(hops.gateway.address, "GET")[0] == 200
-    hops.path.write_text(good)
-    reload(hops, lambda: not mistakes())
-
-
-def test_the_relay_passes_nothing_on(hops):
-    """The gateway gets a capsule and its type from the relay: no other header, no address."""
-    response = (
-        b"HTTP/1.1 503 No\r\nContent-Type: application/problem+json\r\n"
-        b"Retry-After: 77\r\nSet-Cookie: a=b\r\nX-Odd: 1\r\nContent-Length: 2\r\n\r\n{}"
-    )
-    with answering(response) as (gateway, seen):
-        relay = hops.start_relay(f"http://{gateway}")
-        marked = {
-            **CAPSULE,
-            "Cookie": "marker",
-            "User-Agent": "marker",
-            "X-Forwarded-For": "203.0.113.9",
-            "Authorization": "Bearer marker",
-            "Referer": "https://marker.example/",
-            "Accept-Language": "marker",
-            "X-Marker": "marker",
-        }
-        status, headers, body = ask(
-            relay.address, body=b"the capsule", headers=marked, path=f"{PATH}?marker"
-        )
-    assert (status, headers["Retry-After"], body) == (503, "77", b"{}")
-    assert (headers["Set-Cookie"], headers["X-Odd"]) == (None, None)
-    head, _, capsule = seen[0].partition(b"\r\n\r\n")
-    lines = head.decode().split("\r\n")
-    assert lines[0] == f"POST {PATH} HTTP/1.1"
-    named = sorted(line.partition(":")[0].lower() for line in lines[1:])
-    assert named == ["content-length", "content-type", "host"]
-    assert b"marker" not in head
-    assert b"203.0.113.9" not in head
-    assert capsule == b"the capsule"
