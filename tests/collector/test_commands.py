@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-
 import pytest
 from click.testing import CliRunner
 
@@ -27,39 +23,6 @@ def test_it_serves_and_ends(new_collector, home, body):
     assert fetch(f"{collector.address}/readyz") == (200, {"status": "ready"})
     status, answer = fetch(f"{collector.address}/v1/reports", body)
     assert (status, answer["accepted"]) == (202, 1)
-    assert collector.stop() == 0
-
-
-@pytest.mark.campaign
-def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, until):
-    """On SIGTERM a collector takes no new connection, answers the request whose body is still
-    on its way, and then leaves with exit 0."""
-    collector = new_collector(**home.environ, DENIABLE_WORKERS="1")
-    host, port = collector.address.removeprefix("http://").split(":")
-    fetch(f"{collector.address}/readyz")
-
-    def refused():
-        try:
-            socket.create_connection((host, int(port)), timeout=5).close()
-        except OSError:
-            return True
-        return False
-
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(
-            b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body) + body[:20]
-        )
-        # Another answer shows that the worker's loop has had the time to read this.
-        fetch(f"{collector.address}/healthz")
-        os.kill(collector.process.pid, signal.SIGTERM)
-        until(refused, "it goes on listening")
-        connection.sendall(body[20:])
-        answer = b""
-        while piece := connection.recv(1 << 16):
-            answer += piece
-    assert answer.startswith(b"HTTP/1.1 202")
-    assert b'"accepted": 1' in answer
     assert collector.stop() == 0
 
 

@@ -111,17 +111,6 @@ def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
     assert client.app._held == 0
 
 
-@pytest.mark.parametrize("second", [HEALTH, None], ids=["app", "connection"])
-def test_a_piece_that_ends_in_a_header(client, batch, second):
-    """A header that begins behind a long body, in the same piece, is as long as itself alone."""
-    head, _, body = batch().partition(b"\r\n\r\n")
-    body = body[:-1] + b" " * 40_000 + b"}"
-    head = head.rpartition(b"\r\n")[0] + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
-    second = second or batch()
-    found = talk(client, head + body + second[:20], second[20:], answers=2)
-    assert [status for status, _, _ in found] == [202, 200 if second == HEALTH else 202]
-
-
 @pytest.mark.parametrize("path", [b"/v1/reports", b"/healthz"])
 @pytest.mark.parametrize("lines", [64, 65])
 def test_a_trailer_has_as_many_lines_as_a_header(client, batch, path, lines):

@@ -20,7 +20,6 @@ from tests.ports import free_port
 from tests.tools import need
 
 from deniable.oblivious.signed_keys import PATH
-from deniable_collector.settings import Settings
 
 from .hops import answering
 
@@ -28,7 +27,6 @@ pytestmark = pytest.mark.campaign
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-KNOWN = {name for name, _, _ in Settings.table()}
 
 
 def replaced(text, *pairs):

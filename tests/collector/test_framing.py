@@ -178,26 +178,6 @@ def test_several_requests_before_a_half_close(tell):
     assert got.count(b"HTTP/1.1 202") == 2
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_cut_request_behind_one_that_is_answered(tell, number):
-    """The connection ends after the last request that came whole, though another was begun, also
-    where the whole one is being answered as the sender ends."""
-    other = request(body=BATCH.replace(b"a" * 32, b"b" * 32))
-    health = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
-    for whole, count in ((health, 0), (request(), 1)):
-        got = tell(whole * number + other[:-5], half=True)
-        assert got.count(b"HTTP/1.1 202") == count * number
-        assert got.count(b'"status": "ok"') == (1 - count) * number
-
-
-def test_nothing_of_it_is_logged(tell, running):
-    """Whatever came, no line was written and no bug was met."""
-    tell(request(host=None))
-    tell(chunked(b"zz\r\nabc\r\n0\r\n\r\n"), half=True)
-    for word in ("unexpected", "127.0.0.1", "Traceback", "Invalid"):
-        assert word not in running.log
-
-
 def test_a_flood_of_chunks_is_refused(tell):
     """A body in chunks of a few bytes each, every one of which takes a call, is refused long before
     it has come; one in chunks of some hundred bytes is a body."""

@@ -73,18 +73,6 @@ def test_relays_that_are_known(key_file, authorization, known):
     assert Gateway(Settings(), key_file).admits(authorization) is False
 
 
-def test_the_limit_of_a_capsule(key_file):
-    """A capsule may have twice the largest batch, as padding may double it, and 1,024 bytes."""
-    settings = Settings.from_env({"DENIABLE_MAX_BODY": "5000"})
-    assert Gateway(settings, key_file).max_capsule == 2 * 5000 + 1024
-
-
-def test_what_is_told_of_keys(gateway, key_file):
-    """The gateway tells the list of its file with its signature, and no secret."""
-    assert (gateway.keys, gateway.signature) == (key_file.document, key_file.signature)
-    assert key_file.keys[0].secret not in gateway.keys
-
-
 @pytest.mark.parametrize("kind", [CAPSULE, "Message/OHTTP-Req; a=b", f" {CAPSULE}\t"])
 def test_a_capsule_is_opened(gateway, key_file, kind):
     """A capsule's content type may have parameters and capital letters; a key of the file opens it,

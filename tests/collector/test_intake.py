@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import operator
-import threading
 from contextlib import closing
 from datetime import date
 
@@ -412,53 +411,6 @@ def test_schemes_of_other_collectors_are_found(registry, store, metrics, new_id,
     assert intake.read(text).rejected[0].reason == "unknown_scheme"
     clock.now += 1
     assert not intake.read(text).rejected
-
-
-class CountingLock:
-    """A lock that counts who has asked for it."""
-
-    def __init__(self):
-        self.asked = 0
-        self._lock = threading.Lock()
-
-    def __enter__(self):
-        self.asked += 1
-        self._lock.acquire()
-
-    def __exit__(self, *error):
-        self._lock.release()
-
-
-def test_many_ask_a_store_that_does_not_answer(registry, clock, until):
-    """Those who wait while another asks a store in vain fail together with it: the last of many
-    does not wait as many times as long."""
-    asked, told, answer = [], [], threading.Event()
-
-    class Away:
-        def publish(self, schemes):
-            asked.append(schemes)
-            assert answer.wait(30)
-            raise StoreUnavailable("away")
-
-    intake = Intake(registry, Away(), clock=clock)
-
-    def prepare():
-        with pytest.raises(StoreUnavailable) as caught:
-            intake.prepare()
-        told.append(str(caught.value))
-
-    lock = intake._catalogue._lock = CountingLock()
-    crowd = [threading.Thread(target=prepare) for _ in range(8)]
-    for each in crowd:
-        each.start()
-    until(lambda: lock.asked == 8, "not all of them ask")
-    answer.set()
-    for each in crowd:
-        each.join(60)
-    assert told == ["away"] * 8
-    assert len(asked) == 1
-    prepare()
-    assert told == ["away"] * 9
 
 
 def shown(batch):

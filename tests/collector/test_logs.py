@@ -7,7 +7,6 @@ import logging
 import re
 import sys
 from contextlib import closing
-from dataclasses import fields
 
 import pytest
 from gunicorn.config import Config
@@ -15,7 +14,6 @@ from gunicorn.config import Config
 from deniable_collector.operation.events import EventFormatter, listen, tell
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.operation.watch import WatchedStore
-from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 
@@ -78,15 +76,6 @@ def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):
             store.publish(schemes)
     told = [each for each in caplog.records if getattr(each, "event", "") == "published"]
     assert [each.fields["metrics"] for each in told] == [1, 2]
-
-
-def test_settings_in_force_hold_no_secret():
-    """What is told of the settings leaves out each one that may hold a secret."""
-    secrets = {each.name: "hush" for each in fields(Settings) if not each.repr}
-    assert {"store", "ingest_keys", "redis_password"} <= secrets.keys()
-    told = Settings(**secrets).in_force()
-    assert "hush" not in str(told)
-    assert len(told) == len(fields(Settings)) - len(secrets)
 
 
 def test_events_are_one_line(capsys, monkeypatch):

@@ -46,30 +46,6 @@ def filled(store, scheme, new_id, noon):
     return store
 
 
-def test_info(filled, run, home, scheme):
-    """The table and the JSON say what a store holds, metrics without reports too."""
-    said = run("info").stdout
-    assert "2026-11-01 to 2026-11-20" in said
-    assert scheme.fingerprint in said
-    document = json.loads(run("info", "--json").stdout)
-    assert document["kind"] == home.url.partition(":")[0]
-    assert document["shards"] == 1
-    browser, dark_mode = document["schemes"]
-    assert browser == {
-        "metric": "browser",
-        "scheme": scheme.fingerprint,
-        "mechanism": "subset_selection",
-        "windows": 3,
-        "sealed": 0,
-        "first": "2026-11-01",
-        "last": "2026-11-20",
-        "reports": 6,
-        "sums": {"copies": 0, "kept": [], "dropped_windows": 0},
-        "counters": 15,
-    }
-    assert (dark_mode["windows"], dark_mode["first"], dark_mode["reports"]) == (0, None, 0)
-
-
 def test_info_names_what_is_damaged(filled, run, scheme, home):
     """`info` checks each sealed window and each sum, names the damaged ones, shows the rest, and
     exits with 1."""

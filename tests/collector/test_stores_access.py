@@ -32,39 +32,26 @@ def rights(role):
     return found[1].split()
 
 
-@pytest.fixture(params=["redis", pytest.param("tls cluster", marks=pytest.mark.campaign)])
-def guarded(request):
-    """The address of a Redis, and of a cluster with TLS, with the users of the page: what
-    `open_store` needs, and a function that gives a command to all servers."""
-    if request.param == "redis":
-        url = request.getfixturevalue("redis_server").url
-        clients = [redis.Redis.from_url(url)]
-        options = {}
-    else:
-        cluster = request.getfixturevalue("tls_cluster")
-        clients = [node.client() for node in cluster.nodes]
-        url, options = cluster.url, request.getfixturevalue("certificates").access
-
-    def everywhere(*command):
-        for client in clients:
-            client.execute_command(*command)
-
+@pytest.fixture
+def guarded(redis_server):
+    """A Redis with the users of the page: what `open_store` needs, and a function that gives a
+    command."""
     prefix = f"test-{secrets.token_hex(6)}"
-    for role in ("collector", "dashboard"):
-        rules = [each.replace("deniable:", f"{prefix}:") for each in rights(role)]
-        everywhere("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", *rules)
-    yield url, {"prefix": prefix, "password": PASSWORD, **options}, everywhere
-    for client in clients:
-        client.close()
+    with closing(redis.Redis.from_url(redis_server.url)) as client:
+        for role in ("collector", "dashboard"):
+            rules = [each.replace("deniable:", f"{prefix}:") for each in rights(role)]
+            client.execute_command("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", *rules)
+        options = {"prefix": prefix, "password": PASSWORD}
+        yield redis_server.url, options, client.execute_command
 
 
 def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
     """With exactly the rights of the page, a collector does all of its work, retention and the
     clearing of the journal included, and a reader reads, pings and can change nothing."""
     url, options, _ = guarded
-    batch, wide, replicas = new_id(), shelf(20_000), int("cluster" in url)
+    batch, wide = new_id(), shelf(20_000)
     with (
-        closing(open_store(url, user="collector", replicas=replicas, **options)) as store,
+        closing(open_store(url, user="collector", **options)) as store,
         closing(open_store(url, user="dashboard", **options)) as reader,
     ):
         store.publish({"m": [scheme]})
@@ -144,21 +131,17 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon):
     """Without any single right of the page something fails and the error names the right. No batch
     is counted in part: sent again when the right is back, each is counted once."""
     url, options, everywhere = guarded
-    cluster = "cluster" in url
-    options = {**options, "user": "collector", "replicas": int(cluster)}
+    options = {**options, "user": "collector"}
     listed = {right[1:] for right in rights("collector") if right.startswith("+")}
     assert len(listed) > 20
-    # What is the same in a cluster is tried in one Redis.
-    alone = ONCE | {"wait"}
-    for right in sorted(listed & (alone | {"set", "hincrby"}) if cluster else listed - alone):
+    for right in sorted(listed - ONCE - {"wait"}):
         batches = [secrets.token_hex(16) for _ in range(2)]
         everywhere("SCRIPT", "FLUSH")
         everywhere("ACL", "SETUSER", "collector", f"-{right}")
         with closing(open_store(url, **options)) as store:
             with pytest.raises(StoreError) as caught:
                 collect_everything(store, scheme, batches, noon)
-            named = "CLUSTER SLOTS" if right == "cluster|slots" else f"+{right}"
-            assert named in str(caught.value), (right, str(caught.value))
+            assert f"+{right}" in str(caught.value), str(caught.value)
         everywhere("ACL", "SETUSER", "collector", f"+{right}")
         with closing(open_store(url, **options)) as store:
             store.publish({"m": [scheme]})
@@ -191,13 +174,12 @@ def test_each_right_of_a_reader(guarded, scheme, noon):
         store.publish({"m": [scheme]})
         fold_all(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
         store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
-    for right in sorted(listed if "cluster" in url else listed - ONCE):
+    for right in sorted(listed - ONCE):
         everywhere("ACL", "SETUSER", "dashboard", f"-{right}")
         with closing(open_store(url, user="dashboard", **options)) as reader:
             with pytest.raises(StoreError) as caught:
                 read_everything(reader, scheme)
-            named = "CLUSTER SLOTS" if right == "cluster|slots" else f"+{right}"
-            assert named in str(caught.value), (right, str(caught.value))
+            assert f"+{right}" in str(caught.value), str(caught.value)
         everywhere("ACL", "SETUSER", "dashboard", f"+{right}")
     with closing(open_store(url, user="dashboard", **options)) as reader:
         read_everything(reader, scheme)

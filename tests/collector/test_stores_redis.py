@@ -18,7 +18,6 @@ from deniable_collector.stores.commits import (
     TallyKey,
     TallyRowKey,
 )
-from deniable_collector.stores.redis import driver as module
 
 
 def commit(scheme, batch, shard=0, cells=None, width=8):
@@ -40,13 +39,6 @@ def opened(server, prefix="own", **options):
 @pytest.fixture
 def scheme(shelf):
     return shelf(8)
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Timeouts that a test can wait for."""
-    monkeypatch.setattr(module, "_TIMEOUT", 0.3)
-    monkeypatch.setattr(module, "_CONNECT_TIMEOUT", 0.3)
 
 
 @pytest.fixture

@@ -31,7 +31,6 @@ WATCHED = {
         *(copies, dropping, place, summing),
     )
 } | {sys.modules[SqliteFile.__module__].__file__}
-JANUARY = [f"2026-01-{day:02}" for day in range(1, 32)]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import redis
 
 from deniable_collector.stores import Store, StoreError, open_store
 
-__all__ = ["Cells", "contents", "log_pages", "redis_commands", "redis_commits", "sqlite_commits"]
+__all__ = ["Cells", "contents", "redis_commands", "redis_commits", "sqlite_commits"]
 
 Cells: TypeAlias = "Counter[tuple[str, str, int, int]]"
 """Counts by metric, window, row and column; column -1 counts the row's reports."""
@@ -65,15 +65,6 @@ def _read_image(image: bytes, path: Path) -> Cells:
             return contents(store)
     except StoreError:
         return Counter()
-
-
-def log_pages(path: Path) -> list[int]:
-    """The pages that commits wrote, in order, as the index of the log names them."""
-    index = path.with_name(path.name + "-shm")
-    if not index.exists():
-        return []
-    numbers = index.read_bytes()[_INDEX_HEADER : _INDEX_HEADER + 4 * _INDEX_FRAMES]
-    return [page for (page,) in struct.iter_unpack("=I", numbers) if page]
 
 
 def redis_commits(folder: Path, start: Callable[[Path], str], prefix: str) -> list[Cells]:
