@@ -10,7 +10,7 @@ import socket
 import ssl
 import subprocess
 import threading
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,6 @@ from tests.ports import free_port
 from tests.tools import need
 
 from deniable.oblivious.signed_keys import PATH
-
-from .hops import answering
 
 pytestmark = pytest.mark.campaign
 
@@ -103,23 +101,6 @@ def new_nginx(tmp_path, until):
 
 
 @pytest.fixture
-def before(new_nginx):
-    """Starts nginx before two collectors: its ports of TLS and of plain HTTP."""
-
-    def before(first, second):
-        plain = free_port()
-        secure = new_nginx(
-            "nginx.conf",
-            ("collector-1:8080", first),
-            ("collector-2:8080", second),
-            ("listen 80;", f"listen 127.0.0.1:{plain};"),
-        )
-        return secure, plain
-
-    return before
-
-
-@pytest.fixture
 def trust(tmp_path):
     """Makes connections that trust the test's certificate and no other."""
 
@@ -137,50 +118,60 @@ def ask(connection, method, path, body=None, headers=None):
         return response.status, response.read()
 
 
-def test_nothing_of_the_sender_goes_on(before, trust, tmp_path):
+@contextmanager
+def answering(response, last):
+    """A server that answers one request, which ends with `last`: its place, and a list that gets
+    all bytes of the request, before the block ends."""
+    seen = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                data = b""
+                while not data.endswith(last):
+                    data += connection.recv(65_536)
+                seen.append(data)
+                connection.sendall(response)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}", seen
+        thread.join(30)
+
+
+def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
     """Behind nginx nobody learns an address, a cookie, an agent or a header of the sender's own;
     what the protocol needs goes through; and nginx itself writes nothing down."""
-    seen = []
-
-    class Upstream(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            seen.append((dict(self.headers.items()), body))
-            self.send_response(202)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *arguments):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as upstream:
-        thread = threading.Thread(target=upstream.serve_forever)
-        thread.start()
-        address = f"127.0.0.1:{upstream.server_address[1]}"
-        port, plain = before(address, address)
-        needed = {
-            "Content-Type": "application/json",
-            "Content-Encoding": "gzip",
-            "X-Deniable-Key": "k" * 20,
-            "Authorization": "Bearer " + "k" * 20,
-        }
-        own = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
-               "Accept-Language", "X-Device", "From", "Via")  # fmt: skip
-        headers = {**needed, **dict.fromkeys(own, "marker")}
+    needed = {
+        "Content-Type": "application/json",
+        "Content-Encoding": "gzip",
+        "X-Deniable-Key": "k" * 20,
+        "Authorization": "Bearer " + "k" * 20,
+    }
+    own = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
+           "Accept-Language", "X-Device", "From", "Via")  # fmt: skip
+    headers = {**needed, **dict.fromkeys(own, "marker")}
+    plain = free_port()
+    response = b"HTTP/1.1 202 OK\r\nContent-Length: 0\r\n\r\n"
+    with answering(response, b"a batch") as (upstream, seen):
+        port = new_nginx(
+            "nginx.conf",
+            ("collector-1:8080", upstream),
+            ("collector-2:8080", upstream),
+            ("listen 80;", f"listen 127.0.0.1:{plain};"),
+        )
         with closing(trust(port)) as connection:
-            assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 202
+            assert ask(connection, "POST", "/v1/reports", b"a batch", headers)[0] == 202
             for path in ("/metrics", "/healthz", "/readyz", "/marker"):
                 assert ask(connection, "GET", path)[0] == 404
             large = b"x" * ((1 << 21) + 4096)
             assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
         with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=30)) as connection:
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
-        upstream.shutdown()
-        thread.join()
-    ((passed, body),) = seen
-    assert body == b"{}"
+    head, _, body = seen[0].decode().partition("\r\n\r\n")
+    assert body == "a batch"
+    passed = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
     assert needed.items() <= passed.items()
     assert "marker" not in str(passed)
     assert "127.0.0.1" not in str(passed).replace("'Host': '127.0.0.1'", "")
@@ -192,7 +183,7 @@ def test_nothing_of_the_sender_goes_on(before, trust, tmp_path):
 def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
     """Behind the relay's nginx there is the capsule and its type: no header, query or address."""
     response = b"HTTP/1.1 200 OK\r\nContent-Type: message/ohttp-res\r\nContent-Length: 2\r\n\r\nok"
-    with answering(response) as (upstream, seen):
+    with answering(response, b"the capsule") as (upstream, seen):
         port = new_nginx("nginx.relay.conf", ("server relay:8081;", f"server {upstream};"))
         connection = trust(port)
         marked = {

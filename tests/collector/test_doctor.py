@@ -136,15 +136,6 @@ def test_an_expired_metric():
     assert (code, errors(found)) == (1, {"expired"})
 
 
-def test_too_small_a_crowd():
-    """A hundred devices cannot answer for 200 values, which is a warning."""
-    text = Path("metrics.toml").read_text()
-    Path("metrics.toml").write_text(text.replace("[defaults]", "[defaults]\ndevices = 100"))
-    code, found = run()
-    assert code == 0
-    assert found["crowd", "too_small"]["level"] == "warning"
-
-
 @pytest.mark.parametrize("name", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])
 def test_a_switch_of_the_environment(monkeypatch, name):
     """Each of the two variables is found, as the client obeys it; "0" is neither."""

@@ -117,17 +117,13 @@ def changed(path, change):
     "change",
     [
         lambda d: d.update(format="x"),
-        lambda d: d.update(keys=[]),
         lambda d: d.update(keys=d["keys"] * 2),
-        lambda d: d.update(identity="AAAA"),
         lambda d: d.update(identity="A" * 43 + "="),
         lambda d: d["keys"][0].update(id=256),
         lambda d: d["keys"][0].update(id="1"),
         lambda d: d["keys"][0].update(kem="rsa"),
         lambda d: d["keys"][0].update(secret="<script>"),
-        lambda d: d["keys"][0].update(secret=7),
         lambda d: d["keys"][0].update(kem="p256", secret="A" * 43 + "="),
-        lambda d: d.pop("keys"),
     ],
 )
 def test_a_damaged_file(tmp_path, change):

@@ -15,7 +15,6 @@ import pytest
 from deniable import Registry, windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
-from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.stores.summed.place import SumChange
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
@@ -96,17 +95,6 @@ class Crowd:
         assert np.array_equal(row.cells, right[1:])
         reports = (store or self.store).reports("m", self.scheme, days)
         assert reports == {day: self.truth[day][0] for day in days}
-
-    def seal(self, step=1):
-        for day in self.store.windows("m", self.scheme)[::step]:
-            self.store.seal(TallyKey("m", self.scheme, day))
-
-    def add_up(self):
-        """Makes all copies."""
-        found = {
-            period_of(calendar, day) for day in DAYS for calendar in ("week", "month", "quarter")
-        }
-        return sum(self.store.sums.add_up("m", self.scheme, "day", each) > 0 for each in found)
 
     def drop(self, before, *calendars):
         return self.store.sums.drop_windows("m", self.scheme, windows.start(before), calendars)
