@@ -17,6 +17,7 @@ from deniable.wire import LATEST
 from deniable_collector.batches import catalogue as module
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.intake import Intake
+from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import StoreUnavailable
 from deniable_collector.stores.commits import ID_RETENTION
 from deniable_collector.stores.ids import TERMS
