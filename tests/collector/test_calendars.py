@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -125,25 +124,6 @@ def test_a_year_is_a_dozen_reads():
     assert (len(found.sums), len(found.windows)) == (11, 11)
     found = cover(year[20:], all_of_them)
     assert len(found.sums) + len(found.windows) == 5 + 11
-
-
-def test_no_fewer_reads_are_possible():
-    """Of a short range, no combination of its periods takes fewer reads than the cover."""
-    days = [f"{date(2026, 1, 26) + timedelta(each)}" for each in range(40)]
-    held = holding(days, [], ["week", "month"], [])
-    for first in range(0, 12, 3):
-        asked = days[first:]
-        found = cover(asked, held)
-        sums = [
-            set(record.stamps) for record in held.sums.values() if record.stamps.keys() <= {*asked}
-        ]
-        least = min(
-            len(some) + len(set(asked).difference(*some))
-            for count in range(len(sums) + 1)
-            for some in combinations(sums, count)
-            if sum(map(len, some)) == len(set().union(*some))
-        )
-        assert len(found.windows) + len(found.sums) == least
 
 
 def test_sums_of_one_calendar_alone():

@@ -283,16 +283,6 @@ def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
     client.loop.run_until_complete(asyncio.wait_for(run(), 30))
 
 
-def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
-    """An error while a batch is read is a problem document, and the connection goes on."""
-    intake = client.app._batch_reader.intake
-    monkeypatch.setattr(intake, "read_fast", lambda body: 1 / 0)
-    found = talk(client, batch(), HEALTH, answers=2)
-    assert [status for status, _, _ in found] == [500, 200]
-    assert found[0][2]["type"] == "urn:deniable:problem:internal"
-    assert "ZeroDivisionError" in caplog.text
-
-
 def test_a_batch_that_grows(serve, registry, store, new_id):
     """Of a compressed batch all that it has become is counted while it waits for its commit."""
     client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))

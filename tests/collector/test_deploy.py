@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import http.server
 import os
-import re
 import socket
 import ssl
 import subprocess
@@ -14,7 +13,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-import redis
 import yaml
 from tests.ports import free_port
 from tests.tools import need
@@ -209,38 +207,3 @@ def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
     assert named == ["content-length", "content-type", "host"]
     assert "marker" not in head
     assert "203.0.113.9" not in head
-
-
-def shipped_redis(file):
-    """The service of Redis in a compose file, and its settings as lines of redis.conf."""
-    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
-    command = services["redis"]["command"]
-    if command[0] == "sh":
-        lines = re.findall(r"""echo (?:"([^$]+?)"|'(.+)')$""", command[2], re.M)
-        return services, ["".join(each) for each in lines]
-    pairs = zip(command[1::2], command[2::2], strict=True)
-    return services, [f"{name.removeprefix('--')} {value or chr(34) * 2}" for name, value in pairs]
-
-
-@pytest.mark.parametrize("name", ["docker-compose.yml", "deploy/compose.two-collectors.yml"])
-def test_redis_holds_commits_in_one_file_alone(name, new_redis):
-    """A real Redis takes the settings of each compose file; with them single commits are in the
-    append-only file alone, without times, and collectors have the time to clear it at the end."""
-    services, lines = shipped_redis(ROOT / name)
-    for name, service in services.items():
-        if name.startswith("collector"):
-            assert int(service["stop_grace_period"].removesuffix("s")) >= 45
-    options = [word for line in lines for word in ("--" + line).split(" ", 1)]
-    server = new_redis(*("" if word == '""' else word for word in options))
-    with closing(redis.Redis.from_url(server.url)) as client:
-        found = client.config_get("*")
-        assert {name: found[name] for name in (
-            *("appendonly", "save", "slowlog-log-slower-than", "maxmemory-policy"),
-        )} == {
-            "appendonly": "yes",
-            "save": "",
-            "slowlog-log-slower-than": "-1",
-            "maxmemory-policy": "noeviction",
-        }  # fmt: skip
-        assert found.get("aof-timestamp-enabled", "no") == "no"
-        assert found["aof-use-rdb-preamble"] == "yes"

@@ -185,30 +185,12 @@ def test_switched_off():
     assert (code, errors(found)) == (1, {"switched_off"})
 
 
-def test_what_waits_and_what_is_spent(tmp_path):
-    """Reports that wait, that were sent or refused, and a budget that is spent are told."""
-    now = [time.time() - 20 * 86_400]
-    text = (
-        Path("metrics.toml").read_text().replace("lifetime_epsilon = 8.0", "lifetime_epsilon = 2.0")
-    )
-    Path("metrics.toml").write_text(text)
-    with Client(
-        "metrics.toml", state_dir="state", clock=lambda: now[0], background=False
-    ) as client:
-        for _ in range(2):
-            client.record("browser", "firefox")
-            client.flush()
-            now[0] += 86_400
-        client.flush()
-    found = run("--state-dir", "state")[1]
-    assert found["state", "reports_wait"]["message"].startswith("1 report waiting")
-    assert "browser" in found["state", "spent"]["message"]
-
-
-def test_sent_and_refused_reports(running):
-    """Acknowledged reports are counted, and refused ones named with their reason."""
-    address = running.address
-    for days in (1, 20):
+def test_what_waits_was_sent_refused_and_spent(running):
+    """Reports that wait, that were sent or refused with their reason, and a budget that is spent
+    are told."""
+    file = Path("metrics.toml")
+    file.write_text(file.read_text().replace("lifetime_epsilon = 8.0", "lifetime_epsilon = 4.0"))
+    for address, days in ((running.address, 20), (running.address, 1), (None, 18)):
         now = [time.time() - days * 86_400]
         with Client(
             "metrics.toml",
@@ -224,6 +206,7 @@ def test_sent_and_refused_reports(running):
     found = run("--state-dir", "state")[1]
     assert found["state", "sent"]["level"] == "ok"
     assert "window_too_old" in found["state", "rejected"]["message"]
+    assert "browser" in found["state", "spent"]["message"]
 
 
 def test_an_address_that_is_none():

@@ -145,9 +145,6 @@ def test_a_node_that_has_joined_is_found(monkeypatch):
 @pytest.mark.parametrize(
     ("url", "options", "words"),
     [
-        ("redis://localhost", {"ca": __file__}, "DENIABLE_REDIS_CA is for TLS"),
-        ("redis+cluster://localhost", {"key": __file__}, "DENIABLE_REDIS_KEY is for TLS"),
-        ("rediss://localhost", {"ca": "/nowhere"}, "DENIABLE_REDIS_CA names no file"),
         ("rediss://localhost?ssl_cert_reqs=none", {}, "always checked"),
         ("redis://me:hush@localhost", {"user": "app"}, "keep one of them"),
         ("redis://me:hush@localhost", {"password": "other"}, "keep one of them"),

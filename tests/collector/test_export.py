@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import random
-import sqlite3
 import zlib
 from contextlib import closing, suppress
 
@@ -14,8 +13,7 @@ import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.upkeep import importing
-from deniable_collector.upkeep.archive import ArchiveError, TallySelection
+from deniable_collector.upkeep.archive import ArchiveError
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
 
@@ -106,33 +104,6 @@ def test_the_format(small, shelf):
     assert gzip.decompress(small.read_bytes()).decode() == text
 
 
-@pytest.mark.parametrize("broken", [1, 4, 8])
-def test_half_an_import_is_completed(filled, target, tmp_path, noon, monkeypatch, broken):
-    """When the store goes away in the middle, the next import of the file adds the rest, whatever
-    was chosen the first time."""
-    monkeypatch.setattr(importing, "_COMMIT_CELLS", 500)
-    path, folds = tmp_path / "all.gz", []
-    contents = export(filled, path)
-
-    class Breaking:
-        def __getattr__(self, name):
-            return getattr(target, name)
-
-        def fold(self, commit, now):
-            if len(folds) == broken:
-                raise StoreUnavailable("away")
-            folds.append(commit)
-            return target.fold(commit, now)
-
-    with pytest.raises(StoreUnavailable):
-        load(path, Breaking(), noon)
-    load(path, target, noon, TallySelection(frozenset({"n"})))
-    outcome = load(path, target, noon)
-    assert outcome.rows + outcome.known_rows == contents.rows
-    assert outcome.known_rows >= broken
-    assert everything(target) == everything(filled)
-
-
 def test_a_file_that_was_cut_off(small, target, noon):
     """However short a file was cut, nothing of it is added and the error says what to do."""
     whole = small.read_bytes()
@@ -205,20 +176,6 @@ def test_files_that_make_no_sense(small, target, noon, change, words):
         load(small, target, noon)
     with pytest.raises(StoreError, match="no store"):
         target.schemes()
-
-
-def test_another_scheme_under_the_same_name(small, target, tmp_path, shelf, noon):
-    """Should a store know another scheme by the fingerprint, nothing is mixed."""
-    target.publish({"m": [shelf(3, 4, 2)]})
-    target.close()
-    with closing(sqlite3.connect(tmp_path / "target.db")) as connection, connection:
-        (found,) = connection.execute("SELECT definition FROM schemes").fetchone()
-        connection.execute(
-            "UPDATE schemes SET definition = ?", (found.replace(b"3 4 2", b"3 4 9"),)
-        )
-    with pytest.raises(ArchiveError, match="another one in the store"):
-        load(small, target, noon)
-    assert not target.windows("m", shelf(3, 4, 2).fingerprint)
 
 
 def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, noon):

@@ -11,8 +11,6 @@ import resource
 import signal
 import socket
 import struct
-import threading
-from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,7 +19,7 @@ import pytest
 
 from deniable_collector.stores import open_store
 
-from .devices import Devices, post
+from .devices import Devices
 
 pytestmark = pytest.mark.campaign
 STORES = ["sqlite", "redis"]
@@ -176,28 +174,4 @@ def test_connections_cut_in_the_middle_of_a_body(home, new_collector, registry):
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     devices.start()
     devices.finish()
-    devices.check(home.open())
-
-
-@pytest.mark.stores("sqlite", "redis", "cluster")
-def test_the_same_batch_from_many_clients_at_once(home, new_collector, registry):
-    """16 clients send the same 40 batches at the same moment, to two collectors on one store:
-    of each batch one client is told that it counted, the others that it is a duplicate."""
-    collectors = [new_collector(**home.environ, DENIABLE_BIND="127.0.0.1:0") for _ in range(2)]
-    devices = Devices(registry, 40, [])
-    barrier = threading.Barrier(16)
-    told = [Counter() for _ in devices.batches]
-
-    def send(number):
-        for place, batch in enumerate(devices.batches):
-            barrier.wait(60)
-            status, answer = post(collectors[number % 2].address, batch)
-            told[place][status, bool(answer.get("accepted"))] += 1
-
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert told == [{(202, True): 1, (202, False): 15}] * len(told)
     devices.check(home.open())

@@ -14,7 +14,7 @@ from deniable.oblivious.capsules import new_private_key
 from deniable.oblivious.signed_keys import verified
 from deniable_collector.commands import collect
 from deniable_collector.oblivious.key_command import gateway_key
-from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile, KeyFileError
+from deniable_collector.oblivious.key_file import KeyFile, KeyFileError
 from deniable_collector.oblivious.relay_command import relay
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.settings import Settings, SettingsError
@@ -49,16 +49,6 @@ def test_new_rotate_show(tmp_path):
         assert not any(each["secret"] in output for each in secrets["keys"])
     assert [each.name for each in tmp_path.iterdir()] == ["keys.json"]
     assert len(verified(third.identity, third.document, third.signature)) == 2
-
-
-def test_numbers_go_round(tmp_path):
-    """After 255 comes 0, and no two keys of a file have one number."""
-    held = KeyFile.new("x25519")
-    for _ in range(300):
-        held = held.rotated("x25519", MOST_KEYS - 1)
-        numbers = [each.id for each in held.keys]
-        assert len(set(numbers)) == len(numbers) <= MOST_KEYS
-    assert held.rotated("x25519", 0).keys[0].id == (held.keys[0].id + 1) % 256
 
 
 @pytest.mark.parametrize(("ids", "new"), [([255], 0), ([254, 3], 255), ([255, 0, 1], 2), ([9], 10)])

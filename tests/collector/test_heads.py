@@ -48,22 +48,6 @@ def test_a_header_is_found_with_a_whole_body_alone():
     assert known.find(PLAIN.replace(b"Host: h", b"Host: H") + b"abcd") is None
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        b"\r\n\r\n" + PLAIN + b"abcd",
-        PLAIN + b"abcd" + PLAIN + b"abcd",
-        PLAIN + b"abcd\r\n",
-        b"\r\n\r\n",
-    ],
-)
-def test_what_is_more_than_one_request_is_not_kept(piece):
-    """A piece with something before or behind its request says nothing about the header."""
-    known = Heads()
-    known.keep(piece, READ, JSON)
-    assert not known._known
-
-
 def test_headers_that_may_name_a_sender_are_not_kept():
     """A header with lines that few senders share, or a long one, is left to the parser."""
     known = Heads()

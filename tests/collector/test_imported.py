@@ -113,20 +113,6 @@ def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noo
     assert counted(store, scheme) == ALL
 
 
-def test_the_same_days_of_another_store_are_added(
-    origin, store, scheme, new_id, tmp_path, noon, shelf
-):
-    """Two stores that have reports of the same days are added up, one with days and the other with
-    their sum, as their files name different origins without being told to."""
-    other = Origin(f"sqlite:///{tmp_path}/other.db", scheme, new_id, noon)
-    with closing(other.store):
-        assert other.store.identity() != origin.store.identity()
-        other.drop(DAYS[1], "month")
-        load(origin.file(tmp_path / "one.gz"), store, noon)
-        load(other.file(tmp_path / "two.gz"), store, noon)
-    assert counted(store, scheme) == dict.fromkeys(DAYS, 2)
-
-
 def test_what_was_dropped_may_come_again(origin, store, scheme, tmp_path, noon):
     """When nothing of the days is left, not even in a sum, they may come in another form."""
     load(origin.file(tmp_path / "days.gz"), store, noon)

@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import redis
 import yaml
@@ -23,7 +22,6 @@ from tests.tools import leave_out
 from deniable import windows, wire
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.sqlite.store import SqliteStore
 from deniable_collector.upkeep import journal
 from deniable_collector.upkeep.commands import store as store_commands
 from deniable_collector.upkeep.journal import JournalKeeper
@@ -46,7 +44,7 @@ class Batches:
     """Single batches of yesterday's reports, and what each adds."""
 
     def __init__(self, registry, number, seed=3):
-        draw = random.Random(seed)
+        draw, self.registry = random.Random(seed), registry
         self.window = windows.window_at("day", time.time() - 86_400)
         self.bodies, self.cells = [], []
         for _ in range(number):
@@ -141,25 +139,21 @@ def redis_disk(new_redis, *options):
 
 
 @pytest.mark.campaign
-def test_a_clean_stop_leaves_sums(disk, new_collector, batches):
-    """Within the stated time the files hold each batch, in order; once the collector and its
-    store have stopped, a thief finds nothing but sums in them."""
+def test_files_hold_sums(disk, new_collector, batches, until):
+    """Within the stated time the files hold each batch, in order; once the collector and its store
+    have stopped, a thief finds nothing but sums in them, and in operation, without another batch,
+    after a while; after how long, `test_when_it_is_asked` says."""
     collector = new_collector(**disk.environ, DENIABLE_WORKERS="1")
     batches.send(collector)
     assert batches.told_apart(disk.commits())
     assert collector.stop() == 0
-    assert disk.stop() == LEFT[type(disk)]
-    assert disk.commits() == []
-
-
-@pytest.mark.campaign
-def test_sums_after_a_while(disk, new_collector, batches, until):
-    """In operation, without another batch, nothing tells the batches apart after a while; after
-    how long, `test_when_it_is_asked` says."""
-    collector = new_collector(**disk.environ, DENIABLE_JOURNAL_SECONDS=str(SECONDS))
-    batches.send(collector)
+    collector.environ["DENIABLE_JOURNAL_SECONDS"] = str(SECONDS)
+    collector.start()
+    Batches(batches.registry, 20, seed=4).send(collector)
     until(lambda: disk.commits() == [], "single commits stay")
     assert collector.stop() == 0
+    assert disk.stop() == LEFT[type(disk)]
+    assert disk.commits() == []
 
 
 @pytest.fixture
@@ -234,46 +228,6 @@ def test_redis_learns_no_time_of_a_commit(new_redis, scheme, add):
     assert times == []
     expiries = {each[1] for each in commands if each[0].upper() == b"PEXPIREAT"}
     assert all(b":ids:" in key for key in expiries)
-
-
-def test_the_database_holds_no_earlier_counts(tmp_path, shelf, new_id, noon):
-    """No page of the SQLite file has anything left of what a tally was before, when others are
-    begun between or dropped beside it: each of 400 earlier versions (seed 5) is looked for."""
-    draw, path = random.Random(5), tmp_path / "store.db"
-    small, wide = [shelf(4 + number) for number in range(20)], [shelf(2_500), shelf(30_000)]
-    versions, now = set(), {}
-
-    def add(key, width, places):
-        counts = np.array([draw.randrange(1, 1 << 24) for _ in places])
-        if width < 100:
-            before = np.frombuffer(now.get(key, bytes(16)), "<u4")
-            now[key] = (before + counts).astype("<u4").tobytes()
-            versions.add(now[key])
-        return Increment(width, 1, places, counts)
-
-    def left():
-        data = path.read_bytes()
-        return [version for version in versions - set(now.values()) if version in data]
-
-    with closing(SqliteStore(path)) as store:
-        store.publish({"m": small + wide})
-        for number in range(100):
-            # Windows begin one after the other, and two at a time take reports.
-            day = 20 - number // 5 - draw.randrange(2)
-            increments = {}
-            for scheme in draw.sample(small, 4) + draw.sample(wide, 1):
-                width = scheme.mechanism.rows[0].width
-                label = windows.window_at("day", noon - 86_400 * day)
-                key = TallyKey("m", scheme.fingerprint, label)
-                places = range(4) if scheme in small else [draw.randrange(width)]
-                increments[TallyRowKey(key, 0)] = add(key, width, places)
-            store.fold(Commit((new_id(),), increments), noon)
-        assert store.clear_journal(0.0) is None
-        assert len(versions) == 400
-        assert all(version in path.read_bytes() for version in now.values())
-        assert left() == []
-        assert store.drop(noon - 86_400 * 10) > 0
-    assert left() == []
 
 
 def test_an_import_leaves_sums(tmp_path, shelf, new_id, noon):

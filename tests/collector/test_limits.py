@@ -180,29 +180,6 @@ def test_silence_is_closed(collector, connect, new_body):
     assert idle.recv(1) == silent.recv(1) == b""
 
 
-def test_a_slow_reader_does_not_stay(collector, connect, until):
-    """A client that asks for much and reads nothing is cut off after the timeout."""
-    connection = connect()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    asked = b"GET /v1/registry HTTP/1.1\r\nHost: h\r\n\r\n" * 500
-    with suppress(ConnectionError):
-        for _ in range(20):
-            connection.settimeout(0.5)
-            with suppress(TimeoutError):
-                connection.sendall(asked)
-
-    def cut():
-        try:
-            connection.sendall(b"G")
-        except TimeoutError:
-            return False
-        except ConnectionError:
-            return True
-        return False
-
-    until(cut, "a client that does not read stays")
-
-
 def test_too_many_connections(alone, connect, new_body, until):
     """Beyond the limit: 503 with the time to come back, and far beyond it connections are cut off
     without a word. When some have gone, there is room."""

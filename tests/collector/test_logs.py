@@ -41,18 +41,6 @@ def test_requests_are_not_described(logger, caplog):
     assert "203.0.113.7" not in text
 
 
-def test_processes_are_described(logger, caplog):
-    """What a worker failed of at its start is told in full."""
-    logger.warning("Worker (pid:%s) was sent %s", 7, "SIGTERM")
-    try:
-        raise RuntimeError("the registry has mistakes")
-    except RuntimeError:
-        logger.exception("Exception in worker process")
-    text = caplog.text
-    assert "Worker (pid:7) was sent SIGTERM" in text
-    assert "RuntimeError: the registry has mistakes" in text
-
-
 SCHEMA = {"time": str, "level": str, "event": str, "message": str, "process": int}
 
 

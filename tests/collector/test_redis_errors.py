@@ -114,34 +114,6 @@ def test_a_certificate_of_another_host(code):
     assert "cluster-announce-hostname" in str(said(redis.ConnectionError(SECRET), context=error))
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (exceptions.NoPermissionError("User hush has no permissions to run the 'hset' command"),
-         "its user lacks the right +hset: docs/operating-stores.md lists all"),
-        (exceptions.NoPermissionError("this user has no permissions to run the 'cluster|slots' "
-                                      "command or its subcommand"),
-         "its user lacks the right +cluster|slots: docs/operating-stores.md lists all"),
-        (redis.ResponseError("ACL failure in script: User hush has no permissions to run the "
-                             "'get' command"),
-         "its user lacks the right +get: docs/operating-stores.md lists all"),
-        (redis.ResponseError("The user executing the script can't run this command or subcommand"),
-         "its user lacks a right that a script needs: docs/operating-stores.md lists them"),
-        (exceptions.NoPermissionError("this user has no permissions to access one of the keys"),
-         "its user may not use these keys: give it ~PREFIX:* for the prefix in "
-         "DENIABLE_REDIS_PREFIX, or %R~PREFIX:* if it only reads"),
-        (redis.ResponseError("EXEC without MULTI"),
-         "its user lacks the right +multi: docs/operating-stores.md lists all"),
-    ],
-)  # fmt: skip
-def test_a_right_that_is_missing_is_named(error, words):
-    """What an ACL forbids is unavailable until an operator allows it, by the command's name alone:
-    names of users and keys are not repeated."""
-    with pytest.raises(StoreUnavailable) as caught, translated():
-        raise error
-    assert str(caught.value) == f"Redis cannot answer now (NoPermissionError): {words}"
-
-
 LOGIN = (
     "it does not take the user or the password: check DENIABLE_REDIS_USER and "
     "DENIABLE_REDIS_PASSWORD, or those in the address"

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import sys
 from contextlib import closing
 
 import pytest
 
-from deniable_collector.stores import StoreUnavailable, open_store
+from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.redis import sealing as redis_sealing
 from deniable_collector.stores.redis import strings as redis_strings
@@ -86,23 +85,3 @@ def test_a_process_that_is_killed_at_each_line(home, store, fill, noon):
             line += step
     assert line > 20
     assert sealed >= 1
-
-
-@pytest.mark.stores("sqlite")
-def test_a_full_disk(home, store, fill, tmp_path):
-    """Where nothing more fits on the disk, a window stays open and whole, the error says so, and
-    it is sealed when there is room again."""
-    tally = fill("2026-11-01")
-
-    def seal():
-        mine = open_store(home.url, prefix=home.prefix)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
-        with pytest.raises(StoreUnavailable):
-            mine.seal(tally)
-
-    assert in_a_child(seal) == 0
-    with closing(open_store(home.url, prefix=home.prefix)) as reader:
-        assert full(reader, tally)
-        assert not reader.sealed(*tally[:2], [tally.window])
-        assert reader.seal(tally) is not None
-        assert full(reader, tally)

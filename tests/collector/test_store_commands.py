@@ -161,10 +161,3 @@ def test_no_store(run, tmp_path, arguments, monkeypatch):
     nowhere = f"sqlite:///{tmp_path / 'nowhere.db'}"
     assert "there is no store" in run(*arguments, store=nowhere, code=1).output
     assert not list(tmp_path.glob("*x.gz*"))
-
-
-def test_a_damaged_file(run, tmp_path):
-    """A file that is none is told in one line."""
-    file = tmp_path / "x.gz"
-    file.write_bytes(b"something else")
-    assert "holds no tallies of deniable" in run("import", file, code=1).output
