@@ -231,27 +231,3 @@ def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> N
     assert len(reports) == spent_reports(tmp_path) == 40
     check_memory(tmp_path, counts)
     assert counts.changed_bytes == []
-
-
-@pytest.mark.campaign
-def test_processes_merge_their_records(tmp_path: Path) -> None:
-    """Records of four processes into one open window are all counted, each once. A flush that
-    waits too long for the others fails, keeps its records, and is tried again."""
-    (tmp_path / "metrics.toml").write_text(REGISTRY)
-    script = (
-        "import sys, time, deniable\n"
-        "client = deniable.Client(sys.argv[1] + '/metrics.toml', None, sys.argv[1],"
-        " clock=lambda: 1.8e9)\n"
-        "until = time.monotonic() + 120\n"
-        "for _ in range(25):\n"
-        "    client.record('one', True)\n"
-        "    while not client.flush(30):\n"
-        "        assert time.monotonic() < until\n"
-        "client.close()\n"
-    )
-    children = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(4)]
-    assert [child.wait() for child in children] == [0] * 4
-    state = State(tmp_path)
-    with state.transaction() as connection:
-        assert connection.execute("SELECT records FROM open_values").fetchall() == [(100,)]
-    state.close()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import pytest
 
-from deniable import Registry, StateError, TransportError, outbox
+from deniable import Registry, TransportError, outbox
 from deniable.device import LONGEST_BACKOFF, Device
 from deniable.recording import Record
 from deniable.replies import Reply
@@ -125,17 +124,3 @@ def test_without_an_endpoint_nothing_is_delivered(device: Device) -> None:
     device.transport = None
     with pytest.raises(TransportError, match="no endpoint"):
         device.deliver(outbox.OutgoingBatch("0" * 32, b"", 0))
-
-
-class Damaged:
-    """A state that cannot be read."""
-
-    def __init__(self, damaged: bool, blanks: bool) -> None:
-        self.damaged, self.blanks, self.blanked = damaged, blanks, 0
-
-    def transaction(self) -> AbstractContextManager[Any]:
-        raise StateError("it cannot be read", damaged=self.damaged)
-
-    def blank(self) -> bool:
-        self.blanked += 1
-        return self.blanks
