@@ -13,7 +13,6 @@ import pytest
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
 from deniable.mechanisms import (
-    FrequencyOracle,
     Mechanism,
     MemoizedSubsetSelection,
     Memoizing,
@@ -61,16 +60,6 @@ def test_total_variance_is_that_of_the_paper() -> None:
 def number(**numbers: Any) -> Any:
     """As much of a mechanism as its limits look at."""
     return SimpleNamespace(name="m", parameters=dict, epsilon=0, lifetime_epsilon=0, **numbers)
-
-
-def test_an_item_lies_in_its_domain() -> None:
-    """From 0 to the size, which is none."""
-    closed = number(size=3)
-    for item in (0, 1, 2):
-        FrequencyOracle.require_item(closed, item)
-    for item in (-1, 3):
-        with pytest.raises(ValueError, match=f"item {item} is outside the domain of 3"):
-            FrequencyOracle.require_item(closed, item)
 
 
 def test_odds_are_within_what_was_declared() -> None:
@@ -133,25 +122,3 @@ def test_a_memo_needs_an_epsilon_of_its_reports() -> None:
     """The epsilon of a report is checked before that of the memo."""
     with pytest.raises(SchemeError, match="epsilon must be above 0 and at most 10, not 0"):
         base.check_memo_epsilon(0.0, 5.0)
-
-
-def test_parameters_are_checked_one_by_one() -> None:
-    """They come back in the order of their bounds, both of which are allowed; what is missing,
-    unknown, outside or no integer is named."""
-    bounds = {"size": (2, 5), "k": (1, 3)}
-    assert base.check_parameters("m", {"k": 3, "size": 2}, **bounds) == [2, 3]
-    assert base.check_parameters("m", {"k": 1, "size": 5}, **bounds) == [5, 1]
-    for parameters, name in (
-        ({"k": 1}, "size"),
-        ({"size": 1, "k": 1}, "size"),
-        ({"size": 6, "k": 1}, "size"),
-        ({"size": 2, "k": 0}, "k"),
-        ({"size": 2, "k": True}, "k"),
-        ({"size": 2, "k": 1.0}, "k"),
-        ({"size": 2, "k": "1"}, "k"),
-    ):
-        low, high = bounds[name]
-        with pytest.raises(SchemeError, match=f"m: {name} must be an integer from {low} to {high}"):
-            base.check_parameters("m", parameters, **bounds)
-    with pytest.raises(SchemeError, match="m: unknown parameters a, z"):
-        base.check_parameters("m", {"size": 2, "k": 1, "z": 1, "a": 1}, **bounds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import ipaddress
 import json
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -422,22 +421,6 @@ def test_pairs_are_joined(server: Server) -> None:
     assert {name: named.count(name) for name in named} == {"browser": 3, "theme": 4, "both": 3}
 
 
-def test_a_missing_segment_is_told(server: Server) -> None:
-    """A metric whose segment was not told is not recorded, and the developer is told so."""
-    text = METRICS.replace(
-        'description = "The browser', 'segments = ["system"]\ndescription = "The'
-    )
-    registry = Registry.parse(text + '[segments.system]\nvalues = ["ios", "android"]\n')
-    client = Client(registry, development=server.address, background=False)
-    client.record("browser", "firefox")
-    client.set_segments({"system": "ios"})
-    client.record("browser", "firefox")
-    assert client.flush()
-    client.close()
-    assert server.troubles == [("missing_segment", None)]
-    assert len(server.reports) == 1
-
-
 def test_a_normal_collector_is_named(
     server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -470,24 +453,3 @@ def test_it_can_be_declined(
     assert server.posts == []
     with pytest.raises(TypeError, match="development must be"):
         Client(registry, development=True)  # type: ignore[arg-type]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_reports_as_well(server: Server, registry: Registry) -> None:
-    """After a fork, as under gunicorn with --preload, parent and child both report."""
-    client = Client(registry, development=server.address, background=False)
-    client.record("browser", "firefox")
-    assert client.flush()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            client.record("browser", "chrome")
-            status = 0 if client.flush() else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    client.record("browser", "edge")
-    assert client.flush()
-    assert len(server.reports) == 3
-    client.close()

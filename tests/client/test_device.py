@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -11,7 +10,6 @@ import pytest
 from deniable import Registry, TransportError, outbox
 from deniable.device import LONGEST_BACKOFF, Device
 from deniable.recording import Record
-from deniable.replies import Reply
 from deniable.state import State
 
 ALL = (1 << 53) - 1
@@ -78,45 +76,6 @@ def test_backoff_doubles_up_to_an_hour(device: Device, clock: Any, collector: An
         bound = min(2.0**failures, 3600.0)
         assert device.seconds_to_send() == pytest.approx(bound * share(device), rel=1e-12)
     assert LONGEST_BACKOFF == 3600
-
-
-def test_what_a_collector_does_not_know_yet_waits_for_half_an_hour_or_a_whole_one(
-    device: Device, clock: Any, collector: Any
-) -> None:
-    """A report that was left out for a reason that passes is due after 30 to 60 minutes."""
-    record(device, clock)
-    device.write([])
-    clock.days(1)
-    batch = device.take(urgent=False)
-    assert batch is not None
-    collector.rejected = [{"index": 0, "reason": "unknown_metric"}]
-    (told,) = device.deliver(batch)
-    assert told.waits
-    assert device.waiting() == 1
-    assert device.seconds_to_send() == pytest.approx(1800 * (1 + share(device)), rel=1e-12)
-
-
-def test_a_batch_that_is_refused_is_not_tried_again(
-    device: Device, clock: Any, collector: Any
-) -> None:
-    """A problem that the same bytes would meet again ends the batch, with its reason for the
-    owner; one that passes does not."""
-    record(device, clock)
-    device.write([])
-    clock.days(1)
-    for kind, status, waiting in (("store-unavailable", 503, 1), ("malformed-batch", 400, 0)):
-        problem = json.dumps({"type": f"urn:deniable:problem:{kind}"}).encode()
-        collector.replies = [Reply(status, problem)]
-        batch = device.take(urgent=True)
-        assert batch is not None
-        with pytest.raises(TransportError) as caught:
-            device.deliver(batch)
-        assert caught.value.final is (waiting == 0)
-        assert device.waiting() == waiting
-    (entry,) = device.entries()
-    assert entry.status == "rejected"
-    assert "malformed-batch" in (entry.reason or "")
-    assert device.take(urgent=True) is None
 
 
 def test_without_an_endpoint_nothing_is_delivered(device: Device) -> None:

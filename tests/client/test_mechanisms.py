@@ -179,23 +179,6 @@ def test_probabilities_sum_to_one(mechanism: Mechanism[Any], items: list[Any]) -
 
 
 @small
-def test_every_bit_comes_from_the_source_that_is_given(
-    mechanism: Mechanism[Any], items: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A report is a function of the value and of the bits: the system is asked for no others."""
-
-    def refused(size: int) -> bytes:
-        raise AssertionError("the operating system was asked")
-
-    monkeypatch.setattr("os.urandom", refused)
-    twice = [
-        [mechanism.randomize(item, bits) for item in items for _ in range(20)]
-        for bits in (random.Random(21).getrandbits, random.Random(21).getrandbits)
-    ]
-    assert twice[0] == twice[1]
-
-
-@small
 def test_largest_likelihood_ratio_is_the_odds(mechanism: Mechanism[Any], items: list[Any]) -> None:
     """No report tells two values apart by more than `odds`, and some report does by that much."""
     worst = Fraction(0)

@@ -29,13 +29,10 @@ from deniable.mechanisms import (
     Rappor,
     Report,
     Rounds,
-    SubsetSelection,
     design_memoized,
-    explain_memoized,
     rebuild,
     total_variance,
 )
-from deniable.mechanisms.choice import MAX_REPORT_BYTES
 from deniable.randomness import PRECISION
 
 ONE = 1 << PRECISION
@@ -200,16 +197,6 @@ def test_the_advice_on_a_short_lifetime_is_right() -> None:
     assert MemoizedSubsetSelection.design(10, 1.0, 1.82, k=3).k == 3
 
 
-def test_one_report_is_exactly_subset_selection() -> None:
-    """With memory the best k, p, q and variance are those without it, where a lifetime allows."""
-    for size, epsilon, lifetime in [(20, 2.0, 4.0), (8, 1.0, 3.0), (2, 1.0, 2.0)]:
-        with_memory = MemoizedSubsetSelection.design(size, epsilon, lifetime)
-        without = SubsetSelection.design(size, epsilon)
-        assert with_memory.k == without.k
-        assert abs(with_memory.p - without.p) < Fraction(1, 10**15)
-        assert abs(with_memory.q - without.q) < Fraction(1, 10**15)
-
-
 def test_the_subset_size_is_the_best_that_a_lifetime_allows() -> None:
     """Over 60 random configurations no other k that can be had has less variance. Seed 34."""
     rng = random.Random(34)
@@ -305,33 +292,6 @@ def test_useless_lifetimes_are_refused(name: str, epsilon: float, lifetime: floa
     """A memo must be allowed to reveal more than one report does, and not everything."""
     with pytest.raises(SchemeError, match="lifetime_epsilon"):
         design_memoized(name, "city", 10, epsilon, lifetime)
-
-
-@pytest.mark.parametrize("size", [2, 5, 20, 100, 1000, 3000, 50_000])
-@pytest.mark.parametrize(("epsilon", "lifetime"), [(1.0, 2.0), (1.0, 8.0), (2.0, 4.0)])
-def test_auto_takes_the_smaller_loss(size: int, epsilon: float, lifetime: float) -> None:
-    """Subset selection of a memo up to 5% of loss, and beyond it whatever loses less, in
-    reports of bounded length."""
-    choice = explain_memoized(size, "city", epsilon, lifetime)
-    chosen = design_memoized("auto", "city", size, epsilon, lifetime)
-    assert chosen.parameters() == choice.mechanism.parameters()
-    assert chosen.rows[0].report_bytes <= MAX_REPORT_BYTES
-    selection = MemoizedSubsetSelection.design(size, epsilon, lifetime)
-    hashing = MemoizedLocalHashing.design("city", epsilon, lifetime)
-    least = SubsetSelection.design(size, epsilon)
-    bound = float(total_variance(least.p, least.q, size))
-    losses = [float(total_variance(each.p, each.q, size)) / bound for each in (selection, hashing)]
-    short = selection.rows[0].report_bytes <= MAX_REPORT_BYTES
-    if short and (losses[0] <= 1.05 or losses[0] <= losses[1]):
-        assert chosen.name == "memoized_subset_selection"
-        assert choice.loss == pytest.approx(losses[0])
-    else:
-        assert chosen.name == "memoized_local_hashing"
-        assert choice.loss == pytest.approx(losses[1])
-        assert losses[1] < losses[0] or not short
-    if size >= 1000 and lifetime == 2 * epsilon:
-        assert chosen.name == "memoized_local_hashing"
-        assert choice.loss < 1.05
 
 
 CASES = [

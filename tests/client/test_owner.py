@@ -63,18 +63,6 @@ def told(make_client: MakeClient, clock: Any) -> Client:
     return client
 
 
-def test_the_page_says_it_in_words(told: Client) -> None:
-    """It says what was sent and what that reveals, what waits, and what the ledger has left."""
-    page = Visible(told.owner_page(app="Acme Notes"))
-    assert "What Acme Notes has reported" in page.text
-    assert "Reporting is on" in page.text
-    assert page.text.count("Your device said") + page.text.count("Your device named") == 2
-    assert "of the time if that were true" in page.text or "if one of them were true" in page.text
-    assert "1 true value waits on this device" in page.text
-    assert "Reports left" in page.text
-    assert "firefox" not in page.text.split("How often")[0].split("Reported")[0]
-
-
 def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
     """Reports sent and left are the ledger's, and the last column never says less than it is."""
     ledger, _, _ = told._device.owned()

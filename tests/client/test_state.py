@@ -20,6 +20,11 @@ from deniable.state import FILE_NAME, State, default_directory
 MakeClient = Callable[..., Client]
 
 
+@pytest.fixture
+def fast_disk() -> None:
+    """These tests are of the disk as it is."""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
 def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     """The directory is created 0700 and every file in it 0600, whatever the umask."""
