@@ -18,7 +18,7 @@ from deniable.mechanisms import (
     Memoizing,
     Packing,
     Row,
-    base,
+    limits,
     total_variance,
 )
 
@@ -93,13 +93,13 @@ def test_epsilons_are_logarithms_of_odds() -> None:
 @pytest.mark.parametrize(
     ("check", "arguments", "lowest", "highest", "below", "above"),
     [
-        (base.check_size, ("m",), 2, base.MAX_CELLS, 1, base.MAX_CELLS + 1),
-        (lambda size: base.check_size("m", size, 10), (), 2, 10, 1, 11),
-        (base.check_epsilon, (), 1e-9, 10.0, 0.0, 10.000001),
-        (base.check_epsilon, (), 0.5, 1.0, -0.5, math.inf),
-        (base.check_epsilon, (), 0.5, 1.0, -1.0, math.nan),
-        (base.check_memo_epsilon, (1.0,), 1.000001, 20.0, 1.0, 20.000001),
-        (base.check_memo_epsilon, (10.0,), 10.1, 20.0, 9.0, math.nan),
+        (limits.check_size, ("m",), 2, limits.MAX_CELLS, 1, limits.MAX_CELLS + 1),
+        (lambda size: limits.check_size("m", size, 10), (), 2, 10, 1, 11),
+        (limits.check_epsilon, (), 1e-9, 10.0, 0.0, 10.000001),
+        (limits.check_epsilon, (), 0.5, 1.0, -0.5, math.inf),
+        (limits.check_epsilon, (), 0.5, 1.0, -1.0, math.nan),
+        (limits.check_memo_epsilon, (1.0,), 1.000001, 20.0, 1.0, 20.000001),
+        (limits.check_memo_epsilon, (10.0,), 10.1, 20.0, 9.0, math.nan),
     ],
 )
 def test_both_ends_of_a_limit(
@@ -121,4 +121,4 @@ def test_both_ends_of_a_limit(
 def test_a_memo_needs_an_epsilon_of_its_reports() -> None:
     """The epsilon of a report is checked before that of the memo."""
     with pytest.raises(SchemeError, match="epsilon must be above 0 and at most 10, not 0"):
-        base.check_memo_epsilon(0.0, 5.0)
+        limits.check_memo_epsilon(0.0, 5.0)
