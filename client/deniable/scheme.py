@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, Self
 
 from deniable.coded_message import CodedMessage, counted
+from deniable.digests import sha256
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import MAX_CELLS, FrequencyOracle, Mechanism, Row, rebuild

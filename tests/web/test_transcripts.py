@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.transcripts import Driver, Step, Stream, seeded, text
+from tests.contract.transcripts import Driver, Step, Stream, seeded, text
 
 from deniable import Registry, compiled
 

@@ -109,6 +109,9 @@ class Driver:
         self.registry: Registry = compiled.from_document(document)
         self.recorder = Recorder(self.registry)
         self.state = State(self.folder, self.registry.app)
+        with self.state.transaction() as connection:
+            pass
+        connection.execute("PRAGMA synchronous = OFF")  # nobody pulls the plug here
         self.device = Device(
             self.registry,
             self.state,
