@@ -37,6 +37,18 @@ aggregate = "max"
 """
 
 
+def metrics_toml(top: str = "", app: str = "example", **metrics: dict[str, Any]) -> str:
+    """The text of a registry: metrics by their names, each with what is not usual about it."""
+    text = f'schema = 1\napp = "{app}"\n{top}\n'
+    usual = {"type": "boolean", "description": "What it is.", "owner": "a"}
+    usual |= {"expires": "2040-06-30", "epsilon": 1.0, "lifetime_epsilon": 100.0}
+    for name, keys in metrics.items():
+        text += f"[metrics.{name}]\n"
+        for key, value in (usual | keys).items():
+            text += f"{key} = {value if key == 'expires' else json.dumps(value)}\n"
+    return text
+
+
 class Clock:
     """POSIX seconds that stand still until they are set."""
 

@@ -21,46 +21,21 @@ from deniable.recording import Record
 from deniable.state import State
 from deniable.wire import SealedReport
 
+from .conftest import metrics_toml
+
 MakeClient = Callable[..., Client]
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2030-06-30
-aggregate = "first"
-answer = "at_once"
-
-[metrics.tool]
-type = "category"
-description = "The command that was run first."
-values = ["build", "check", "other"]
-epsilon = 1.0
-lifetime_epsilon = 3.0
-
-[metrics.word]
-type = "string"
-description = "A word."
-epsilon = 4.0
-lifetime_epsilon = 400.0
-
-[metrics.kept]
-type = "boolean"
-description = "Dark mode, with memory."
-window = "month"
-longitudinal = "memoize"
-mechanism = "rappor"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-
-[metrics.late]
-type = "boolean"
-description = "Dark mode, at the close."
-answer = "at_close"
-epsilon = 1.0
-lifetime_epsilon = 100.0
-"""
+SOON = {"aggregate": "first", "answer": "at_once"}
+REGISTRY = metrics_toml(
+    tool={
+        **SOON,
+        "type": "category",
+        "values": ["build", "check", "other"],
+        "lifetime_epsilon": 3.0,
+    },
+    word={**SOON, "type": "string", "epsilon": 4.0, "lifetime_epsilon": 400.0},
+    late={"answer": "at_close"},
+)
 
 
 @pytest.fixture

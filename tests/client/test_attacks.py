@@ -16,52 +16,19 @@ from deniable.mechanisms import (
 )
 from deniable.wire import SealedReport, encode_batch
 
+from .conftest import metrics_toml
+
 MakeClient = Callable[..., Client]
 
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2040-06-30
-
-[metrics.remembered]
-type = "category"
-description = "Subset selection of a memo."
-values = ["a", "b", "c", "d", "e", "f"]
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-
-[metrics.bucket]
-type = "string"
-description = "Local hashing of a memo."
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-
-[metrics.bits]
-type = "string"
-description = "RAPPOR."
-longitudinal = "memoize"
-mechanism = "rappor"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-
-[metrics.fresh]
-type = "string"
-description = "Without memory."
-epsilon = 1.0
-lifetime_epsilon = 9999.0
-
-[metrics.sampled]
-type = "boolean"
-description = "On some days."
-epsilon = 1.0
-lifetime_epsilon = 9999.0
-sample_rate = 0.5
-"""
+MEMOIZED = {"longitudinal": "memoize", "lifetime_epsilon": 2.0}
+REGISTRY = metrics_toml(
+    remembered={**MEMOIZED, "type": "category", "values": list("abcdef")},
+    bucket={**MEMOIZED, "type": "string"},
+    bits={**MEMOIZED, "type": "string", "mechanism": "rappor"},
+    fresh={"type": "string"},
+    sampled={"sample_rate": 0.5},
+)
 LINK_BITS = {"remembered": 0, "bucket": 8, "bits": 6, "fresh": 0}
 """What may link the reports of one device: the bits of a row that it stays in."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
@@ -24,20 +23,12 @@ from deniable.replies import Reply
 from deniable.state import FILE_NAME, State
 from deniable.testing import MemoryClient
 
+from .conftest import metrics_toml
+
 MakeClient = Callable[..., Client]
 
 
-MARKED = """
-schema = 1
-app = "example"
-[metrics.browser]
-type = "string"
-description = "The browser in use."
-owner = "a"
-expires = 2030-01-01
-epsilon = 1.0
-lifetime_epsilon = 9.0
-"""
+MARKED = metrics_toml(browser={"type": "string", "lifetime_epsilon": 9.0})
 
 
 def statuses(client: Client) -> list[str]:
@@ -287,13 +278,8 @@ def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) ->
 
 def test_sent_summarises_large_domains(make_client: MakeClient, clock: Any) -> None:
     """Over twenty values the report is put in words by its likelihood ratio alone."""
-    values = json.dumps([f"v{index}" for index in range(50)])
-    registry = Registry.parse(
-        'schema = 1\napp = "example"\n[metrics.screen]\ntype = "category"\n'
-        'description = "Screen."\nowner = "a"\n'
-        f"expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\nvalues = {values}\n"
-    )
-    client = make_client(registry=registry)
+    screen = {"type": "category", "values": [f"v{index}" for index in range(50)]}
+    client = make_client(registry=Registry.parse(metrics_toml(screen=screen)))
     client.record("screen", "v7")
     clock.days(1)
     client.flush()
@@ -310,11 +296,7 @@ def test_sent_outlives_the_scheme(make_client: MakeClient, clock: Any) -> None:
     clock.days(1)
     client.flush()
     before = client.sent()
-    newer = Registry.parse(
-        'schema = 1\napp = "example"\n'
-        '[metrics.browser]\ntype = "category"\ndescription = "New."\nowner = "a"\n'
-        'expires = 2030-01-01\nepsilon = 2\nlifetime_epsilon = 2\nvalues = ["x", "y"]\n'
-    )
+    newer = Registry.parse(metrics_toml(browser={"type": "category", "values": ["x", "y"]}))
     assert make_client(registry=newer).sent() == before
 
 
@@ -349,12 +331,8 @@ def test_undeclared_values_are_counted(
 
 def test_development_tells_of_undeclared_values(tmp_path: Path) -> None:
     """`python -X dev` names the metric and the line that recorded, and not the value."""
-    (tmp_path / "metrics.toml").write_text(
-        'schema = 1\napp = "example"\n'
-        '[metrics.browser]\ntype = "category"\ndescription = "B."\nowner = "a"\n'
-        "expires = 2999-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
-        'values = ["firefox", "other"]\n'
-    )
+    browser = {"type": "category", "values": ["firefox", "other"], "expires": "2999-01-01"}
+    (tmp_path / "metrics.toml").write_text(metrics_toml(browser=browser))
     script = (
         "import deniable\n"
         "with deniable.Client('metrics.toml', state_dir=':memory:') as client:\n"
@@ -518,11 +496,7 @@ def test_sent_leaves_no_trace(make_client: MakeClient, tmp_path: Path, clock: An
 
 def test_an_app_without_logging_prints_nothing(tmp_path: Path) -> None:
     """Trouble in an app that imports logging and does not configure it stays off its terminal."""
-    (tmp_path / "metrics.toml").write_text(
-        'schema = 1\napp = "example"\n'
-        '[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
-        "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
-    )
+    (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
         "import logging, deniable\n"
         "c = deniable.Client('metrics.toml', state_dir='metrics.toml', clock=lambda: 1.79e9)\n"
@@ -538,11 +512,7 @@ def test_an_app_without_logging_prints_nothing(tmp_path: Path) -> None:
 
 def test_atexit_brings_records_to_the_disk(tmp_path: Path) -> None:
     """A script that records and ends, without close, has its value on the disk."""
-    (tmp_path / "metrics.toml").write_text(
-        'schema = 1\napp = "example"\n'
-        '[metrics.dark]\ntype = "boolean"\ndescription = "Dark."\nowner = "a"\n'
-        "expires = 2030-01-01\nepsilon = 1\nlifetime_epsilon = 1\n"
-    )
+    (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
         "import deniable\n"
         f"c = deniable.Client({str(tmp_path / 'metrics.toml')!r}, state_dir={str(tmp_path)!r},"

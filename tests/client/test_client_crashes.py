@@ -21,39 +21,20 @@ from deniable.mechanisms import Memoizing
 from deniable.memo import draw
 from deniable.state import State
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "a"
-expires = 2999-01-01
-[metrics.one]
-type = "boolean"
-description = "One."
-epsilon = 1.0
-lifetime_epsilon = 10000
-[metrics.two]
-type = "category"
-description = "Two."
-values = ["a", "b", "c", "d"]
-epsilon = 2.0
-lifetime_epsilon = 10000
-[metrics.three]
-type = "string"
-description = "Three, with memory."
-longitudinal = "memoize"
-mechanism = "rappor"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-[metrics.four]
-type = "category"
-description = "Four, answered at once."
-values = ["a", "b", "c", "d"]
-aggregate = "first"
-answer = "at_once"
-epsilon = 2.0
-lifetime_epsilon = 10000
-"""
+from .conftest import metrics_toml
+
+CHOICE = {"type": "category", "values": list("abcd"), "epsilon": 2.0}
+REGISTRY = metrics_toml(
+    one={"lifetime_epsilon": 10_000},
+    two={**CHOICE, "lifetime_epsilon": 10_000},
+    three={
+        "type": "string",
+        "longitudinal": "memoize",
+        "mechanism": "rappor",
+        "lifetime_epsilon": 2.0,
+    },
+    four={**CHOICE, "aggregate": "first", "answer": "at_once", "lifetime_epsilon": 10_000},
+)
 
 DEVICE = """
 import sys, time

@@ -24,57 +24,24 @@ from deniable import Client, Registry, TransportError
 from deniable.ledger import Ledger
 from deniable.replies import Reply
 
-REGISTRY = """
-schema = 1
-app = "example"
-lifetime_epsilon = 9.0
-[defaults]
-owner = "a"
-expires = 2027-03-01
-[metrics.daily]
-type = "category"
-description = "Daily."
-values = ["a", "b", "c"]
-aggregate = "any"
-epsilon = 1.0
-lifetime_epsilon = 4.0
-[metrics.weekly]
-type = "boolean"
-description = "Weekly."
-window = "week"
-epsilon = 0.7
-lifetime_epsilon = 2.1
-[metrics.sampled]
-type = "boolean"
-description = "Sampled."
-sample_rate = 0.5
-epsilon = 1.0
-lifetime_epsilon = 100.0
-[metrics.once]
-type = "category"
-description = "Answered at once."
-values = ["a", "b", "c"]
-aggregate = "first"
-answer = "at_once"
-epsilon = 0.5
-lifetime_epsilon = 2.0
-[metrics.once_a_week]
-type = "boolean"
-description = "Answered at once in a week."
-window = "week"
-aggregate = "first"
-answer = "at_once"
-sample_rate = 0.5
-epsilon = 0.5
-lifetime_epsilon = 100.0
-[metrics.kept]
-type = "boolean"
-description = "With memos."
-longitudinal = "memoize"
-epsilon = 0.1
-memo_epsilon = 0.2
-lifetime_epsilon = 0.3
-"""
+from .conftest import metrics_toml
+
+CHOICE = {"type": "category", "values": ["a", "b", "c"]}
+SOON = {"aggregate": "first", "answer": "at_once", "epsilon": 0.5}
+REGISTRY = metrics_toml(
+    "lifetime_epsilon = 9.0",
+    daily={**CHOICE, "aggregate": "any", "lifetime_epsilon": 4.0},
+    weekly={"window": "week", "epsilon": 0.7, "lifetime_epsilon": 2.1},
+    sampled={"sample_rate": 0.5},
+    once={**CHOICE, **SOON, "lifetime_epsilon": 2.0},
+    once_a_week={**SOON, "window": "week", "sample_rate": 0.5},
+    kept={
+        "longitudinal": "memoize",
+        "epsilon": 0.1,
+        "memo_epsilon": 0.2,
+        "lifetime_epsilon": 0.3,
+    },
+)
 START = 1_798_761_600.0  # 2027-01-01T00:00:00Z
 
 

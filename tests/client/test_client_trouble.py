@@ -23,19 +23,11 @@ from deniable.replies import Reply
 from deniable.state import FILE_NAME, State
 from deniable.transport import HttpTransport
 
+from .conftest import metrics_toml
+
 MakeClient = Callable[..., Client]
 
-MARKED = """
-schema = 1
-app = "example"
-[metrics.page]
-type = "string"
-description = "The page."
-owner = "a"
-expires = 2999-01-01
-epsilon = 1.0
-lifetime_epsilon = 99.0
-"""
+MARKED = metrics_toml(page={"type": "string"})
 SECRET = "a-marker-of-the-tests"
 
 

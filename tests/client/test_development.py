@@ -23,51 +23,32 @@ from deniable.loopback import is_loopback_host, loopback_address
 from deniable.randomness import system_bits
 from deniable.testing import MemoryClient
 
+from .conftest import metrics_toml
+
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")
 )["development"]
 
-METRICS = """
-schema = 1
-app = "example"
-lifetime_epsilon = 1.0
-[defaults]
-owner = "growth@acme.example"
-expires = 2030-06-30
-
-[metrics.browser]
-type = "category"
-description = "The browser in use."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-epsilon = 1.0
-lifetime_epsilon = 1.0
-
-[metrics.rare]
-type = "boolean"
-description = "Few devices answer, and months are long."
-epsilon = 0.5
-lifetime_epsilon = 1.0
-sample_rate = 0.000001
-window = "month"
-
-[metrics.memory]
-type = "boolean"
-description = "A metric with memos."
-epsilon = 0.5
-lifetime_epsilon = 1.0
-longitudinal = "memoize"
-
-[metrics.number]
-type = "number"
-description = "A number."
-low = 0
-high = 10
-ask = "mean"
-epsilon = 0.5
-lifetime_epsilon = 1.0
-answer = "at_once"
-aggregate = "first"
-"""
+SHORT = {"epsilon": 0.5, "lifetime_epsilon": 1.0}
+METRICS = metrics_toml(
+    "lifetime_epsilon = 1.0",
+    browser={
+        "type": "category",
+        "values": ["firefox", "chrome", "safari", "edge", "other"],
+        "lifetime_epsilon": 1.0,
+    },
+    rare={**SHORT, "sample_rate": 0.000001, "window": "month"},
+    memory={**SHORT, "longitudinal": "memoize"},
+    number={
+        **SHORT,
+        "type": "number",
+        "low": 0,
+        "high": 10,
+        "ask": "mean",
+        "answer": "at_once",
+        "aggregate": "first",
+    },
+)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -122,7 +103,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def server() -> Iterator[Server]:
     """A server that takes every batch."""
     with Server() as made:
-        thread = threading.Thread(target=made.serve_forever)
+        thread = threading.Thread(target=made.serve_forever, args=(0.01,))
         thread.start()
         yield made
         made.shutdown()
@@ -405,10 +386,13 @@ def test_what_went_wrong_is_told(
 
 def test_pairs_are_joined(server: Server) -> None:
     """Two metrics that are recorded between two flushes make the report of their pair as well."""
-    pair = '[metrics.both]\ntype = "pair"\ndescription = "Both."\nof = ["browser", "theme"]\n'
-    theme = '[metrics.theme]\ntype = "boolean"\ndescription = "Dark."\n'
-    spent = "epsilon = 0.5\nlifetime_epsilon = 1.0\n"
-    registry = Registry.parse(METRICS + pair + spent + theme + spent)
+    registry = Registry.parse(
+        metrics_toml(
+            browser={"type": "category", "values": ["firefox", "chrome"]},
+            theme={},
+            both={"type": "pair", "of": ["browser", "theme"]},
+        )
+    )
     client = Client(registry, development=server.address, background=False)
     for _ in range(3):
         client.record("browser", "firefox")

@@ -22,40 +22,26 @@ from deniable.memo import draw
 from deniable.randomness import keyed_bits
 from deniable.state import State
 
+from .conftest import metrics_toml
+
 MakeClient = Callable[..., Client]
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2040-06-30
-
-[metrics.browser]
-type = "category"
-description = "The browser in use."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 3.0
-
-[metrics.homepage]
-type = "string"
-description = "The host that the app opens with."
-longitudinal = "memoize"
-mechanism = "rappor_chromium"
-epsilon = 2.1
-lifetime_epsilon = 4.4
-
-[metrics.town]
-type = "category"
-description = "The town."
-values = ["Oslo", "Bergen", "Bodø", "other"]
-longitudinal = "memoize"
-mechanism = "memoized_local_hashing"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-"""
+MEMOIZED = {"type": "category", "longitudinal": "memoize", "lifetime_epsilon": 3.0}
+REGISTRY = metrics_toml(
+    browser={**MEMOIZED, "values": ["firefox", "chrome", "safari", "edge", "other"]},
+    homepage={
+        **MEMOIZED,
+        "type": "string",
+        "mechanism": "rappor_chromium",
+        "epsilon": 2.1,
+        "lifetime_epsilon": 4.4,
+    },
+    town={
+        **MEMOIZED,
+        "values": ["Oslo", "Bergen", "Bodø", "other"],
+        "mechanism": "memoized_local_hashing",
+    },
+)
 
 
 @pytest.fixture
@@ -157,24 +143,15 @@ def test_erasing_ends_a_metric_with_memory(
     assert set(keys_of(client._state)) == {"browser", "town"}
 
 
-def change(text: str) -> Registry:
-    """The registry with another memo of `browser`."""
-    return Registry.parse(REGISTRY.replace("lifetime_epsilon = 3.0", text))
-
-
 def test_reports_without_memory_count_against_it(
-    make_client: MakeClient, clock: Any, collector: Any, registry: Registry
+    make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
     """Three reports of epsilon 1 leave no room for a memo of 3 under a lifetime of 5.5, and two
     do; a memo, and its reports, count when the metric goes back to reports without memory."""
-    text = REGISTRY.replace("lifetime_epsilon = 3.0", "lifetime_epsilon = 5.5\nmemo_epsilon = 3.0")
-    fresh = Registry.parse(
-        text.replace('longitudinal = "memoize"\nepsilon = 1.0', "epsilon = 1.0", 1).replace(
-            "\nmemo_epsilon = 3.0", "", 1
-        )
-    )
-    memory = Registry.parse(text)
-    assert fresh["browser"].longitudinal == "fresh"
+    browser = {"type": "category", "values": ["chrome", "edge", "other"], "lifetime_epsilon": 5.5}
+    memoized = {**browser, "longitudinal": "memoize", "memo_epsilon": 3.0}
+    fresh = Registry.parse(metrics_toml(browser=browser))
+    memory = Registry.parse(metrics_toml(browser=memoized))
     for reports, expected in ((3, 3), (2, 4)):
         collector.bodies.clear()
         folder = ":memory:"
