@@ -117,15 +117,6 @@ def test_closing_sends_what_is_answered_at_once_and_nothing_else(
     assert [each["metric"] for each in collector.reports] == ["tool", "late"]
 
 
-def test_a_tool_that_runs_once_is_counted(tmp_path: Path, clock: Any, collector: Any) -> None:
-    """With threads, as an app runs: record, close, and the report has left."""
-    registry = Registry.parse(REGISTRY)
-    client = Client(registry, state_dir=tmp_path, clock=clock, transport=collector)
-    client.record("tool", "build")
-    client.close(30.0)
-    assert [each["metric"] for each in collector.reports] == ["tool"]
-
-
 def test_closing_does_not_override_the_collector(
     make_client: MakeClient, collector: Any, clock: Any
 ) -> None:

@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry
-from deniable.mechanisms import (
-    Memoizing,
-)
-from deniable.wire import SealedReport, encode_batch
 
 from .conftest import metrics_toml
 
@@ -29,8 +25,6 @@ REGISTRY = metrics_toml(
     fresh={"type": "string"},
     sampled={"sample_rate": 0.5},
 )
-LINK_BITS = {"remembered": 0, "bucket": 8, "bits": 6, "fresh": 0}
-"""What may link the reports of one device: the bits of a row that it stays in."""
 
 
 @pytest.fixture
@@ -53,41 +47,6 @@ def report_for_days(
         assert client.flush()
     client.close()
     return list(collector.bodies)
-
-
-def test_a_message_holds_nothing_but_its_reports(
-    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path, registry: Registry
-) -> None:
-    """A body is a random id and the reports, byte for byte, so its length says nothing that they
-    do not say; nothing but a row links the reports of a device, by at most the bits of its
-    cohorts, and no metric without memory keeps its row."""
-    bodies = report_for_days(make_client, clock, collector, tmp_path / "one", "abcdef" * 2)
-    rows: dict[str, list[int]] = {}
-    ids = set()
-    for body in bodies:
-        document = json.loads(body)
-        reports = [
-            SealedReport(
-                report["metric"],
-                registry[report["metric"]].scheme.fingerprint,
-                report["window"],
-                report.get("row", 0),
-                report["columns"],
-            )
-            for report in document["reports"]
-        ]
-        assert encode_batch(document["batch"], reports) == body
-        ids.add(document["batch"])
-        for report in reports:
-            rows.setdefault(report.metric, []).append(report.row)
-    assert len(ids) == len(bodies)
-    for name, bits in LINK_BITS.items():
-        mechanism = registry[name].scheme.mechanism
-        if isinstance(mechanism, Memoizing):
-            assert len(mechanism.rows) == 1 << bits
-            assert len(set(rows[name])) == 1
-        else:
-            assert len(set(rows[name])) > 1
 
 
 def test_the_shape_of_batches_does_not_depend_on_values(

@@ -10,9 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,19 +19,21 @@ from deniable.mechanisms import Memoizing
 from deniable.memo import draw
 from deniable.state import State
 
-from .conftest import metrics_toml
+from .conftest import Answer, http_server, metrics_toml
 
-CHOICE = {"type": "category", "values": list("abcd"), "epsilon": 2.0}
+LONG = {"expires": "2999-01-01", "lifetime_epsilon": 10_000}
+CHOICE = {**LONG, "type": "category", "values": list("abcd"), "epsilon": 2.0}
 REGISTRY = metrics_toml(
-    one={"lifetime_epsilon": 10_000},
-    two={**CHOICE, "lifetime_epsilon": 10_000},
+    one=LONG,
+    two=CHOICE,
     three={
+        **LONG,
         "type": "string",
         "longitudinal": "memoize",
         "mechanism": "rappor",
         "lifetime_epsilon": 2.0,
     },
-    four={**CHOICE, "aggregate": "first", "answer": "at_once", "lifetime_epsilon": 10_000},
+    four={**CHOICE, "aggregate": "first", "answer": "at_once"},
 )
 
 DEVICE = """
@@ -96,31 +96,12 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sink, str]]:
         monkeypatch.delenv(name, raising=False)
     sink = Sink()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            reply = sink.take(body)
-            if reply is None:
-                self.close_connection = True
-                return
-            self.send_response(202)
-            self.send_header("Content-Length", str(len(reply)))
-            self.end_headers()
-            self.wfile.write(reply)
+    def answer(path: str, headers: dict[str, str], body: bytes) -> Answer | None:
+        reply = sink.take(body)
+        return None if reply is None else (202, {}, reply)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: Any) -> None:
-            """A killed device hangs up in the middle."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield sink, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with http_server(answer) as address:
+        yield sink, address
 
 
 def start(folder: Path, endpoint: str, first: int, days: int) -> subprocess.Popen[bytes]:

@@ -26,12 +26,12 @@ from deniable.replies import Reply
 
 from .conftest import metrics_toml
 
-CHOICE = {"type": "category", "values": ["a", "b", "c"]}
+CHOICE = {"type": "category", "values": ["a", "b", "c"], "expires": "2027-03-01"}
 SOON = {"aggregate": "first", "answer": "at_once", "epsilon": 0.5}
 REGISTRY = metrics_toml(
     "lifetime_epsilon = 9.0",
     daily={**CHOICE, "aggregate": "any", "lifetime_epsilon": 4.0},
-    weekly={"window": "week", "epsilon": 0.7, "lifetime_epsilon": 2.1},
+    weekly={"window": "week", "expires": "2027-03-01", "epsilon": 0.7, "lifetime_epsilon": 2.1},
     sampled={"sample_rate": 0.5},
     once={**CHOICE, **SOON, "lifetime_epsilon": 2.0},
     once_a_week={**SOON, "window": "week", "sample_rate": 0.5},

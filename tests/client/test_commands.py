@@ -15,6 +15,8 @@ from deniable import Client, Registry, compiled
 from deniable.commands import lint, sent
 from deniable.mechanisms import choice
 
+from .conftest import metrics_toml
+
 MakeClient = Callable[..., Client]
 REGISTRIES = Path(__file__).parent / "registries"
 
@@ -81,17 +83,13 @@ def test_lint_notes_what_the_web_changes(
     """A metric of the web gets a note on the storage of browsers, and one on visitors who do not
     come back unless it is answered at once; no other metric gets any."""
     path = tmp_path / "metrics.toml"
-    path.write_text(
-        "schema = 1\napp = 'example'\n"
-        "[metrics.m]\ntype = 'boolean'\ndescription = 'd'\nowner = 'o'\n"
-        f"expires = 2099-01-01\nepsilon = 1.0\nlifetime_epsilon = 4.0\n{keys}\n"
-    )
+    path.write_text(f"{metrics_toml(m={'lifetime_epsilon': 4.0})}{keys}\n")
     found = json.loads(run(lint, path, "--json").stdout)["problems"]
     web = [each for each in found if "on the web" in each["message"]]
     assert len(web) == len(said)
     for problem, words in zip(web, said, strict=True):
         assert problem["severity"] == "note"
-        assert problem["line"] == 3
+        assert problem["line"] == 4
         assert words in problem["message"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import ipaddress
 import json
 import socket
@@ -23,7 +22,7 @@ from deniable.loopback import is_loopback_host, loopback_address
 from deniable.randomness import system_bits
 from deniable.testing import MemoryClient
 
-from .conftest import metrics_toml
+from .conftest import Answer, http_server, metrics_toml
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")
@@ -51,19 +50,22 @@ METRICS = metrics_toml(
 )
 
 
-class Server(http.server.ThreadingHTTPServer):
+class Server:
     """A `deniable dev` that remembers what it was sent."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self.address = ""
         self.posts: list[tuple[str, bytes]] = []
         self.status = 202
-        self.location: str | None = None
+        self.headers: dict[str, str] = {}
         self.rejected: list[dict[str, Any]] = []
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def answer(self, path: str, _: dict[str, str], body: bytes) -> Answer:
+        self.posts.append((path, body))
+        told = {"batch": json.loads(body).get("batch"), "rejected": self.rejected}
+        if self.status == 400:
+            told = {"type": "urn:deniable:problem:malformed-batch"}
+        return self.status, self.headers, json.dumps(told).encode()
 
     def bodies(self, path: str = "/v1/reports") -> list[dict[str, Any]]:
         return [json.loads(body) for name, body in self.posts if name == path]
@@ -78,36 +80,12 @@ class Server(http.server.ThreadingHTTPServer):
         return [(each["code"], each["metric"]) for each in found]
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.posts.append((self.path, body))
-        answer = {"batch": json.loads(body).get("batch"), "rejected": self.server.rejected}
-        if self.server.status == 400:
-            answer = {"type": "urn:deniable:problem:malformed-batch"}
-        content = json.dumps(answer).encode()
-        self.send_response(self.server.status)
-        if self.server.location is not None:
-            self.send_header("Location", self.server.location)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server that takes every batch."""
-    with Server() as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.01,))
-        thread.start()
+    made = Server()
+    with http_server(made.answer) as made.address:
         yield made
-        made.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -283,8 +261,9 @@ def test_no_proxy_and_no_redirect(
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://192.0.2.1:3128")
     monkeypatch.delenv("no_proxy", raising=False)
-    with Server() as elsewhere:
-        server.status, server.location = 307, f"{elsewhere.address}/v1/reports"
+    elsewhere = Server()
+    with http_server(elsewhere.answer) as address:
+        server.status, server.headers = 307, {"Location": f"{address}/v1/reports"}
         client = Client(registry, development=server.address, background=False)
         client.record("browser", "firefox")
         assert not client.flush()

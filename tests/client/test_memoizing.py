@@ -236,19 +236,6 @@ def test_the_classic_parameters() -> None:
     )
 
 
-def test_two_hashes_change_at_most_four_bits() -> None:
-    """Filters of 128 bits: some pair of strings differs in 2h bits, none in more, and hashes
-    that meet set one bit."""
-    bloom = Bloom("city", 4, 16, 2)
-    filters = [bloom.filter(1, f"string {number}") for number in range(200)]
-    assert {each.bit_count() for each in filters} == {1, 2}
-    assert max((a ^ b).bit_count() for a, b in itertools.combinations(filters, 2)) == 4
-    for number in range(20):
-        cells = [cell.column for cell in bloom.cells(f"string {number}") if cell.row == 1]
-        assert sum(1 << column for column in cells) == filters[number]
-        assert sorted(set(bloom.positions(1, f"string {number}"))) == cells
-
-
 def test_another_strings_bit_is_set_with_q_on_average() -> None:
     """Over the hash functions, a bit of a string is 1 in reports of another with probability q."""
     mechanism = Rappor(Bloom("city", 3, 5, 2), ROUNDS)

@@ -83,27 +83,6 @@ def with_keys(*lines: str, of: str = '["plan", "dark_mode"]') -> str:
     return text + "\n".join(lines) + "\n"
 
 
-def test_a_pair_is_subset_selection_over_its_cells() -> None:
-    """Cell (i, j) is value i * k2 + j, and the mechanism keeps within the declared epsilon."""
-    metric = declared()["plan_by_mode"]
-    assert metric.scheme.mechanism.name == "subset_selection"
-    assert metric.scheme.oracle.size == 8
-    assert metric.values[3] == cell_text("plan", "pro", "dark_mode", "false")
-    assert metric.scheme.mechanism.epsilon <= 2.0
-
-
-def test_numbers_are_cut_into_bins() -> None:
-    """A number on an edge belongs to the bin above it, and what is outside of the range to the
-    first or the last."""
-    pair = declared(with_keys("bins = { seconds = [1, 5.5] }", of='["seconds", "dark_mode"]'))
-    kind = pair["plan_by_mode"].type
-    assert isinstance(kind, Pair)
-    part = kind.parts[0]
-    assert part.values == ("below 1", "1 to 5.5", "5.5 or more")
-    places = [part.place(text) for text in ("-3", "0.999", "1", "5.5", "1000")]
-    assert places == [0, 0, 1, 2, 2]
-
-
 @pytest.mark.parametrize(
     ("pair", "expected"),
     [

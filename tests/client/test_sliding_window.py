@@ -60,13 +60,6 @@ def test_reference_scores() -> None:
     assert one_bit == pytest.approx((-a, a), abs=1e-12)
 
 
-def test_odds_follow_from_the_threshold() -> None:
-    """P (D-w) / [(2**53 - P) w], whatever the levels and the range are."""
-    threshold = 3 * (ONE // 4)
-    window = SlidingWindow(UNIT, 8, 3, threshold, (0, 5, 70, 800, 9_000, TOP))
-    assert window.odds == Fraction(threshold * 5, (ONE - threshold) * 3)
-
-
 def test_rounding_between_levels_is_exact() -> None:
     """Of all numbers that can be drawn for the gap between two levels, exactly as many lead to the
     upper one as the position lies above the lower one."""
@@ -120,17 +113,3 @@ def test_scores_belong_to_their_levels() -> None:
     assert isinstance(moved, SlidingWindow)
     with pytest.raises(SchemeError, match="do not belong"):
         moved.scores()
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_a_report_favours_a_stretch_of_the_range(epsilon: float) -> None:
-    """Inside the stretch that a report favours it has its largest likelihood, and outside it a
-    smaller one."""
-    window = SlidingWindow.design(UNIT, epsilon, 16)
-    positions = sorted({*window.levels, *(level + 1 for level in window.levels[:-1])})
-    for column in range(16):
-        (span,) = window.favoured(Report(0, column))
-        likelihoods = {each: window.likelihood(Report(0, column), each) for each in positions}
-        most = max(likelihoods.values())
-        inside = {each for each, found in likelihoods.items() if found == most}
-        assert inside == {each for each in positions if span.first <= each <= span.last}
