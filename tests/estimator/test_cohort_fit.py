@@ -307,23 +307,6 @@ def test_what_other_strings_lift(count: int) -> None:
     assert np.ptp(found) > 0.01
 
 
-def test_the_lift_at_the_median_is_that_of_the_quiet_half() -> None:
-    """Where the quiet half is at the median no noise is added, and louder cells do not count; at
-    the widest scale less of the same is cut off."""
-    residual = np.array([0.0, 0.5, -1, 4, 6, 100, -100, 7])
-    scale = np.array([1.0] * 5 + [2, 2, 4])
-    found = uneven()._lifted(residual, scale)
-    at_median = np.mean([0, 0.5, -1, 1.5, 1.5])
-    assert found[:5].tolist() == pytest.approx([at_median] * 5)
-    assert (found[5:] > at_median).all()
-    # So large a residual of one sign that no node of the noise brings it below the limit.
-    far = uneven()._lifted(np.full(8, 1000.0), scale)
-    assert far[[0, 7]].tolist() == pytest.approx([1.5, 1.5 * 4])
-    # Noise about 0 lifts nothing, however much is cut off.
-    none = uneven()._lifted(np.zeros(8), scale)
-    assert abs(none).max() < 1e-12
-
-
 # --- fits ---
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,48 +40,6 @@ def test_estimate_without_a_window(ask: Callable[..., Result]) -> None:
     assert ask("browser", "--without", "2026-11-16").exit_code == NO_DATA
     assert ask("browser", "--without", "2026-11-17", "--without", "2026-11-18").exit_code == 0
     assert ask("browser", "--without", "16 November").exit_code == 2
-
-
-@pytest.mark.usefixtures("reported")
-def test_candidates_file(ask: Callable[..., Result], tmp_path: Path) -> None:
-    """Candidates come from a file, and a mistake in it is named with its line."""
-    file = tmp_path / "candidates.txt"
-    file.write_text("chrome\nsafari\n")
-    answer = json.loads(ask("browser", "--json", "--candidates", str(file)).stdout)
-    assert [row["value"] for row in answer["values"]] == ["chrome", "safari"]
-    file.write_text("chrome\n\nsafari\n")
-    result = ask("browser", "--candidates", str(file))
-    assert result.exit_code == 1
-    assert "line 2" in result.stderr
-
-
-def test_no_data_says_what_to_check(ask: Callable[..., Result]) -> None:
-    """Without reports the exit code is 3, the advice is on stderr, and JSON is still JSON."""
-    result = ask("browser", "--json")
-    assert result.exit_code == NO_DATA
-    assert json.loads(result.stdout)["n"] == 0
-    assert "DENIABLE_STORE" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["browsr"], 1, "did you mean browser?"),
-        (["browser", "--from", "2026-11-17", "--to", "2026-11-16"], 1, "swap them"),
-        (["browser", "--from", "yesterday"], 2, "--from"),
-        (["browser", "--level", "1"], 2, "--level"),
-        (["browser", "--adjust", "none"], 2, "--adjust"),
-        ([], 2, "METRIC"),
-    ],
-)
-def test_mistakes(
-    arguments: list[str], code: int, message: str, ask: Callable[..., Result]
-) -> None:
-    """Mistakes exit 1 or 2 with a message that says what to do, and no traceback."""
-    result = ask(*arguments)
-    assert result.exit_code == code
-    assert message in result.stderr
-    assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from deniable import Registry, Scheme
 from deniable.mechanisms import SubsetSelection
@@ -127,44 +126,6 @@ def looked(label: str, tally: Tally) -> Look:
     found = look(label, question(tally, LARGE))
     assert found is not None
     return found
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("crowd", ["one mind", "power law", "varying"])
-def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
-    """A page of 14 honest days, each with its jump and its number of reports, raises a false alarm
-    no more often than it says, at .05: 300 drawn pages with 14 days before them, 5 values, seed 7,
-    in each of three crowds, in the last of which shares and reports vary by a tenth from day to
-    day. At most a binomial tail of 1e-5. There is nothing to spare: where days vary, the jumps of
-    a page by themselves and the reports are below .05 / 14 in 1% of pages at least (expected
-    are 2 to 5%; fewer than 1% by a chance below .06), and at most as often as .05 allows; in all
-    five comparisons."""
-    rng = np.random.default_rng(7)
-    rank = np.arange(1, 6)
-    base = np.asarray(rank == 1, np.float64) if crowd == "one mind" else 1 / rank
-    pages = []
-    for _ in range(300):
-        looks = []
-        for number in range(28):
-            shares, devices = base, 3000.0
-            if crowd == "varying":
-                shares = base * np.exp(rng.normal(0, 0.1, 5))
-                devices = 20_000 * np.exp(rng.normal(0, 0.1))
-            counts = rng.multinomial(rng.poisson(devices), shares / shares.sum())
-            found = look(f"{number:02}", question(sample_tally(SCHEME, counts, rng), SCHEME))
-            assert found is not None
-            looks.append(found)
-        pages.append(inspect("m", looks, shown={f"{number:02}" for number in range(14, 28)}))
-    assert all(each.checks == 14 * 4 for each in pages)
-    most = stats.binom.isf(1e-5, 300, 0.05)
-    assert sum(any(each.verdict.alarms(0.05) for each in page.windows) for page in pages) <= most
-    for name in ("jump", "reports") if crowd == "varying" else ():
-        least = [
-            min(figure.p_value for day in page.windows for figure in day.verdict.figures
-                if figure.name == name)
-            for page in pages
-        ]  # fmt: skip
-        assert 3 <= (14 * np.array(least) <= 0.05).sum() <= most
 
 
 def test_reports_that_are_still_coming_in_are_no_alarm() -> None:

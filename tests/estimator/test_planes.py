@@ -4,14 +4,12 @@ sum what the definition says. Subset selection has tests of its own.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from deniable import Scheme
 from deniable.mechanisms import (
@@ -40,7 +38,6 @@ from deniable.randomness import PRECISION
 from deniable_estimator.analyses import (
     ANALYSES,
     oracle_analysis,
-    planes,
     projective_geometry,
 )
 from deniable_estimator.analyses.base import OracleAnalysis
@@ -118,67 +115,6 @@ def messages(mechanism: Mechanism[Any], number: int, item: Any) -> Iterator[tupl
         if row.columns in (None, bitmap.bit_count()):
             columns = bitmap.bit_length() - 1 if index else bitmap
             yield bitmap, mechanism.likelihood(Report(number, columns), item)
-
-
-def exact(mechanism: Mechanism[Any], crowd: list[Any]) -> dict[Cells, Fraction]:
-    """The probability of every tally of these devices, from the likelihoods."""
-    empty = tuple((0,) * row.width for row in mechanism.rows)
-    tallies = {empty: Fraction(1)}
-    for item in crowd:
-        grown: Counter[Cells] = Counter()
-        for number in range(len(mechanism.rows)):
-            for bitmap, likelihood in messages(mechanism, number, item):
-                for tally, probability in tallies.items():
-                    added = tuple(
-                        cell + (bitmap >> column & 1) for column, cell in enumerate(tally[number])
-                    )
-                    after = (*tally[:number], added, *tally[number + 1 :])
-                    grown[after] += probability * likelihood
-        tallies = dict(grown)
-    return tallies
-
-
-@pytest.mark.campaign
-@cases
-@pytest.mark.parametrize("one_by_one", [True, False])
-def test_joint_distribution_is_exact(
-    mechanism: Mechanism[Any],
-    items: list[Any],
-    counts: list[int],
-    one_by_one: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whole tallies appear as often as the likelihoods say, jointly, whichever way they are drawn.
-
-    Chi-square over all tallies with at least 5 expected in 2,500 draws (the rest pooled);
-    alpha 1e-5 for each of 26 comparisons; seed 5. Planes are forced to be drawn report by
-    report, or all at once.
-    """
-    monkeypatch.setattr(planes, "_MANY", 1e9 if one_by_one else 0)
-    monkeypatch.setattr(planes, "_CHUNK", 2)
-    closed = mechanism.size is not None
-    scheme = Scheme(
-        "category" if closed else "string", mechanism, tuple(map(str, items)) if closed else ()
-    )
-    crowd = [item for item, count in zip(items, counts, strict=True) for _ in range(count)]
-    expected = {cells: DRAWS * float(each) for cells, each in exact(mechanism, crowd).items()}
-    assert sum(expected.values()) == pytest.approx(DRAWS)
-    rng = np.random.default_rng(5)
-    seen: Counter[Cells] = Counter()
-    for _ in range(DRAWS):
-        values = None if closed else items
-        tally = sample_tally(scheme, np.array(counts), rng, values=values)
-        assert tally.reports == len(crowd)
-        seen[tuple(tuple(row.cells.tolist()) for row in tally.rows)] += 1
-    assert set(seen) <= set(expected)
-    often = [cells for cells, each in expected.items() if each >= 5]
-    observed, wanted = [seen[cells] for cells in often], [expected[cells] for cells in often]
-    observed.append(DRAWS - sum(observed))
-    wanted.append(DRAWS - sum(wanted))
-    if wanted[-1] < 5:
-        observed[-2:], wanted[-2:] = [sum(observed[-2:])], [sum(wanted[-2:])]
-    assert len(observed) > 8
-    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-5
 
 
 @cases

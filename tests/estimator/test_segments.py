@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -186,32 +184,6 @@ def test_differences_and_tests(dark: World) -> None:
     now = other.comparisons["ios",]
     assert now.difference[0] == pytest.approx(-was.difference[0])
     assert (now.low[0], now.high[0]) == pytest.approx((-was.high[0], -was.low[0]))
-
-
-def test_the_interval_of_a_difference_is_movers(world: World) -> None:
-    """The interval is Newcombe's tenth, from Wilson's intervals of both rates."""
-    for place, (n, on) in enumerate([(30, 12), (300, 20)]):
-        world.crowd("dark_mode", place, np.arange(2), [on, n - on])
-    split = by_segment(world.store, world.registry, "dark_mode", ["platform"], least=10, now=NOW)
-    scheme = world.registry["dark_mode"].scheme
-    tally = world.store.tally("dark_mode", scheme.fingerprint, [DAY.isoformat()])
-    p, q = (float(each) for each in (scheme.oracle.p, scheme.oracle.q))
-    z = NormalDist().inv_cdf(0.975)
-
-    def wilson(count: float, n: int) -> tuple[float, float, float]:
-        r = count / n
-        middle = (r + z * z / 2 / n) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(r * (1 - r) / n + z * z / 4 / n / n)
-        return r, middle - half, middle + half
-
-    one, low1, high1 = wilson(float(tally.rows[0].cells[0]), 30)
-    two, low2, high2 = wilson(float(tally.rows[1].cells[0]), 300)
-    found = split.comparisons["ios",]
-    place = found.values.index("true")
-    assert found.difference[place] == pytest.approx((one - two) / (p - q))
-    low = (one - two - math.hypot(one - low1, high2 - two)) / (p - q)
-    high = (one - two + math.hypot(high1 - one, two - low2)) / (p - q)
-    assert (found.low[place], found.high[place]) == pytest.approx((low, high))
 
 
 def theme(world: World, day: int = 0, n: int = 6000) -> None:

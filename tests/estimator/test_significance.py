@@ -13,8 +13,6 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from deniable import Scheme
-from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics import significance
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import (
@@ -114,32 +112,6 @@ def test_nan_does_not_count(adjustment: Adjustment) -> None:
     adjusted = adjust_p(p, adjustment)
     assert np.isnan(adjusted[1])
     assert adjusted[[0, 2, 3]] == pytest.approx(adjust_p(p[[0, 2, 3]], adjustment))
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(("size", "epsilon", "devices"), [(60, 2.0, 18_000), (100, 4.0, 400)])
-def test_false_discoveries_stay_within_five_percent(
-    size: int, epsilon: float, devices: int, make_scheme: Callable[..., Scheme]
-) -> None:
-    """The mean share of false discoveries at nominal 5% is at most 5%, and there are real ones.
-
-    A fifth of the values share all devices equally, the others have none; 250 tallies, seed
-    7; 2 comparisons, the second with 6 chance supporters of a value. The test aims for .05 / 1.1
-    and the mean of 250 has a standard deviation of .004: each exceeds .06 with probability
-    below .0005 if the test keeps what it aims for.
-    """
-    held = size // 5
-    counts = np.zeros(size, np.int64)
-    counts[:held] = devices // held
-    scheme = make_scheme(size, epsilon)
-    rng = np.random.default_rng(7)
-    false, found = [], []
-    for _ in range(250):
-        detected = estimate(sample_tally(scheme, counts, rng), scheme).detected
-        false.append(detected[held:].sum() / max(detected.sum(), 1))
-        found.append(detected[:held].sum())
-    assert np.mean(false) <= 0.06
-    assert np.mean(found) > held / 4
 
 
 def test_storey_counts_a_half_among_those_that_nobody_has() -> None:

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
@@ -33,12 +32,6 @@ def _counts(positions: np.ndarray, reports: int, rng: np.random.Generator) -> np
     return rng.multinomial(reports, np.full(len(positions), 1 / len(positions)))
 
 
-def _rarely(p_values: list[float], tallies: int) -> bool:
-    """Whether p-values are below ALPHA no more often than they may (binomial, alpha 1e-4)."""
-    low = sum(each < ALPHA for each in p_values)
-    return bool(stats.binom.sf(low - 1, tallies, ALPHA) > 1e-4)
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
 def test_a_group_of_columns_is_independent_of_the_number(
     make_window: MakeWindow, epsilon: float
@@ -54,26 +47,6 @@ def test_a_group_of_columns_is_independent_of_the_number(
             for position in (0, 987_654, TOP // 2, TOP)
         }
         assert len(chances) == 1
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("crowd", CROWDS)
-@pytest.mark.parametrize(("epsilon", "reports"), [(1.0, 10_000), (2.0, 100_000)])
-def test_honest_trees(make_tree: MakeTree, crowd: str, epsilon: float, reports: int) -> None:
-    """Each figure has a p-value below .05 in no more than 5% of 100 tallies (binomial, alpha 1e-4
-    for each of 9; seed 2)."""
-    tree = make_tree(epsilon, 64, mean=True)
-    rng = np.random.default_rng(2)
-    found: dict[str, list[float]] = {}
-    for _ in range(100):
-        counts = _counts(CROWDS[crowd], reports, rng)
-        for name, _, _, p_value in tree_figures(
-            tree, sample_rows(tree, CROWDS[crowd], counts, rng)
-        ):
-            found.setdefault(name, []).append(p_value)
-    ours = {"rows", "lowest", "low", "repeated", "agreement"}
-    assert set(found) == ours | {"groups", "rarest", "commonest", "outside"}
-    assert all(_rarely(each, 100) for each in found.values())
 
 
 def _alarms(figures: list[tuple[str, float, float, float]]) -> set[str]:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from tests.estimator.pairs.drawing import drawn
 
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.analyses.pairs.conditional import conditionals
@@ -109,22 +108,6 @@ def test_the_statistic_is_the_dense_one() -> None:
     y = basis @ table.ravel()
     expected = y @ np.linalg.solve(basis @ cells @ basis.T, y)
     assert independence(table, covariance).statistic == pytest.approx(expected)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(("shape", "epsilon", "n"), [((2, 2), 1.0, 2000), ((3, 4), 4.0, 1000)])
-def test_the_test_keeps_its_level(shape: tuple[int, int], epsilon: float, n: int) -> None:
-    """Of 500 tallies of independent lists, 11 to 43 are called dependent at 5%: the binomial
-    chance of less or more is below 0.002, two comparisons, seed 11."""
-    rng = np.random.default_rng(11)
-    mechanism = SubsetSelection.design(shape[0] * shape[1], epsilon)
-    table = np.outer(*(np.arange(size, 0, -1) / (size * (size + 1) / 2) for size in shape))
-    covariance = Covariance.of(mechanism, n)
-    found = sum(
-        independence(drawn(mechanism, table, n, rng), covariance).p_value <= 0.05
-        for _ in range(500)
-    )
-    assert 11 <= found <= 43
 
 
 def test_residuals_have_the_dense_errors() -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
-from collections import Counter
 from collections.abc import Callable, Hashable
 from fractions import Fraction
 
 import pytest
-from scipy.stats import chisquare
 
 from deniable.randomness import Bits
 from deniable_estimator.releasing.noise import (
@@ -97,57 +94,11 @@ def test_a_decay_has_exactly_its_probability(exponent: Fraction) -> None:
     assert float(found.get(True, 0)) <= chance <= float(found.get(True, 0) + short)
 
 
-@pytest.mark.campaign
-def test_the_enumeration_tells_a_wrong_sampler() -> None:
-    """A sampler that draws zero twice as often, as algorithm 2 without its rejection, fails."""
-
-    def wrong(bits: Bits) -> int:
-        drawn = discrete_laplace(Fraction(1), bits)
-        return 0 if drawn and bits(2) == 0 else drawn
-
-    found, short = enumerate_bits(wrong, 16)
-    assert not within(found, short, lambda z: laplace(z, Fraction(1)))
-
-
 def test_a_coin_has_exactly_its_probability() -> None:
     """A third is a third: rejection leaves no bias."""
     found, short = enumerate_bits(lambda bits: happens(Fraction(1, 3), bits), 20)
     assert found[True] / (found[True] + found[False]) == Fraction(1, 3)
     assert short < Fraction(1, 500)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("draw", "expected"),
-    [
-        (lambda bits: discrete_laplace(Fraction(20), bits), lambda z: laplace(z, Fraction(20))),
-        (lambda bits: discrete_laplace(Fraction(7, 3), bits), lambda z: laplace(z, Fraction(7, 3))),
-        (
-            lambda bits: discrete_gaussian(Fraction(301, 4), bits),
-            lambda z: gaussian(z, Fraction(301, 4)),
-        ),
-        (
-            lambda bits: discrete_gaussian(Fraction(1, 3), bits),
-            lambda z: gaussian(z, Fraction(1, 3)),
-        ),
-        (lambda bits: discrete_gaussian(Fraction(1), bits), lambda z: gaussian(z, Fraction(1))),
-    ],
-)
-def test_wide_noise_has_its_distribution(
-    draw: Callable[[Bits], int], expected: Callable[[int], float]
-) -> None:
-    """10,000 draws pass a chi-square test: alpha = 1e-4 for each of 5 comparisons, seed 5."""
-    source = random.Random(5)
-    found = Counter(draw(source.getrandbits) for _ in range(10_000))
-    cells = [z for z in range(-200, 201) if 10_000 * expected(z) >= 5]
-    counts = [found[z] for z in cells]
-    rest = 1 - math.fsum(map(expected, cells))
-    if 10_000 * rest >= 1:
-        counts.append(10_000 - sum(counts))
-        wanted = [*(10_000 * expected(z) for z in cells), 10_000 * rest]
-    else:
-        wanted = [sum(counts) * expected(z) / (1 - rest) for z in cells]
-    assert chisquare(counts, wanted, sum_check=False).pvalue > 1e-4
 
 
 def test_the_leader_has_the_probabilities_of_the_exponential_mechanism() -> None:

@@ -23,10 +23,9 @@ from deniable.mechanisms import (
 )
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses import analysis_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.reading import Part
-from deniable_estimator.releasing.noise import AddedNoise, Method, laplace
+from deniable_estimator.releasing.noise import Method, laplace
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.releasing.share_statistics import (
     MOST_STRINGS,
@@ -166,47 +165,6 @@ def crowd(size: int) -> np.ndarray:
     return np.asarray(np.round(20_000 * weights / weights.sum()), np.int64)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("method", ["laplace", "gaussian"])
-@pytest.mark.parametrize("name", ["subset selection", "unary encoding", "long list"])
-def test_widened_intervals_cover_the_truth(name: str, method: Method) -> None:
-    """Of 200 releases whose noise has three times the variance of the devices' own, intervals of
-    95% cover each share as often: within 5.5 standard errors of a binomial, for 144 comparisons,
-    so alpha is below 1e-5; seed 8. The intervals of the devices' noise alone would not."""
-    oracle = ORACLES[name]
-    size = oracle.size or 0
-    scheme = Scheme("category", oracle, tuple(f"v{i}" for i in range(size)))
-    counts = crowd(size)
-    n = int(counts.sum())
-    rng = np.random.default_rng(8)
-    analysis = analysis_of(oracle)
-    rows = analysis.sample_rows(np.arange(size), counts, rng)
-    own, each = statistic(scheme, rows, None, method).variances(1.0)
-    variance = 3 * own / each
-    scale = variance if method == "gaussian" else (variance / 2) ** 0.5
-    noise = AddedNoise(method, Fraction(round(scale * 100), 100))
-    covered, narrow = np.zeros(size), np.zeros(size)
-    runs = 200
-    for _ in range(runs):
-        rows = analysis.sample_rows(np.arange(size), counts, rng)
-        asked = statistic(scheme, rows, None, method)
-        count = len(asked.exact())
-        # The distribution of the samplers is tested elsewhere: here a faster one will do.
-        if method == "laplace":
-            rate = 1 - np.exp(-1 / float(noise.scale))
-            drawn = rng.geometric(rate, count) - rng.geometric(rate, count)
-        else:
-            drawn = np.round(rng.normal(0, float(noise.scale) ** 0.5, count)).astype(np.int64)
-        noisy = [each + int(more) for each, more in zip(asked.exact(), drawn, strict=True)]
-        truth = counts / n
-        for found, variance in ((covered, noise.variance), (narrow, 0.0)):
-            series = asked.answer(noisy, variance).series
-            found += (series.low <= truth) & (truth <= series.high)
-    error = (0.95 * 0.05 / runs) ** 0.5
-    assert (np.abs(covered / runs - 0.95) < 5.5 * error).all()
-    assert (narrow / runs < 0.95 - 5.5 * error).all()
-
-
 @pytest.mark.parametrize("name", ["tree", "tree with a mean", "bits"])
 def test_the_sensitivity_of_a_distribution_is_that_of_a_row(name: str) -> None:
     """Over pairs of reports of the same row no two differ more than is said."""
@@ -220,26 +178,6 @@ def test_the_sensitivity_of_a_distribution_is_that_of_a_row(name: str) -> None:
         )
         assert int(np.abs(one - other).sum()) <= said.l1
         assert int(np.square(one - other).sum()) <= said.l2_squared
-
-
-@pytest.mark.campaign
-def test_collisions_of_listed_strings_are_solved_for() -> None:
-    """Strings that share columns in a few rows are estimated without bias: over 40 drawn tallies
-    the mean of each share is within 5 standard errors of the truth (12 comparisons, alpha below
-    1e-5, seed 4)."""
-    oracle = HASHED
-    scheme = Scheme("string", oracle, ())
-    rng = np.random.default_rng(4)
-    counts = crowd(len(STRINGS))
-    analysis = analysis_of(oracle)
-    shares, errors = [], []
-    for _ in range(40):
-        asked = statistic(scheme, analysis.sample_rows(STRINGS, counts, rng), STRINGS)
-        series = asked.answer(asked.exact(), 0.0).series
-        shares.append(series.value)
-        errors.append(series.std_error)
-    error = np.mean(errors, axis=0) / 40**0.5
-    assert (np.abs(np.mean(shares, axis=0) - counts / counts.sum()) < 5 * error).all()
 
 
 def test_too_many_strings_are_refused() -> None:
