@@ -124,20 +124,6 @@ def test_candidates_that_hash_alike_share_one_estimate() -> None:
     assert found.explained_share == pytest.approx(1.0, abs=1e-9)
 
 
-def test_basic_rappor_takes_each_bit_by_itself() -> None:
-    """With background 0 a share is the debiased count of the candidate's bit.
-
-    The table is exact: the share of bit j is (t/N - p01) / (p11 - p01).
-    """
-    counts, reports = np.array([[6_000, 5_700, 5_625]]), np.array([10_000])
-    design = Design.of(np.arange(3).reshape(3, 1, 1), 3)
-    found = decode(counts, reports, design, P01, P11, background=0)
-    np.testing.assert_allclose(found.share, [0.3, 0.06, 0.0], atol=1e-12)
-    rate = counts[0] / 10_000
-    np.testing.assert_allclose(found.std_error, np.sqrt(rate * (1 - rate) / 10_000) / 0.125)
-    assert found.detected.tolist() == [True, False, False]
-
-
 def test_a_share_that_the_fit_determines_is_unknown() -> None:
     """A filter that is a sum and difference of fitted ones gets no number and no precision."""
     ring = Design.of(np.array([[[0, 1]], [[1, 2]], [[2, 3]], [[3, 0]], [[4, 5]]]), 8)

@@ -15,35 +15,6 @@ from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 
 
-def test_weights_are_inverse_variances(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
-    """In one window, where nobody reports twice, the combined share has the inverse-variance
-    mean, and the variance 1 / sum of precisions."""
-    weak, strong = make_scheme(3, 1.0), make_scheme(3, 3.0)
-    truth = np.array([0.6, 0.3, 0.1])
-
-    def expected_counts(scheme: Scheme, n: int) -> list[int]:
-        p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
-        return [round(n * (q + share * (p - q))) for share in truth]
-
-    parts = [
-        estimate(make_tally(weak, 50_000, expected_counts(weak, 50_000)), weak),
-        estimate(make_tally(strong, 20_000, expected_counts(strong, 20_000)), strong),
-    ]
-    both = combine(parts)
-    precision = np.array([1 / part.std_error**2 for part in parts])
-    weights = precision / precision.sum(axis=0)
-    expected = (weights * [part.share for part in parts]).sum(axis=0)
-    assert both.share == pytest.approx(expected, abs=1e-7)
-    assert both.std_error == pytest.approx(precision.sum(axis=0) ** -0.5, rel=1e-3)
-    assert both.n == 70_000
-    assert both.windows == ("2026-11-16",)
-    assert set(both.schemes) == {weak.fingerprint, strong.fingerprint}
-    assert both.epsilon == strong.mechanism.epsilon
-    assert both.complete
-
-
 def test_the_same_devices_under_two_schemes(
     make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
 ) -> None:

@@ -178,9 +178,6 @@ def test_changes_are_corrected_for_the_values_that_are_free(
         assert back.high == pytest.approx(np.full(size, -change + half))
 
 
-MINUS = "\N{MINUS SIGN}"
-
-
 @pytest.mark.parametrize(
     ("before", "after", "notes"),
     [

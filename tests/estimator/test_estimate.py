@@ -50,16 +50,6 @@ def test_significance_uses_the_null_error(answer: Shares) -> None:
     assert answer.detected.tolist() == [True, True, False]
 
 
-def test_basis(answer: Shares, scheme: Scheme) -> None:
-    """The estimate says on which reports, windows and schemes it rests, and the exact epsilon."""
-    assert (answer.metric, answer.n) == ("browser", 1000)
-    assert answer.schemes == (scheme.fingerprint,)
-    assert answer.windows == ("2026-11-16",)
-    assert answer.epsilon == scheme.mechanism.epsilon
-    assert answer.complete
-    assert answer.warnings == ()
-
-
 def test_raw_shares_are_untouched_by_normalization(
     scheme: Scheme, make_tally: Callable[..., Tally]
 ) -> None:
@@ -94,16 +84,6 @@ def test_candidates_choose_and_order_the_values(
     assert answer.normalized.sum() == pytest.approx(0.2)
     assert not answer.complete
     assert any("only some of the possible values" in warning for warning in answer.warnings)
-
-
-def test_level_moves_the_interval(scheme: Scheme, make_tally: Callable[..., Tally]) -> None:
-    """A higher level gives wider intervals; a level outside (0, 1) is refused."""
-    tally = make_tally(scheme, 1000, [625, 250, 125])
-    wide, narrow = estimate(tally, scheme, level=0.99), estimate(tally, scheme, level=0.5)
-    assert (wide.low < narrow.low).all()
-    assert (wide.high > narrow.high).all()
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        estimate(tally, scheme, level=1.0)
 
 
 def test_no_reports_is_an_answer(scheme: Scheme) -> None:

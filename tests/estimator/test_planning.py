@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left
-from datetime import date
 from functools import cache, partial
 from typing import Any
 
@@ -13,22 +12,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable import Metric, SchemeError
-from deniable.mechanisms import Mechanism, Memoizing, design
-from deniable.types import Category
-from deniable_estimator.analyses import oracle_analysis
+from deniable import SchemeError
+from deniable.mechanisms import Mechanism, design
 from deniable_estimator.forecasting.detection import (
     LEVEL,
     POWER,
     detectable_share,
     reports_for_half_width,
     reports_to_detect,
-    std_error,
     usable,
 )
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.statistics.intervals import Noise, debias
-from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import adjust_p, share_p_values
 
 VARIANCES = [
@@ -55,12 +50,6 @@ def test_plan_of_known_mechanisms(
     assert 1000 * (made.std_error**2 + (size - 1) * at_zero**2) == pytest.approx(total, rel=1e-6)
     assert made.loss == 1
     assert made.epsilon <= epsilon
-
-
-def test_detectable_share_is_the_known_one() -> None:
-    """100 values, epsilon 1, 100,000 devices: shares from 2.49% are found; a power of .7998 was
-    simulated at 2.48%."""
-    assert detectable_share(design("auto", 100, 1.0), 100, 1e5) == pytest.approx(0.0248, abs=1e-4)
 
 
 FEW_SUPPORTERS = [(200_000, 10.0, 1_000), (10_000, 6.0, 2_000), (1_000, 4.0, 10_000)]
@@ -126,21 +115,6 @@ def test_reports_to_detect_are_enough_and_hardly_more(
     assert reports == 1 or min(power(mechanism, size, each, share) for each in fewer) < POWER
 
 
-@pytest.mark.parametrize("size", [2, 10, 1000])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_devices_and_shares_are_inverse(size: int, epsilon: float) -> None:
-    """With as many reports as a share needs, it is the smallest detectable one but for the steps
-    of whole counts: less than 1% where hundreds support a value by chance."""
-    mechanism = design("auto", size, epsilon)
-    for share in (0.9, 0.1, 0.001):
-        reports = reports_to_detect(mechanism, size, share)
-        found = detectable_share(mechanism, size, reports)
-        assert found is not None
-        assert found <= share
-        if reports * mechanism.q > 500:
-            assert found > 0.99 * share
-
-
 def test_devices_are_whole_and_enough() -> None:
     """The devices that a plan asks for are the reports over the sample rate, rounded up, at the
     share of an even spread if no other is given."""
@@ -162,58 +136,6 @@ def test_hopeless_plans_say_so() -> None:
     assert usable(mechanism, 1000, 10_000)
     assert detectable_share(mechanism, 1000, 0.1) is None
     assert not usable(mechanism, 1000, 0.1)
-
-
-def test_sampling_and_lifetime() -> None:
-    """A sample rate divides reports, multiplies devices, and stretches the budget over windows."""
-    full = plan(10, 1.0, 100_000)
-    some = plan(10, 1.0, 100_000, sample_rate=0.02, lifetime_epsilon=8.0)
-    assert some.reports == pytest.approx(2000)
-    assert some.devices_for_half_width == pytest.approx(50 * full.devices_for_half_width, abs=50)
-    assert some.devices_to_detect == pytest.approx(50 * full.devices_to_detect, abs=50)
-    assert some.lifetime is not None
-    assert (some.lifetime.reports, some.lifetime.windows) == (8, pytest.approx(400))
-    assert full.lifetime is None
-
-
-@pytest.mark.parametrize("mechanism", ["auto", "basic_rappor", "memoized_local_hashing"])
-def test_memory_is_planned_as_it_is_declared(mechanism: str) -> None:
-    """The plan is that of the scheme which a metric with memory has, its three epsilons too; the
-    lasting error is what the note on memory says of very many windows of the same devices."""
-    metric = Metric(
-        name="plan",
-        type=Category(tuple("abcdefgh")),
-        description="",
-        owner="",
-        expires=date.max,
-        epsilon=1.0,
-        lifetime_epsilon=4.0,
-        longitudinal="memoize",
-        mechanism=mechanism,
-        sample_rate=0.5,
-    )
-    inside = metric.scheme.mechanism
-    assert isinstance(inside, Memoizing)
-    made = plan(
-        *(8, 1.0, 10_000),
-        mechanism=mechanism,
-        lifetime_epsilon=4.0,
-        memoize=True,
-        sample_rate=0.5,
-        share=0.2,
-    )
-    assert (made.mechanism, made.parameters) == (inside.name, inside.parameters())
-    assert made.lifetime is None
-    assert made.memory is not None
-    assert made.memory.memo_epsilon == inside.lifetime_epsilon <= 4.0
-    assert made.memory.fresh_epsilon == inside.fresh_epsilon
-    assert made.std_error == std_error(inside, 0.2, 5_000)
-    windows = Participation({str(number): 5_000 for number in range(100_000)}, 0.5)
-    n, share = round(windows.n), np.array([0.2])
-    kept = oracle_analysis(inside).kept_noise(n, windows.repeats)
-    assert kept is not None
-    found = math.sqrt((Noise.of(inside.p, inside.q, n, 1).at(share) + kept.at(share))[0])
-    assert made.memory.lasting_std_error == pytest.approx(found, rel=1e-3)
 
 
 def test_memory_needs_a_lifetime() -> None:

@@ -110,18 +110,6 @@ def test_reports_of_a_year(rate: float, window: str, typical: float, most: int) 
     assert given.lifetime.epsilon == pytest.approx(8)
 
 
-def test_without_memory_it_is_the_ledgers_arithmetic() -> None:
-    """One report is the mechanism's epsilon, and a lifetime that times the reports, exactly."""
-    registry = declared()
-    mechanism = registry["dark_mode"].scheme.mechanism
-    given = guarantee(registry["dark_mode"])
-    assert given.report.epsilon == given.each.epsilon == mechanism.epsilon
-    assert given.lifetime is not None
-    assert Fraction(given.lifetime.epsilon) >= 8 * Fraction(mechanism.epsilon)
-    assert given.lifetime.epsilon <= 8.0
-    assert given.memory is None
-
-
 @pytest.mark.parametrize("metric", ["browser", "city"])
 @pytest.mark.parametrize("strings", ["auto", "rappor"])
 def test_with_memory(metric: str, strings: str) -> None:
@@ -170,17 +158,6 @@ def test_a_household_adds_up() -> None:
     assert three.memory.memo.epsilon == pytest.approx(12.0)
     with pytest.raises(ValueError, match="household"):
         one(household=0)
-
-
-def test_all_metrics_of_a_device_add_up() -> None:
-    """The total is the sum over metrics; without a cap, memory leaves a lifetime unbounded."""
-    whole = together(declared(memory=True))
-    assert [each.metric for each in whole.metrics] == ["dark_mode", "browser", "city"]
-    for name in ("report", "typical_year", "worst_year"):
-        parts = sum(getattr(each, name).epsilon for each in whole.metrics)
-        assert getattr(whole, name).epsilon == pytest.approx(parts)
-    assert whole.lifetime is None
-    assert together(declared()).lifetime is not None
 
 
 def test_the_cap_bounds_the_sum() -> None:

@@ -211,37 +211,6 @@ def test_basic_rappor_is_recognized(tmp_path: Path, text: str, direct: bool) -> 
     assert read_map(path, params)[2] is direct
 
 
-def test_one_cohort_of_basic_rappor(tmp_path: Path) -> None:
-    """With the identity map, each share is the debiased count of its bit, in JSON and CSV alike."""
-    files = "k,h,m,p,q,f\n3,1,1,0.25,0.75,0\n", "1000,500,350,250\n", "a,1\nb,2\nc,3\n"
-    result = decode(tmp_path, *files, "--json")
-    assert (result.exit_code, result.stderr) == (0, "")
-    answer = answer_of(result)
-    assert list(answer) == ["n", "explained_share", "candidates"]
-    assert answer["n"] == 1_000
-    assert answer["explained_share"] == pytest.approx(0.7)
-    rows = answer["candidates"]
-    assert [row["share"] for row in rows] == pytest.approx([0.5, 0.2, 0.0])
-    assert [row["detected"] for row in rows] == [True, True, False]
-    assert all(row["low"] < row["share"] < row["high"] for row in rows)
-    table = list(csv.DictReader(io.StringIO(decode(tmp_path, *files, "--csv").stdout)))
-    assert [float(row["p_value"]) for row in table] == [row["p_value"] for row in rows]
-    assert [row["detected"] for row in table] == ["true", "true", "false"]
-
-
-def test_hashed_strings_are_found(tmp_path: Path) -> None:
-    """The expected counts of a population give back its shares, and strings that hash alike are
-    named."""
-    params = Params(k=4, h=1, m=4, p=Fraction(1, 4), q=Fraction(3, 4), f=Fraction(0))
-    counts = "4000,3000,1000,1000,1000\n" * params.m
-    lines = "a,1,5,9,13\nb,2,6,11,16\ntwin,1,5,9,13\n"
-    result = decode(tmp_path, "k,h,m,p,q,f\n4,1,4,.25,.75,0\n", counts, lines, "--json")
-    rows = answer_of(result)["candidates"]
-    assert rows[0]["share"] == rows[2]["share"] == pytest.approx(1)
-    assert [row["detected"] for row in rows] == [True, False, True]
-    assert "'twin' like 'a'" in result.stderr
-
-
 def test_no_reports_at_all_is_an_answer(tmp_path: Path) -> None:
     """Empty counts give unknown shares, a note, and exit 3; the table says it too."""
     files = "k,h,m,p,q,f\n4,1,2,.25,.75,0\n", "0,0,0,0,0\n" * 2, "a,1,6\nb,2,5\n"

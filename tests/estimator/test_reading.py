@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable import MetricError, Registry, Scheme, windows
+from deniable import Registry, Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
-from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.asking import windows_within
 from deniable_estimator.questions.reading import read, select
@@ -69,47 +68,6 @@ def test_windows_are_left_out_by_name(store: Store, registry: Registry) -> None:
 
 
 @pytest.mark.usefixtures("three_days")
-def test_windows_add(
-    store: Store, registry: Registry, current: Scheme, make_tally: Callable[..., Tally]
-) -> None:
-    """Windows of one scheme are estimated as the sum of their tallies."""
-    answer = read(store, registry, "browser", level=0.9, adjust="bonferroni")
-    whole = make_tally(current, 7000, [3500, 2100, 700, 700])
-    days = {"2026-11-14": 1000.0, "2026-11-15": 2000.0, "2026-11-16": 4000.0}
-    expected = estimate(
-        whole, current, level=0.9, adjust="bonferroni", participation=Participation(days)
-    )
-    assert answer.share.tolist() == expected.share.tolist()
-    assert answer.low.tolist() == expected.low.tolist()
-    assert answer.windows == ("2026-11-14", "2026-11-15", "2026-11-16")
-    assert any("7,000 reports from 3 windows" in warning for warning in answer.warnings)
-
-
-@pytest.mark.usefixtures("three_days")
-def test_schemes_are_combined(
-    store: Store,
-    registry: Registry,
-    current: Scheme,
-    fill: Callable[[Tally, Scheme], None],
-    make_scheme: Callable[..., Scheme],
-    make_tally: Callable[..., Tally],
-) -> None:
-    """Reports under an earlier epsilon count too, each debiased with its own probabilities."""
-    assert current.values is not None
-    earlier = make_scheme(4, 1.0, values=current.values)
-    cells = [400, 300, 200, 100]
-    fill(make_tally(earlier, 1000, cells, ["2026-11-13"]), earlier)
-    answer = read(store, registry, "browser")
-    assert answer.n == 8000
-    assert answer.schemes == (current.fingerprint, earlier.fingerprint)
-    alone = estimate(make_tally(earlier, 1000, cells), earlier)
-    newer = read(store, registry, "browser", date(2026, 11, 14), None)
-    between = sorted([alone.share[0], newer.share[0]])
-    assert between[0] < answer.share[0] < between[1]
-    assert (answer.noise.null_error < newer.noise.null_error).all()
-
-
-@pytest.mark.usefixtures("three_days")
 def test_candidates_that_an_earlier_scheme_lacks(
     store: Store,
     registry: Registry,
@@ -156,18 +114,6 @@ def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
         )
     assert len(set(found)) > 3
     assert () in found
-
-
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [("browsr", "did you mean browser?"), ("zzz", "it declares browser, dark_mode")],
-)
-def test_unknown_metric(name: str, advice: str, store: Store, registry: Registry) -> None:
-    """An unknown metric is refused, naming those spelt like it, or all."""
-    with pytest.raises(MetricError) as caught:
-        read(store, registry, name)
-    assert caught.value.metric == name
-    assert advice in str(caught.value)
 
 
 LEDGERS = {

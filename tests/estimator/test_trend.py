@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from deniable import MetricError, Registry, Scheme, windows
 from deniable_collector.stores.base import Store
@@ -16,7 +15,6 @@ from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.trend import MOST_PERIODS, _count, trend
-from deniable_estimator.terminal import trend as command
 
 DAYS = {
     "2026-10-30": 400,
@@ -42,15 +40,6 @@ def scheme(
     for day, support in DAYS.items():
         fill(make_tally(scheme, 1000, [support, 1000 - support, 50, 50], (day,)), scheme)
     return scheme
-
-
-@pytest.mark.usefixtures("scheme")
-def test_every_window_is_a_period(store: Store, registry: Registry) -> None:
-    """By default the trend runs from the first stored window to the last, gaps included."""
-    found = trend(store, registry, "browser", now=LATER)
-    assert len(found.periods) == 22
-    assert [period.label for period in found.reported] == list(DAYS)
-    assert not any(period.partial for period in found.periods)
 
 
 def test_a_period_is_the_estimate_of_its_windows(
@@ -94,15 +83,6 @@ def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) ->
 
 
 @pytest.mark.usefixtures("scheme")
-def test_what_is_left_out_counts_nowhere(store: Store, registry: Registry) -> None:
-    """Windows that are left out are no periods with reports, and no part of weeks."""
-    found = trend(store, registry, "browser", without=["2026-11-17"], now=LATER)
-    assert [each.label for each in found.reported] == [d for d in DAYS if d != "2026-11-17"]
-    weeks = trend(store, registry, "browser", by="week", without=["2026-11-17"], now=LATER)
-    assert weeks.reported[-1].n == 2000
-
-
-@pytest.mark.usefixtures("scheme")
 def test_a_group_that_the_range_cuts_is_partial(store: Store, registry: Registry) -> None:
     """A week of which the range holds some days counts those alone, and is marked; so is one
     that has not ended."""
@@ -137,39 +117,6 @@ def test_bad_ranges_are_refused(store: Store, registry: Registry) -> None:
         trend(store, registry, "browser", date(2020, 1, 1), date(2026, 11, 1))
     with pytest.raises(MetricError):
         trend(store, registry, "nothing")
-
-
-def test_memory_forbids_intervals_of_changes(
-    registry: Registry, store: Store, fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
-) -> None:  # fmt: skip
-    """Remembered noise repeats, so their periods are not compared, and a note says why."""
-    text = Path(registry.source).read_text()
-    remembering = Registry.parse(
-        text.replace("epsilon = 2.0\n", 'epsilon = 1.0\nlongitudinal = "memoize"\n', 1)
-    )
-    scheme = remembering["browser"].scheme
-    rows = len(scheme.mechanism.rows)
-    assert rows == 1
-    for day in ("2026-11-16", "2026-11-17"):
-        width = scheme.mechanism.rows[0].width
-        fill(make_tally(scheme, 1000, [100] * width, (day,)), scheme)
-    found = trend(store, remembering, "browser")
-    assert found.memory
-    assert len(found.reported) == 2
-    assert all(period.change is None for period in found.periods)
-    assert any("not independent" in note for note in found.notes)
-
-
-@pytest.fixture
-def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
-    """Run `deniable trend` against the test's registry and store."""
-
-    def run(*arguments: str) -> Result:
-        common = ["--registry", str(registry_file), "--store", store_url]
-        return CliRunner().invoke(command, [*arguments, *common], env={"COLUMNS": "160"})
-
-    return run
 
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])

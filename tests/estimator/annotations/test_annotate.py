@@ -63,13 +63,6 @@ def test_an_entry_is_added(path: Path) -> None:
     assert found == [(2, "Outage", None), (1, "Release 4.2", "https://a.example/")]
 
 
-def test_without_a_date_it_is_today(path: Path) -> None:
-    """The day is that of UTC."""
-    before = datetime.now(UTC).date()
-    assert run("Release", path=path).exit_code == 0
-    assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -86,21 +79,6 @@ def test_a_mistake_changes_nothing(path: Path, arguments: tuple[str, ...], told:
     assert done.exit_code != 0
     assert told in done.output
     assert not path.exists()
-
-
-def test_an_unknown_metric_is_refused_with_the_nearest(path: Path, tmp_path: Path) -> None:
-    """Where the registry is at hand."""
-    registry = tmp_path / "metrics.toml"
-    registry.write_text(
-        'schema = 1\napp = "e"\n[metrics.browser]\ntype = "boolean"\ndescription = "D?"\n'
-        'owner = "a@acme.example"\nexpires = 2099-01-01\nepsilon = 1.0\nlifetime_epsilon = 8.0\n'
-    )
-    common = ["--file", str(path), "--registry", str(registry)]
-    done = CliRunner().invoke(annotate, ["x", "--metric", "browsr", *common])
-    assert done.exit_code == 2
-    assert "did you mean browser?" in done.output
-    assert not path.exists()
-    assert CliRunner().invoke(annotate, ["x", "--metric", "bro*", *common]).exit_code == 0
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -139,13 +117,6 @@ def test_mode_and_link_stay(path: Path, tmp_path: Path) -> None:
     assert path.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o640
     assert "Three" in real.read_text()
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """The error says what is needed."""
-    done = run("x", path=tmp_path / "absent" / "annotations.toml")
-    assert done.exit_code == 1
-    assert "its folder must exist" in done.output
 
 
 def test_several_at_once_lose_none(path: Path) -> None:

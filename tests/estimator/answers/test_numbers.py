@@ -18,7 +18,6 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.base import Series
-from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.numbers import number_change
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
@@ -77,49 +76,6 @@ def series(answer: Answer) -> dict[str, tuple[float, float, float]]:
     found = answer.series
     columns = (found.value.tolist(), found.low.tolist(), found.high.tolist())
     return dict(zip(found.names, zip(*columns, strict=True), strict=True))
-
-
-def test_a_mean_is_in_its_unit() -> None:
-    """Both sliding windows and trees give the mean within 5 standard errors (6e-7 each, seed 1)."""
-    rng = np.random.default_rng(1)
-    numbers = rng.gamma(4, 8, 100_000).clip(0, 99)
-    for ask in ('"mean"', '"distribution"', '["mean", "distribution"]'):
-        answer = told(declared(ask), numbers, rng)
-        place = answer.series.place("mean")
-        assert place is not None
-        off = answer.series.value[place] - numbers.mean()
-        assert abs(off) < 5 * answer.series.std_error[place]
-        assert answer.unit.full(12.0, 10.0) == "12 ms"
-
-
-def test_a_logarithmic_mean_is_geometric() -> None:
-    """On a logarithmic scale the mean of logarithms is told, in the unit and by its name, and the
-    ends of its interval are those of the logarithm (5 standard errors, seed 2)."""
-    rng = np.random.default_rng(2)
-    numbers = np.exp(rng.normal(1, 0.5, 50_000))
-    for ask in ('"mean"', '"distribution"'):
-        answer = told(declared(ask, 0.01, 1000, "log"), numbers, rng)
-        value, low, high = series(answer)["geometric mean"]
-        assert math.log(high / value) == pytest.approx(math.log(value / low))
-        error = math.log(high / low) / 2 / 1.96
-        assert abs(math.log(value) - np.log(numbers).mean()) < 5 * error
-
-
-def test_quantiles_and_clamped_shares() -> None:
-    """Each true quantile lies within its interval at level 1 - 1e-6, and so do the shares outside
-    of the range (seed 3); a limit splits all numbers in two."""
-    rng = np.random.default_rng(3)
-    numbers = rng.normal(50, 25, 200_000)
-    answer = told(declared('"distribution"'), numbers, rng, level=1 - 1e-6)
-    assert isinstance(answer, Distribution)
-    for name, p in (("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99)):
-        _, low, high = series(answer)[name]
-        assert low <= np.percentile(numbers, p) <= max(high, 100)
-    assert answer.below.low <= np.mean(numbers < 0) <= answer.below.high
-    assert answer.above.low <= np.mean(numbers >= 100) <= answer.above.high
-    share = answer.share_below(40)
-    assert share.low <= np.mean(numbers < 40) <= share.high
-    assert any("declare a higher one" in each for each in answer.warnings)
 
 
 def test_what_the_crowd_cannot_say_has_no_limit() -> None:
@@ -202,17 +158,6 @@ def test_candidates_are_refused(make_tally: Callable[..., Tally]) -> None:
         estimate(tally, metric.scheme)
     with pytest.raises(EstimateError, match="estimate it with its own scheme"):
         answer_of(tally, declared(high=50).scheme)
-
-
-def test_a_crowd_below_the_range_has_its_quantiles_inside_their_intervals() -> None:
-    """Whole numbers that all lie below `low` are told as `low`, within the interval (seed 13)."""
-    text = REGISTRY.format(
-        low=0, high=40, scale="linear", ask='"distribution"', epsilon=2.0
-    ).replace('unit = "ms"', "integer = true")
-    metric = Registry.parse(text)["number"]
-    answer = told(metric, np.full(20_000, -5.0), np.random.default_rng(13))
-    for name, (value, low, high) in series(answer).items():
-        assert low <= value <= high, name
 
 
 def test_a_change_whose_interval_holds_zero_is_none() -> None:

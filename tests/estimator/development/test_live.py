@@ -18,14 +18,14 @@ from scipy import stats
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
-from deniable import Client, Registry, windows
+from deniable import Registry, windows
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import latest_finds
 from deniable_estimator.development.arrivals import Arrivals
 from deniable_estimator.development.latest_finds import Found, LatestFinds
 from deniable_estimator.development.registry_file import RegistryFile
-from deniable_estimator.development.server import DevelopmentApp, serving
+from deniable_estimator.development.server import DevelopmentApp
 
 HTML = {"Accept": "text/html"}
 Post = Callable[..., TestResponse]
@@ -61,20 +61,6 @@ def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
     chinese = read(browser, "/live?lang=zh-Hans")
     assert "实时" in chinese
     assert "Columns set" not in chinese
-
-
-def test_each_record_is_shown(file: RegistryFile, app: DevelopmentApp, seen: Seen) -> None:
-    """Ten records of an app, each made when the one before is shown. It takes more than a second,
-    because a client waits a fifth of one for more to record."""
-    with serving(app, 0) as address, Client(file.registry, development=address) as client:
-        for count in range(10):
-            version = app.arrivals.version
-            client.record("browser", "firefox")
-            deadline = time.monotonic() + 30
-            while app.arrivals.counted.total() == count:
-                assert time.monotonic() < deadline, f"{count} of 10 came"
-                version = app.arrivals.wait(version, 1)
-    assert len(seen()["reports"]) == 10
 
 
 def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: DevelopmentApp) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 from collections.abc import Callable
@@ -17,7 +15,6 @@ from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
-from deniable_estimator.terminal import NO_DATA, anomalies
 from deniable_estimator.terminal.discover import discover
 
 from .conftest import CROWD, HOSTILE, TOML, Draw
@@ -63,31 +60,6 @@ def ask(filled: Path) -> Callable[..., Result]:
     return run
 
 
-def test_as_json(ask: Callable[..., Result]) -> None:
-    """JSON holds every find, and no letter but ASCII, whoever wrote it."""
-    result = ask("--json")
-    assert result.output.isascii()
-    found = json.loads(result.output)
-    finds = {each["text"]: each for each in found["finds"]}
-    assert set(finds) == {*(set(CROWD) - {"", "longerwords", "longerwordy"}), "longerword"}
-    assert finds["search"]["followed"] == ["engine"]
-    assert finds["longerword"]["cut"] is True
-    assert finds[HOSTILE]["followed"] == []
-    assert found["kind"] == "finds"
-    assert found["denied"] == 1
-    assert found["reach"]["fakes"] > 0
-    assert found["explained"]["low"] < found["explained"]["share"] < found["explained"]["high"]
-
-
-def test_as_csv(ask: Callable[..., Result]) -> None:
-    """No cell of the CSV is a formula, and no mark in it reorders a line."""
-    rows = list(csv.DictReader(io.StringIO(ask("--csv").output)))
-    texts = [each["text"] for each in rows]
-    assert "'=1+\\u202e<b>" in texts
-    assert not any(each[:1] in "=+-@" for each in texts)
-    assert rows[0]["n"] == str(2 * sum(CROWD.values()) - 25_000 + 20_000)
-
-
 def test_minimum_share(ask: Callable[..., Result]) -> None:
     """Smaller shares are left out, and counted."""
     found = json.loads(ask("--json", "--min-share", "0.11").output)
@@ -96,26 +68,6 @@ def test_minimum_share(ask: Callable[..., Result]) -> None:
     assert found["below_minimum"] == 7 - len(found["finds"])
     assert ask("--min-share", "1.5").exit_code == 2
     assert ask("--min-share", "nan").exit_code == 2
-
-
-@pytest.mark.campaign
-def test_trend(ask: Callable[..., Result]) -> None:
-    """Each window is asked for the strings that were found in all of them."""
-    found = json.loads(ask("--trend", "--json").output)
-    shares = {
-        (period["period"], each["value"]): each["share"]
-        for period in found["periods"]
-        for each in period["values"]
-    }
-    n = sum(CROWD.values())
-    assert shares["2026-11-15", "search"] == pytest.approx(30_000 / n, abs=0.03)
-    assert shares["2026-11-16", "search"] == pytest.approx(5_000 / (n - 5_000), abs=0.03)
-    assert ("2026-11-15", "longerword…") in shares
-    table = ask("--trend").output
-    assert "search" in table
-    assert "\u202e" not in table
-    lines = ask("--trend", "--csv").output
-    assert "'=1+\\u202e<b>" in lines
 
 
 def test_promote_to_a_string_metric(ask: Callable[..., Result], tmp_path: Path) -> None:
@@ -160,16 +112,3 @@ def test_promote_to_a_category(ask: Callable[..., Result], filled: Path) -> None
 def test_wrong_calls(ask: Callable[..., Result], arguments: tuple[str, ...]) -> None:
     """Options that do not fit together are refused before anything is calculated."""
     assert ask(*arguments).exit_code == 2
-
-
-def test_each_window_is_looked_at(filled: Path) -> None:
-    """`deniable anomalies` looks at the rows of each window of a discovery, without decoding it."""
-    place = ["--registry", str(filled / "metrics.toml")]
-    store = ["--store", f"sqlite:///{filled / 'store.db'}"]
-    result = CliRunner().invoke(anomalies, ["terms", "--json", *place, *store])
-    assert result.exit_code == 0, result.output
-    windows = json.loads(result.output)["windows"]
-    assert [each["window"] for each in windows] == ["2026-11-15", "2026-11-16"]
-    assert {figure["name"] for figure in windows[0]["figures"]} == {"rows", "repeated"}
-    result = CliRunner().invoke(anomalies, ["terms", "--from", "2026-12-01", *place, *store])
-    assert result.exit_code == NO_DATA

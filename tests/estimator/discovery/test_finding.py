@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import PrefixTree, ProjectiveGeometry
+from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.confirming import Supported, _agrees
-from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.participation import Participation
 
 from .conftest import CROWD, HOSTILE, Draw, MakePart
@@ -132,23 +129,6 @@ def test_other_alphabets_exclude_letters(draw: Draw, part: MakePart) -> None:
     assert found.withheld.share == pytest.approx(2 / 3, abs=0.05)
 
 
-@pytest.mark.campaign
-def test_several_schemes(code: PrefixTree, crowd: Tally, draw: Draw, part: MakePart) -> None:
-    """Strings are found in each scheme, and those that several schemes count are averaged: their
-    intervals are narrower. What is cut in one is asked of no other length."""
-    other = PrefixTree.design("terms", 4.0, 6)
-    second = draw(other, {**CROWD, "another": 20_000}, seed=5, window="2026-11-17")
-    alone = {each.text: each for each in find_strings([part(code, crowd)], Rule()).finds}
-    both = find_strings([part(code, crowd), part(other, second)], Rule())
-    found = {each.text: each for each in both.finds}
-    assert both.n == crowd.reports + second.reports
-    assert len(both.schemes) == 2
-    assert {"longerword", "longerwords", "longerwordy", "another"} <= set(found)
-    assert found["longerword"].share == pytest.approx(alone["longerword"].share)
-    wide, narrow = alone["search"], found["search"]
-    assert narrow.high - narrow.low < 0.85 * (wide.high - wide.low)
-
-
 def test_no_reports(code: PrefixTree) -> None:
     """Without reports the answer is empty, and says so."""
     scheme = Scheme("discovery", code, ())
@@ -202,22 +182,3 @@ def test_asked_by_name(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
     assert shares.low[0] < 30_000 / DEVICES < shares.high[0]
     assert abs(shares.share[1]) < 4 * shares.std_error[1]
     assert shares_of([part(code, crowd)], heads[2:], 0.95) is None
-
-
-def test_reach_follows_the_noise(code: PrefixTree) -> None:
-    """What surfaces falls with the square root of the crowd, and the fakes that it takes rise with
-    it (DISCOVERY: 1,120 fakes of a million at epsilon 4 and eight tokens)."""
-    channel = ProjectiveGeometry.within(4.0, 89, 4)
-    few, many = (Reach.of(float(channel.p), float(channel.q), 8, n) for n in (10_000, 1_000_000))
-    assert few.half_text == pytest.approx(10 * many.half_text)
-    assert many.half_text == pytest.approx(0.00298, rel=0.01)
-    assert many.fakes == pytest.approx(1_120, rel=0.01)
-    assert few.fakes == pytest.approx(112, abs=1)
-
-
-def test_another_prior(code: PrefixTree, crowd: Tally, part: MakePart, finds: Finds) -> None:
-    """Strings that stand out are found with a prior that knows no text at all, too."""
-    flat = Prior(np.ones((257, 256)), "nothing", "none")
-    found = find_strings([part(code, crowd)], Rule(), prior=flat)
-    assert {each.text for each in found.finds} == {each.text for each in finds.finds}
-    assert found.prior == "nothing"

@@ -126,15 +126,3 @@ def test_the_script(tmp_path: Path) -> None:
     )
     assert (made.counts == np.ceil(expected)).all()
     assert CliRunner().invoke(main, arguments).exit_code != 0, "it replaced a file"
-
-
-@pytest.mark.parametrize("line", ["word\tmany", "word\t-1", "word\tnan", "word\tinf", "word\t0"])
-def test_broken_lists(tmp_path: Path, line: str) -> None:
-    """A frequency that is none is refused with its line, and nothing is written."""
-    path, out = tmp_path / "list.tsv", tmp_path / "prior.json"
-    path.write_text(f"word\t1\n{line}\n")
-    arguments = [str(path), "--out", str(out), "--source", "mine", "--licence", "CC0"]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 1
-    assert "line 2: after the tab" in result.output
-    assert not out.exists()

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-from tests.client.discoveries import declaration, declared
+from tests.client.discoveries import declared
 
-from deniable import Registry
-from deniable.commands import lint, remarks
+from deniable.commands import remarks
 from deniable.mechanisms import PrefixTree
-from deniable.starting.add_command import add
-from deniable.starting.init_command import init
-from deniable_estimator.forecasting.declaring import seen
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,
     discovery_forecast,
     reports_to_find,
 )
-from deniable_estimator.forecasting.forecast import forecast, is_blind
+from deniable_estimator.forecasting.forecast import is_blind
 from deniable_estimator.forecasting.lifetime_split import report_variance
 
 
@@ -52,16 +46,6 @@ def test_the_variance_counts_all_tables() -> None:
     assert math.isclose(noise, 9 * q * (1 - q) / (p - q) ** 2)
 
 
-def test_lint_says_what_will_surface() -> None:
-    """A large crowd gets one note with the shares and the number of fakes, and no warning."""
-    registry = declared("devices = 2_000_000")
-    assert forecast(registry["search"]) is None
-    (note,) = [each for each in remarks(registry, None) if "surface" in each.message]
-    assert note.severity == "note"
-    assert "strings above 0.91% of the devices will surface in a day" in note.message
-    assert "fake devices can put a string of theirs on the list" in note.message
-
-
 @pytest.mark.parametrize(
     ("devices", "told", "severity"),
     [
@@ -79,14 +63,6 @@ def test_small_crowds_are_warned(devices: int, told: str, severity: str) -> None
     assert (problem.severity, is_blind(metric)) == (severity, severity == "warning")
 
 
-def test_without_devices_there_is_no_forecast() -> None:
-    """Nothing is said of a crowd that nobody knows."""
-    metric = declared()["search"]
-    assert forecast(metric) is None
-    assert not is_blind(metric)
-    assert not [each for each in remarks(declared(), None) if "surface" in each.message]
-
-
 def test_long_strings_are_warned() -> None:
     """Above 16 bytes lint warns that little is found."""
     assert not [each for each in remarks(declared(), None) if "max_length" in each.message]
@@ -94,29 +70,3 @@ def test_long_strings_are_warned() -> None:
     (problem,) = [each for each in found if "max_length" in each.message]
     assert problem.severity == "warning"
     assert "13 tables share the reports" in problem.message
-
-
-def test_a_declaration_tells_who_is_seen() -> None:
-    """Before it is written, a discovery says which strings will be found, and which stay hidden."""
-    told = " ".join(seen(declared("devices = 1_000_000")["search"]))
-    assert "is found if at least 1.28% of the devices have it" in told
-    assert "less than 0.51% of the devices have stay hidden" in told
-    assert "no string is found" in " ".join(seen(declared("devices = 10")["search"]))
-
-
-def test_a_discovery_can_be_added(tmp_path: Path) -> None:
-    """`deniable add` and `init` write a discovery, with fresh noise, an alphabet and a length."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(declaration(), encoding="utf-8")
-    asked = ["host", "--registry", str(path), "--type", "discovery", "--yes"]
-    asked += ["--devices", "3000000"]
-    done = CliRunner().invoke(add, asked)
-    assert done.exit_code == 0, done.output
-    metric = Registry.load(path)["host"]
-    assert (metric.type.max_length, metric.type.alphabet) == (16, "bytes")  # type: ignore[attr-defined]
-    done = CliRunner().invoke(
-        init, [str(tmp_path / "new"), "--yes", "--metric", "term", "--type", "discovery"]
-    )
-    assert done.exit_code == 0, done.output
-    done = CliRunner().invoke(lint, [str(tmp_path / "new" / "metrics.toml"), "--explain"])
-    assert "finds strings that nobody listed" in done.output

@@ -12,44 +12,12 @@ from deniable import Metric, Registry
 from deniable.mechanisms import HierarchicalHistogram, NumberRange, SlidingWindow
 from deniable_estimator.forecasting.forecast import forecast, is_blind
 from deniable_estimator.forecasting.number_forecast import (
-    QUANTILES,
     mean_std_error,
     mean_variance,
-    reports_for_quantile,
     wasteful_range,
 )
 
 UNIT = NumberRange("0", "1")
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "average", "largest"),
-    [
-        (0.25, 436, 639),
-        (0.5, 106, 155),
-        (1.0, 24.3, 35.7),
-        (1.5, 9.44, 13.9),
-        (2.0, 4.58, 6.71),
-        (3.0, 1.28, 1.88),
-        (4.0, 0.41, 0.60),
-        (5.0, 0.13, 0.19),
-    ],
-)
-def test_variances_of_the_distribution(epsilon: float, average: float, largest: float) -> None:
-    """The average and the largest variance over the edges of 256 cells, as another program has
-    them to three digits."""
-    variances = HierarchicalHistogram.design(UNIT, epsilon).edge_variances()
-    assert len(variances) == 255
-    assert math.fsum(variances) / 255 == pytest.approx(average, rel=0.02)
-    assert max(variances) == pytest.approx(largest, rel=0.02)
-
-
-def test_variances_at_single_edges() -> None:
-    """Below the edges 64, 128 and 255 of 256 cells, epsilon 1."""
-    variances = HierarchicalHistogram.design(UNIT, 1.0).edge_variances()
-    assert variances[63] == pytest.approx(7.78228843, abs=1e-6)
-    assert variances[127] == pytest.approx(10.37638457, abs=1e-6)
-    assert variances[254] == pytest.approx(9.59446554, abs=1e-6)
 
 
 def test_a_row_for_the_mean_costs_a_quarter_of_the_devices() -> None:
@@ -95,21 +63,6 @@ def test_variances_are_those_of_least_squares(edge: int) -> None:
     histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
     expected = least_squares(histogram, edge)
     assert histogram.edge_variances()[edge - 1] == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "devices"),
-    [
-        (0.5, (6.5e3, 1.6e5, 6.5e5, 1.6e7)),
-        (1.0, (1.5e3, 3.7e4, 1.5e5, 3.7e6)),
-        (2.0, (280, 7e3, 2.8e4, 7e5)),
-    ],
-)
-def test_quantiles_take_devices(epsilon: float, devices: tuple[float, ...]) -> None:
-    """Four times as many as an upper limit needs, for p50, p90, p95 and p99."""
-    histogram = HierarchicalHistogram.design(UNIT, epsilon)
-    found = [4 * reports_for_quantile(histogram, quantile) for quantile in QUANTILES]
-    assert found == pytest.approx(devices, rel=0.03)
 
 
 def test_a_mean_has_a_standard_error() -> None:

@@ -20,7 +20,6 @@ from deniable_estimator.analyses.numbers.distribution import (
     monotone,
 )
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
@@ -33,19 +32,6 @@ def _all_at(
     position = np.array([tree.range.position(number)])
     rows = sample_rows(tree, position, np.array([reports]), np.random.default_rng(5))
     return distribution(tree, rows)
-
-
-def test_known_quantile(make_tree: MakeTree, striped: MakeRows) -> None:
-    """The median and its limits in cells, computed once with another program."""
-    tree = make_tree(1.0)
-    found = DistributionEstimate(
-        np.array(tree.edges), estimate_tree(tree, striped(tree), least=1), 0.95
-    )
-    quantile = found.quantile(0.5)
-    assert quantile.cells == (73, 239)
-    assert (quantile.low, quantile.high) == (tree.edges[72], tree.edges[238])
-    assert tree.edges[209] <= quantile.point <= tree.edges[210]
-    assert quantile.outside is None
 
 
 def test_monotone_is_the_nearest_curve() -> None:
@@ -117,17 +103,6 @@ def test_whole_numbers(make_tree: MakeTree) -> None:
     everything = _all_at(tree, 37)
     inside = everything.share(numbers.position(37), numbers.position(38))
     assert (inside.interpolated, round(inside.share, 1)) == (False, 1.0)
-
-
-def test_units(make_tree: MakeTree) -> None:
-    """On a logarithmic scale the limits are numbers of the range like any others."""
-    numbers = NumberRange("0.001", "1000", "log")
-    quantile = _all_at(make_tree(4.0, numbers=numbers), 5.0).quantile(0.5)
-    point, low, high = quantile.in_units(numbers)
-    assert low is not None
-    assert high is not None
-    assert 4 < low <= 5 < high < 6
-    assert low <= point <= high
 
 
 def test_shares_of_ranges(make_tree: MakeTree) -> None:

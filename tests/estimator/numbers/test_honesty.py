@@ -25,11 +25,6 @@ CROWDS = {
     "all numbers": np.arange(0, TOP, TOP // 512),
     "both ends": np.array([-1, 0, TOP]),
 }
-ALPHA = 0.05
-
-
-def _counts(positions: np.ndarray, reports: int, rng: np.random.Generator) -> np.ndarray:
-    return rng.multinomial(reports, np.full(len(positions), 1 / len(positions)))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])

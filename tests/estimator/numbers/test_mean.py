@@ -79,15 +79,6 @@ def test_bound_of_what_devices_keep(make_window: MakeWindow) -> None:
     assert found.variance == pytest.approx(found.noise + found.kept / 10**8)
 
 
-def test_middles_of_cells(make_tree: MakeTree) -> None:
-    """Inner cells count as their middle, the outer ones as the ends; half a cell is the most that
-    a number lies from there."""
-    points, distance = cell_points(make_tree(1.0, 16))
-    expected = [-1, *((2 * np.arange(14) + 1) / 14 - 1), 1]
-    assert points == pytest.approx(expected, abs=1e-8)
-    assert distance == pytest.approx(1 / 14, abs=1e-8)
-
-
 @pytest.mark.parametrize(("high", "exact"), [("9", True), ("99", False)])
 def test_middles_of_whole_numbers(make_tree: MakeTree, high: str, exact: bool) -> None:
     """A cell of whole numbers counts as their mean: itself, if each has a cell of its own."""
@@ -129,8 +120,3 @@ def test_intervals_allow_for_rounding(bias: float) -> None:
 def test_intervals_of_reports_that_are_all_alike() -> None:
     """Without any noise in the counters, half a cell to either side is left."""
     assert MeanEstimate(0.5, 0.0, 100, rounding=0.01).interval(0.95) == (0.49, 0.51)
-
-
-def test_positions() -> None:
-    """A mean between -1 and 1 is a position between 0 and 2**30."""
-    assert [MeanEstimate(each, 1.0, 1).position for each in (-1, 0, 1)] == [0, TOP / 2, TOP]

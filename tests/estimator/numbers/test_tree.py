@@ -19,28 +19,6 @@ MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
 MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
 
 
-def test_known_values(make_tree: MakeTree, striped: MakeRows) -> None:
-    """Shares and errors computed once with another program, from 10, 155, 479, 1456 reports."""
-    tree = make_tree(1.0)
-    rows = striped(tree)
-    assert [row.reports for row in rows] == [10, 155, 479, 1456]
-    found = estimate_tree(tree, rows, least=1)
-    edges = [64, 128, 192]
-    np.testing.assert_allclose(
-        found.below[edges], [-0.14767105, -0.04234049, 0.25728281], atol=1e-8
-    )
-    np.testing.assert_allclose(
-        np.sqrt(found.variance[edges]), [0.24879407, 0.37789281, 0.40175257], atol=1e-8
-    )
-
-
-def test_even_counters_are_an_even_crowd(make_tree: MakeTree) -> None:
-    """If all columns come equally often, every cell has the same share."""
-    tree = make_tree(2.0)
-    rows = [TallyRow(1000 * row.width, np.full(row.width, 1000)) for row in tree.rows]
-    np.testing.assert_allclose(estimate_tree(tree, rows).below, np.arange(257) / 256, atol=1e-12)
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_it_is_weighted_least_squares(make_tree: MakeTree, epsilon: float) -> None:
     """The closed form is the solution of the normal equations for shares that sum to one, each

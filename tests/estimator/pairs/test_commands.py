@@ -10,26 +10,10 @@ import pytest
 from click.testing import Result
 from tests.estimator.pairs.conftest import REGISTRY
 
-from deniable import Registry
-from deniable_estimator.terminal.estimate_command import estimate
 from deniable_estimator.terminal.privacy_command import privacy
 from deniable_estimator.terminal.simulated import simulate
 
 Run = Callable[..., Result]
-
-
-@pytest.mark.parametrize(
-    ("metric", "given", "why"),
-    [
-        ("plan_by_mode", "browser", "is a pair of plan and dark_mode: give one of them"),
-        ("plan", "plan", "plan is not a pair: leave --given out"),
-    ],
-)
-def test_a_wrong_direction(filled: Registry, run: Run, metric: str, given: str, why: str) -> None:
-    """Another metric, or what is no pair, is refused in words."""
-    refused = run(estimate, metric, "--given", given)
-    assert refused.exit_code == 1
-    assert why in refused.output
 
 
 @pytest.mark.parametrize(

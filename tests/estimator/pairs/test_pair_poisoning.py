@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deniable.mechanisms import SubsetSelection
-from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, kernel
 from deniable_estimator.analyses.pairs.poisoning import (
@@ -126,24 +125,6 @@ def test_the_kernel_is_the_test() -> None:
     weights = kernel(table.sum(axis=1), table.sum(axis=0), model)
     told = independence(table, model).statistic
     assert np.isclose(table.ravel() @ weights @ table.ravel(), told)
-
-
-def attacked(
-    mechanism: SubsetSelection,
-    table: FloatArray,
-    n: int,
-    fakes: int,
-    cells: FloatArray,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """The estimated table of n reports, of which so many are fake and all have these cells."""
-    counts = rng.multinomial(n - fakes, table.ravel())
-    (row,) = analysis_of(mechanism).sample_rows(range(table.size), counts, rng)
-    p, q = float(mechanism.p), float(mechanism.q)
-    found: FloatArray = (((row.cells + fakes * cells.ravel()) / n - q) / (p - q)).reshape(
-        table.shape
-    )
-    return found
 
 
 def test_the_planner_and_the_formulas_agree() -> None:

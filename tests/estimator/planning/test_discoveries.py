@@ -12,21 +12,6 @@ from deniable_estimator.privacy.words import shared_words
 from deniable_estimator.terminal.plan_command import plan
 
 
-def planned(*options: str) -> str:
-    done = CliRunner().invoke(plan, ["--discovery", *options])
-    assert done.exit_code == 0, done.output
-    return " ".join(done.output.split())
-
-
-def test_a_plan_tells_what_surfaces() -> None:
-    """The command prints from which share on strings surface, the tally's size, and the fakes."""
-    told = planned("--epsilon", "2", "--devices", "1000000", "--lifetime-epsilon", "6")
-    assert "half of them found from 0.898% of the devices on, 95% from 1.28% on" in told
-    assert "8,647,200 counters" in told
-    assert "4,287 fake devices put a string of theirs on the list" in told
-    assert "each device reports 3 times" in told
-
-
 def test_sampling_takes_more_devices() -> None:
     """At a tenth of the reports, ten times as many devices find a share."""
     whole, part = (plan_discovery(16, 2.0, 10**6, sample_rate=rate) for rate in (1.0, 0.1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deniable import Registry, SchemeError
+from deniable import SchemeError
 from deniable_estimator.planning.numbers import ASKS, QuantilePlan, plan_number
 
 REGISTRY = """
@@ -28,19 +28,6 @@ ASKED = {
     "distribution": '"distribution"',
     "both": '["mean", "distribution"]',
 }
-
-
-@pytest.mark.parametrize("ask", ASKS)
-def test_the_plan_is_of_the_mechanism_that_the_registry_has(ask: str) -> None:
-    """Mechanism, exact epsilon, bytes and cells are those of the metric once it is declared."""
-    metric = Registry.parse(REGISTRY.format(scale="linear", ask=ASKED[ask]))["m"]
-    mechanism = metric.scheme.mechanism
-    made = plan_number(1, 1000, ask, 1.0, 50_000)
-    assert (made.mechanism, made.epsilon) == (mechanism.name, mechanism.epsilon)
-    assert made.epsilon <= 1
-    assert made.report_bytes == max(row.report_bytes for row in mechanism.rows)
-    assert made.tally_cells == sum(row.width for row in mechanism.rows)
-    assert bool(made.quantiles) == (ask != "mean") == (made.share_half_width is not None)
 
 
 @pytest.mark.parametrize("ask", ASKS)
@@ -86,25 +73,6 @@ def test_quantiles_are_promised_from_enough_devices() -> None:
         assert not at(each.devices_to_promise - 1, place).promised
         assert at(each.devices_for_limits, place).high is not None
         assert at(each.devices_for_limits * 99 // 100, place).high is None
-
-
-def test_few_devices_have_no_usable_signal() -> None:
-    """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
-    for ask in ASKS:
-        assert not plan_number(0, 10, ask, 0.5, 20).usable
-        assert plan_number(0, 10, ask, 0.5, 20_000).usable
-
-
-def test_fakes_and_lifetime() -> None:
-    """Fakes move the mean in proportion to their number, and a budget lasts for whole reports."""
-    one = plan_number(0, 10, "mean", 1.0, 1000, fakes=0.01, lifetime_epsilon=8.0, sample_rate=0.5)
-    two = plan_number(0, 10, "mean", 1.0, 1000, fakes=0.02)
-    assert two.mean.fakes_gain == pytest.approx(2 * one.mean.fakes_gain)
-    assert one.lifetime is not None
-    assert (one.lifetime.reports, one.lifetime.windows) == (8, 16)
-    assert two.lifetime is None
-    assert one.fakes_share is None
-    assert 0.1 < (plan_number(0, 10, "both", 1.0, 1000).fakes_share or 0) < 1
 
 
 @pytest.mark.parametrize(

@@ -32,34 +32,6 @@ def made(store: Store, registry: Registry, now: float = MONDAY, weeks: int = 1) 
     )
 
 
-def test_a_week_without_a_change(store: Store, registry: Registry, report: Report) -> None:
-    """The leading value stands with its interval, under what has not changed."""
-    for number in range(14):
-        report(number)
-    found = made(store, registry)
-    assert (found.first, found.last) == (date(2026, 10, 12), date(2026, 10, 18))
-    assert (found.changed, found.attention) == ((), ())
-    (line,) = found.unchanged
-    assert line.metric == "browser"
-    assert line.text.startswith("firefox 4")
-    assert "95% CI" in line.text
-    assert "no change that can be told from noise" in line.text
-    assert line.link == "https://d.example/metric/browser?from=2026-10-12&to=2026-10-18"
-
-
-def test_a_week_with_a_change(store: Store, registry: Registry, report: Report) -> None:
-    """Each value that changed is told with its interval, the clearest first; reports of the running
-    week count nowhere."""
-    for number in range(14):
-        report(number, firefox=0.5 if number >= 7 else 0.4)
-    report(14, firefox=0.9)
-    (line,) = made(store, registry).changed
-    assert line.text.startswith("firefox up ")
-    assert "95% CI" in line.text
-    assert "chrome down" in line.text
-    assert made(store, registry, noon(20)).changed[0].text.startswith("firefox up 4")
-
-
 def test_what_needs_attention(store: Store, registry: Registry, report: Report) -> None:
     """A silent metric, and one with too few reports, are named there; without anything to compare
     with, that is said."""

@@ -44,16 +44,6 @@ def told(result: RunResult) -> list[tuple[str, str]]:
     return [(each["kind"], each["facts"].get("series", "")) for each in result.messages]
 
 
-def test_nothing_is_told_of_honest_days(watcher: Watcher, report: Report) -> None:
-    """Forty days without a change are silent, whatever the hour of a run."""
-    state = WatchState()
-    for number in range(40):
-        report(number)
-        assert told(watcher.run(state, noon(number))) == []
-        assert told(watcher.run(state, noon(number) + 3600)) == []
-    assert state.judged == {"browser": day(39)}
-
-
 def test_a_change_is_told_once(watcher: Watcher, report: Report) -> None:
     """A rise that stays is told in the first run that sees it, with its interval, its beginning and
     a link, and no more; when the days before have it too, it has ended."""
@@ -131,17 +121,6 @@ def test_a_small_change_is_not_told(store: Store, registry: Registry, report: Re
     assert told(large.run(WatchState(), noon(35))) == []
     small = Watcher(store, registry, rules(registry, "points = 15\n"))
     assert told(small.run(WatchState(), noon(35))) == [("change", "firefox")]
-
-
-def test_weekends_are_no_change(watcher: Watcher, report: Report) -> None:
-    """A share that is different on each weekend is compared with other weekends."""
-    state = WatchState()
-    found = []
-    for number in range(49):
-        report(number, firefox=0.6 if number % 7 >= 5 else 0.4)
-        if number >= 14:
-            found += told(watcher.run(state, noon(number)))
-    assert found == []
 
 
 def test_silence_and_expiry(store: Store, registry: Registry, report: Report) -> None:
