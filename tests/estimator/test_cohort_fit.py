@@ -241,6 +241,36 @@ def uneven(limit: float = 1.5) -> CohortTable:
     return CohortTable(np.zeros(1), np.ones(1), P01, P11, BACKGROUND, Winsor(limit))
 
 
+def test_the_lift_at_the_median_is_that_of_the_quiet_half() -> None:
+    """Where the quiet half is at the median no noise is added, and louder cells do not count; at
+    the widest scale less of the same is cut off."""
+    residual = np.array([0.0, 0.5, -1, 4, 6, 100, -100, 7])
+    scale = np.array([1.0] * 5 + [2, 2, 4])
+    found = uneven()._lifted(residual, scale)
+    at_median = np.mean([0, 0.5, -1, 1.5, 1.5])
+    assert found[:5].tolist() == pytest.approx([at_median] * 5)
+    assert (found[5:] > at_median).all()
+    # So large a residual of one sign that no node of the noise brings it below the limit.
+    far = uneven()._lifted(np.full(8, 1000.0), scale)
+    assert far[[0, 7]].tolist() == pytest.approx([1.5, 1.5 * 4])
+    # Noise about 0 lifts nothing, however much is cut off.
+    none = uneven()._lifted(np.zeros(8), scale)
+    assert abs(none).max() < 1e-12
+
+
+def test_residuals_are_cut_freed_and_scaled(design: Design) -> None:
+    """Cut off at the limit times their standard deviation, freed of what others lift, and divided
+    by the slope."""
+    table = drawn(design, exclusive=True, reports=40, limit=1.0)
+    fit = np.full(design.size, BACKGROUND)
+    weights = table.weights(fit, 2) / np.random.default_rng(4).uniform(0.1, 2, design.size)
+    scale, raw = np.sqrt((1 - 5 / 50) / weights[:50]), (table.y - fit)[:50]
+    lifted = table._lifted(raw, scale)
+    assert lifted.any()
+    expected = (np.clip(raw, -scale, scale) - lifted) / table.winsor.slope
+    np.testing.assert_allclose(table.residual(fit, weights), [*expected, *[0] * 10])
+
+
 # --- fits ---
 
 

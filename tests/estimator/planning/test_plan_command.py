@@ -1,4 +1,4 @@
-"""The commands as people and programs call them: output, errors and exit codes."""
+"""What `deniable plan` refuses."""
 
 from __future__ import annotations
 
