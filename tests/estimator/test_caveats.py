@@ -52,16 +52,3 @@ def test_rough_approximations(warn: Callable[..., str]) -> None:
     assert "rough" in warn(350, 100, 1.0, 1)
     assert "rough" not in warn(450, 100, 1.0, 1)
     assert "rough" not in warn(350, 100, 1.0)
-
-
-def test_reports_are_not_devices(warn: Callable[..., str]) -> None:
-    """Over several windows it is said whose share is meant, and that devices count for it."""
-    note = warn(100_000, windows=("2026-11-16", "2026-11-17"), devices=60_000.2)
-    assert "100,000 reports from 2 windows" in note
-    assert "the share among all devices" in note
-    assert "60,000 devices" in note
-
-
-def test_partial_dictionary(warn: Callable[..., str]) -> None:
-    """A partial list of values is called one."""
-    assert "only some of the possible values" in warn(100_000, complete=False)

@@ -8,30 +8,12 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import HashedProjectiveGeometry, SubsetSelection
+from deniable.mechanisms import HashedProjectiveGeometry
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-
-
-def test_fast_decoder_agrees_with_the_definition(
-    make_scheme: Callable[..., Scheme],
-    make_tally: Callable[..., Tally],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Subset selection's decoder gives what its support cells say, for all values and for some."""
-    scheme = make_scheme(7, 1.0)
-    tally = make_tally(scheme, 50, [3, 1, 4, 1, 5, 9, 2])
-    fast = [support_counts(tally, scheme, asked) for asked in (None, ["v6", "v2"])]
-    monkeypatch.delitem(ANALYSES, SubsetSelection)
-    slow = [support_counts(tally, scheme, asked) for asked in (None, ["v6", "v2"])]
-    for one, two in zip(fast, slow, strict=True):
-        assert np.array_equal(one.counts, two.counts)
-        assert one.reports == two.reports == 50
-    assert fast[1].counts.tolist() == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -50,17 +50,6 @@ def test_significance_uses_the_null_error(answer: Shares) -> None:
     assert answer.detected.tolist() == [True, True, False]
 
 
-def test_raw_shares_are_untouched_by_normalization(
-    scheme: Scheme, make_tally: Callable[..., Tally]
-) -> None:
-    """Normalized shares are possible, raw ones may be negative, and what moved far is marked."""
-    answer = estimate(make_tally(scheme, 100, [95, 5, 0]), scheme)
-    assert answer.share.min() < 0
-    assert answer.share.max() > 1
-    assert answer.normalized == pytest.approx([1, 0, 0])
-    assert answer.moved.tolist() == [True, True, True]
-
-
 def test_detected_values_keep_their_shares(make_tally: Callable[..., Tally]) -> None:
     """In an estimate, and in one combined out of two, normalization leaves detected values as they
     are and fits the others into the rest."""
@@ -71,19 +60,6 @@ def test_detected_values_keep_their_shares(make_tally: Callable[..., Tally]) -> 
         assert answer.detected.tolist() == [True, True, False, False, False]
         assert answer.share == pytest.approx([0.5893, 0.4, 0.0373, 0, -0.0267], abs=1e-4)
         assert answer.normalized == pytest.approx([0.5893, 0.4, 0.0107, 0, 0], abs=1e-4)
-
-
-def test_candidates_choose_and_order_the_values(
-    scheme: Scheme, make_tally: Callable[..., Tally]
-) -> None:
-    """Candidates are estimated in their order; their normalized shares may sum to less than one."""
-    tally = make_tally(scheme, 1000, [625, 250, 125])
-    answer = estimate(tally, scheme, ["c", "b"])
-    assert answer.values == ("c", "b")
-    assert answer.share == pytest.approx([0, 0.2])
-    assert answer.normalized.sum() == pytest.approx(0.2)
-    assert not answer.complete
-    assert any("only some of the possible values" in warning for warning in answer.warnings)
 
 
 def test_no_reports_is_an_answer(scheme: Scheme) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.looks import Look, look, look_at_each
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
@@ -57,26 +51,3 @@ def test_windows_together_are_as_each_alone(data: st.DataObject) -> None:
     alone = [look(label, each) for label, each in asked]
     assert len(found) == len(alone)
     assert all(map(same, found, alone))
-
-
-def test_a_look_holds_its_own_numbers() -> None:
-    """What is kept of one window does not keep the numbers of others in memory."""
-    rng = np.random.default_rng(1)
-    labels = ["2026-11-01", "2026-11-02"]
-    for found in look_at_each(labels, [question(SCHEMES[0], 2_000, rng, at) for at in labels]):
-        assert found is not None
-        assert found.share.base is None
-        assert found.variance.base is None
-
-
-def test_a_tally_of_another_scheme_is_refused() -> None:
-    """Rows of other widths than the scheme's are an error that names the metric, also among
-    others that are right."""
-    rng = np.random.default_rng(1)
-    right = question(SCHEMES[0], 2_000, rng, "2026-11-01")
-    part = right.parts[0]
-    row = part.tally.rows[0]
-    changed: Any = {"rows": (replace(row, cells=row.cells[:-1]),)}
-    tally: Tally = replace(part.tally, **changed)
-    with pytest.raises(EstimateError, match="rows of other widths"):
-        look_at_each(["a", "b"], [right, Question((replace(part, tally=tally),))])

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable import Scheme
 from deniable.mechanisms import ProjectiveGeometry
 from deniable.mechanisms.projective_geometry import points
 from deniable.randomness import PRECISION
-from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import projective_geometry
-from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
 from deniable_estimator.errors import EstimateError
 
@@ -98,21 +95,3 @@ def test_matrices_and_fast_transforms_agree(
         for single in (1, 5000):
             monkeypatch.setattr(projective_geometry, "_SINGLE", single)
             assert (space_support(cells, order, dimension) == expected).all()
-
-
-def test_values_asked_for_keep_their_places() -> None:
-    """Some values of a domain that is smaller than its space, in another order."""
-    space = ProjectiveGeometry.design(30, 1.0)
-    assert space.messages > 30
-    values = tuple(f"v{number}" for number in range(30))
-    scheme = Scheme("category", space, values)
-    cells = np.random.default_rng(4).integers(0, 1000, space.messages)
-    row = TallyRow(int(cells.sum()), cells)
-    tally = Tally("m", scheme.fingerprint, ("2026-11-20",), (row,))
-    asked = ("v17", "v3", "v29")
-    found = support_counts(tally, scheme, asked)
-    expected = [
-        sum(int(cells[cell.column]) for cell in space.support(item)) for item in (17, 3, 29)
-    ]
-    assert found.counts.tolist() == expected
-    assert found.reports == row.reports

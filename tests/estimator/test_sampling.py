@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -15,25 +13,6 @@ from deniable_estimator.analyses import ANALYSES, subset_selection
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.errors import EstimateError
-
-DRAWS = 6000
-CROWD = [2, 0, 1, 0]
-"""Two devices of the first value and one of the third: every path of the sampler is taken."""
-
-
-def _scheme(k: int) -> Scheme:
-    """Subset selection of k out of four with p = 7/8, where a value is seldom hidden."""
-    return Scheme("category", SubsetSelection(4, k, 7 << 50), ("a", "b", "c", "d"))
-
-
-@functools.cache
-def _sampled(k: int) -> Counter[tuple[int, ...]]:
-    rng = np.random.default_rng(k)
-    counts = np.array(CROWD)
-    scheme = _scheme(k)
-    return Counter(
-        tuple(sample_tally(scheme, counts, rng).rows[0].cells.tolist()) for _ in range(DRAWS)
-    )
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (100, 4.0), (100, 1.0)])

@@ -14,7 +14,6 @@ from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.history import inspect
 from deniable_estimator.questions.looks import Look
 from deniable_estimator.questions.reading import read, unfinished
@@ -90,18 +89,6 @@ def test_a_week_is_unfinished_if_one_of_its_days_is(store: Store, registry: Regi
     assert on_time.change is None
     tomorrow = trend(store, registry, "browser", by="week", now=TODAY + 86_400).reported[-1]
     assert (tomorrow.unfinished, tomorrow.partial) == (False, True)
-
-
-@pytest.mark.usefixtures("filled")
-def test_a_comparison_says_so(store: Store, registry: Registry) -> None:
-    """Of either period."""
-    first, last = (datetime(2026, 11, day, tzinfo=UTC).date() for day in (11, 18))
-    before = read(store, registry, "browser", first, first, now=TODAY)
-    after = read(store, registry, "browser", last, last, now=TODAY)
-    assert compare(before, after).notes == (WARNING.format("2026-11-18"),)
-    assert compare(after, before).notes == (WARNING.format("2026-11-18"),)
-    ended = read(store, registry, "browser", last, last, now=TODAY + 86_400)
-    assert compare(before, ended).notes == ()
 
 
 def test_a_history_does_not_compare_it() -> None:

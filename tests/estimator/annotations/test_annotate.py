@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -51,16 +50,6 @@ def run(*arguments: str, path: Path) -> Result:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "annotations.toml"
-
-
-def test_an_entry_is_added(path: Path) -> None:
-    """The file is made if there is none, and the command says what it did."""
-    done = run("Release 4.2", "--date", "2026-11-20", "--link", "https://a.example/", path=path)
-    assert (done.exit_code, done.output) == (0, f"{path}: added 1: 2026-11-20: Release 4.2\n")
-    done = run("Outage", "--date", "2026-11-19T10:00+02:00", "--json", path=path)
-    assert json.loads(done.output)["date"] == "2026-11-19T08:00:00Z"
-    found = [(each.number, each.text, each.link) for each in load_annotations(path)]
-    assert found == [(2, "Outage", None), (1, "Release 4.2", "https://a.example/")]
 
 
 @pytest.mark.parametrize(

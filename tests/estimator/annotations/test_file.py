@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deniable_estimator.annotations import between, load_annotations, parse_annotations
 from deniable_estimator.annotations import file as code
+from deniable_estimator.annotations import load_annotations, parse_annotations
 from deniable_estimator.annotations.annotation import by_period
 from deniable_estimator.annotations.file import warnings_of
 from deniable_estimator.checked_files import MAX_FILE, CheckedFileError, LastGood
@@ -56,12 +56,6 @@ def test_a_good_file_is_read_in_order_of_time() -> None:
         *(True, True, False),
     ]
     assert mail.concerns("anything")
-
-
-def test_nothing_is_no_annotation(tmp_path: Path) -> None:
-    """A file that does not exist, an empty one, and one without entries have none."""
-    assert load_annotations(tmp_path / "absent.toml") == ()
-    assert parse_annotations("") == parse_annotations("schema = 1\n") == ()
 
 
 def test_all_mistakes_are_told_with_their_lines() -> None:
@@ -157,15 +151,6 @@ def test_a_metric_that_is_gone_is_a_warning() -> None:
     assert "checkout_*" in told.message
     (told,) = warnings_of(parse_annotations(entry(metrics='["browsr"]')), ["browser"])
     assert "did you mean browser?" in told.message
-
-
-def test_days_and_metrics_select() -> None:
-    """Both ends are included."""
-    found = parse_annotations(GOOD)
-    assert len(between(found, date(2026, 11, 20), date(2026, 11, 21))) == 2
-    assert len(between(found, date(2026, 11, 21), None)) == 1
-    assert [each.text for each in between(found, None, None, "theme")] == ["Mail"]
-    assert between(found, None, date(2026, 11, 19)) == ()
 
 
 def test_a_period_has_what_happened_in_it() -> None:

@@ -109,28 +109,6 @@ def test_nothing_is_known_without_reports(ask: str) -> None:
     assert answer.to_csv()
 
 
-@pytest.mark.parametrize(
-    ("ask", "name"), [('"mean"', "mean"), ('"distribution"', "p50"), ('"distribution"', "mean")]
-)
-def test_schemes_are_averaged(ask: str, name: str) -> None:
-    """Two epsilons of one range: the average lies between both and is narrower than either, and
-    rests on all reports."""
-    rng = np.random.default_rng(7)
-    numbers = rng.uniform(0, 100, 50_000)
-    parts = [
-        told(declared(ask, epsilon=epsilon), numbers, rng, day)
-        for epsilon, day in zip((1.0, 2.0), DAYS, strict=False)
-    ]
-    both = combine(parts)
-    assert both.n == 100_000
-    assert set(both.schemes) == {*parts[0].schemes, *parts[1].schemes}
-    widths = [series(each)[name][2] - series(each)[name][1] for each in (*parts, both)]
-    assert widths[2] < min(widths[:2])
-    values = [series(each)[name][0] for each in parts]
-    assert min(values) - 1e-9 <= series(both)["mean"][0] <= max(values) + 1e-9 or name == "p50"
-    assert len(both.verdict.figures) == sum(len(each.verdict.figures) for each in parts)
-
-
 def test_another_range_leaves_the_smaller_part_out() -> None:
     """Distributions with other edges are not averaged: the larger one answers, and says how many
     reports it leaves out. Means of logarithms and of numbers are refused."""

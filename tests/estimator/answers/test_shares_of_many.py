@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.answers.shares_of_many import estimate_each
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 
 
@@ -64,33 +62,3 @@ def test_tallies_together_are_as_each_alone(data: st.DataObject) -> None:
     for one, other in zip(found, alone, strict=True):
         assert same(one, other)
         assert same(one.normalized, other.normalized)
-
-
-def made(count: int) -> list[Shares]:
-    rng = np.random.default_rng(1)
-    counts = rng.multinomial(20_000, np.full(SIZE, 1 / SIZE))
-    tallies = [sample_tally(SCHEMES[0], counts, rng, window="2026-11-01") for _ in range(count)]
-    return estimate_each(tallies, SCHEMES[0], None, [Participation({"2026-11-01": 2e4})] * count)
-
-
-def test_an_answer_holds_its_own_numbers() -> None:
-    """No array of one answer is a view that keeps the numbers of the others in memory."""
-    kept = []
-    for found in made(3):
-        arrays = (found.share, found.low, found.std_error, found.p_adjusted, found.exposure.gain)
-        (block,) = {id(each.base): each.base for each in (*arrays, found.noise.a)}.values()
-        assert block.shape == (12, SIZE)
-        kept.append(block)
-    assert not any(np.shares_memory(one, other) for one, other in combinations(kept, 2))
-
-
-def test_mistakes_are_those_of_one() -> None:
-    """A level that is none and a value that is not declared are refused as for a single tally."""
-    rng = np.random.default_rng(1)
-    tally = sample_tally(SCHEMES[0], np.full(SIZE, 1_000), rng, window="2026-11-01")
-    participation = Participation({"2026-11-01": 12_000.0})
-    for level in (0.0, 1.0, 2.0):
-        with pytest.raises(ValueError, match="between 0 and 1"):
-            estimate_each([tally], SCHEMES[0], None, [participation], level=level)
-    with pytest.raises(EstimateError, match="is not one of the metric's declared values"):
-        estimate_each([tally], SCHEMES[0], ["gone"], [participation])

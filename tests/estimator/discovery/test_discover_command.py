@@ -60,16 +60,6 @@ def ask(filled: Path) -> Callable[..., Result]:
     return run
 
 
-def test_minimum_share(ask: Callable[..., Result]) -> None:
-    """Smaller shares are left out, and counted."""
-    found = json.loads(ask("--json", "--min-share", "0.11").output)
-    assert 0 < len(found["finds"]) < 7
-    assert all(each["share"] >= 0.11 for each in found["finds"])
-    assert found["below_minimum"] == 7 - len(found["finds"])
-    assert ask("--min-share", "1.5").exit_code == 2
-    assert ask("--min-share", "nan").exit_code == 2
-
-
 def test_promote_to_a_string_metric(ask: Callable[..., Result], tmp_path: Path) -> None:
     """Whole strings are added to the candidates file, once, and then marked as followed."""
     (tmp_path / "followed.txt").write_text("known\nsearch\n", encoding="utf-8")

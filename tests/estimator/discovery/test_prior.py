@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.analyses.discovery.make_prior import main
 from deniable_estimator.analyses.discovery.prior import (
     FORMAT,
     MAX_PRIOR,
@@ -19,7 +17,6 @@ from deniable_estimator.analyses.discovery.prior import (
     Prior,
     counted_pairs,
     read_prior,
-    shipped_prior,
 )
 from deniable_estimator.errors import EstimateError
 
@@ -53,17 +50,6 @@ def test_no_byte_is_impossible(texts: list[tuple[str, float]]) -> None:
     assert shown.min() > np.log(0.05 / 200) - 1e-9
     sums = np.exp(np.delete(logs, [*range(1, 32), 127], axis=1)[1:]).sum(axis=1)
     assert (sums < 1.05).all()
-
-
-def test_the_shipped_prior() -> None:
-    """It knows letters of many scripts, and tells its sources and their licences."""
-    shipped = shipped_prior()
-    logs = shipped.logs
-    assert logs[ord("t"), ord("h")] > logs[ord("t"), ord("q")] + 3
-    assert logs[0xD0, 0xB0] > logs[0xD0, ord("a")] + 3
-    assert "wordfreq" in shipped.source
-    assert "ShareAlike 4.0" in shipped.licence
-    assert "SUBTLEX" in shipped.licence
 
 
 def test_its_file(tmp_path: Path) -> None:
@@ -104,25 +90,3 @@ def test_broken_files(tmp_path: Path, text: str | dict[str, object], told: str) 
     path.write_text(text)
     with pytest.raises(EstimateError, match=told):
         read_prior(path)
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    """A file that is not there is told as such."""
-    with pytest.raises(EstimateError, match="No such file"):
-        read_prior(tmp_path / "none.json")
-
-
-def test_the_script(tmp_path: Path) -> None:
-    """It counts lists, with frequencies and without, into a new file."""
-    one, two, out = tmp_path / "one.tsv", tmp_path / "two.txt", tmp_path / "prior.json"
-    one.write_text("ab\t4\nb\t1\n", encoding="utf-8")
-    two.write_text("\ufeffслово\r\n\r\nещё\r\n", encoding="utf-8")
-    arguments = [str(one), str(two), "--out", str(out), "--source", "mine", "--licence", "CC0"]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 0, result.output
-    made = read_prior(out)
-    expected = counted_pairs([("ab", 4.0), ("b", 1.0)]) + counted_pairs(
-        [("слово", 1.0), ("ещё", 1.0)]
-    )
-    assert (made.counts == np.ceil(expected)).all()
-    assert CliRunner().invoke(main, arguments).exit_code != 0, "it replaced a file"

@@ -49,12 +49,6 @@ def test_a_crowd_that_sees_too_little() -> None:
     assert detectable_share(mechanism, 100, needed) == pytest.approx(0.01, rel=1e-4)
 
 
-def test_sampling_costs_devices() -> None:
-    """At a sample rate of 1% the same crowd reports like one of a hundredth of its size."""
-    assert forecast(expecting(700_000, 0.01)) is not None
-    assert forecast(expecting(70_000_000, 0.01)) is None
-
-
 def test_a_hopeless_crowd() -> None:
     """Where noise can look like half of the crowd there is no usable signal."""
     message = forecast(expecting(100))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from deniable import Metric, Registry
@@ -32,29 +32,21 @@ def least_squares(histogram: HierarchicalHistogram, edge: int) -> float:
 
     Each level tells the shares of its nodes with the covariance of its mechanism for shares that
     are all equal: v_l/share_l on what sums to zero. Generalized least squares over all levels,
-    with the shares' sum known, by elimination.
+    with the shares' sum known.
     """
     cells = histogram.cells
-    size = cells - 1
     # Unknowns: the shares of all cells but the last, which is 1 minus their sum.
-    normal = [[0.0] * size for _ in range(size)]
+    free = np.vstack([np.eye(cells - 1), -np.ones(cells - 1)])
+    normal = np.zeros((cells - 1, cells - 1))
     for level, weight in zip(histogram.levels, histogram.weights, strict=True):
         p, q = float(level.oracle.p), float(level.oracle.q)
         m = level.nodes
         spread = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
-        wide = cells // m
-        for i, j in itertools.product(range(size), repeat=2):
-            # Node shares have information weight/16/spread in every direction that sums to zero.
-            same = (i // wide == j // wide) - (i // wide == m - 1) - (j // wide == m - 1) + 1
-            normal[i][j] += weight / 16 / spread * same
-    right = [1.0 if place < edge else 0.0 for place in range(size)]
-    rows = [[*row, value] for row, value in zip(normal, right, strict=True)]
-    for k in range(size):
-        for i in range(size):
-            if i != k:
-                factor = rows[i][k] / rows[k][k]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
-    return math.fsum(rows[k][size] / rows[k][k] for k in range(edge))
+        # Node shares have information weight/16/spread in every direction that sums to zero.
+        nodes = np.kron(np.eye(m), np.ones(cells // m)) @ free
+        normal += weight / 16 / spread * nodes.T @ nodes
+    below = (np.arange(cells - 1) < edge).astype(float)
+    return float(below @ np.linalg.solve(normal, below))
 
 
 @pytest.mark.parametrize("edge", [1, 5, 16, 37, 63])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deniable import SchemeError
 from deniable.types.number import Number
-from deniable_estimator.forecasting.lifetime_split import report_variance, sent_reports
+from deniable_estimator.forecasting.lifetime_split import sent_reports
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
 from deniable_estimator.planning.lifetime_crowd import budget_left, lasting_budget
 from deniable_estimator.planning.lifetime_words import rate_words
@@ -105,21 +105,6 @@ def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name: str) -> None:
     assert made.same_as_stated.advised
     again = plan_lifetime(DOMAINS[name], 2.66, 2, 10_000, epsilon=2.66)
     assert again.same_as_stated is None
-
-
-def test_widths_of_numbers_are_in_their_unit() -> None:
-    """A mean's width scales with its range, a logarithmic one is a part of it, and a distribution's
-    is a share."""
-    small, large = (
-        plan_lifetime(number_type(0, high, "mean"), 8, 1, 1_000_000).best.half_width
-        for high in (1, 100)
-    )
-    assert large == pytest.approx(100 * small, rel=1e-9)
-    log = plan_lifetime(number_type(1, 100, "mean", "log"), 8, 1, 1_000_000).best.half_width
-    assert log == pytest.approx(math.expm1(math.log(100) * small), rel=1e-9)
-    tree = plan_lifetime(DISTRIBUTION, 8, 1, 1_000_000).best
-    variance = report_variance(DISTRIBUTION.design("auto", "plan", tree.epsilon), 0.5)
-    assert tree.window_variance == pytest.approx(variance.total / tree.window_reports)
 
 
 def test_a_short_time_cannot_spend_a_large_lifetime() -> None:

@@ -259,14 +259,3 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path: Path) -> None:
     connection.execute("PRAGMA max_page_count = 100000")
     assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
     assert ledger.charged("c", TODAY, charge(0.1)).document is None
-
-
-def test_a_clock_that_is_set_back_changes_no_total(path: Path) -> None:
-    """Releases count in the order in which they were charged, whatever day the clock showed."""
-    ledger = ReleaseLedger(path, 1e-6, 0.5)
-    for name, day in (("a", date(2026, 11, 23)), ("b", date(1999, 1, 1)), ("c", date(2040, 1, 1))):
-        ledger.charged(name, day, charge(0.15))
-    assert ledger.spent().epsilon == pytest.approx(0.45)
-    with pytest.raises(LedgerError, match="budget"):
-        ledger.charged("d", date(1970, 1, 1), charge(0.1))
-    assert account_in(path, 1e-6, None).steps[-1][1] == pytest.approx(0.45)

@@ -88,17 +88,6 @@ def test_one_odd_day_has_no_echo(watcher: Watcher, report: Report) -> None:
     assert not any(found.values()), found
 
 
-def test_late_reports_tell_nothing_twice(watcher: Watcher, report: Report) -> None:
-    """A window that grows after it was judged is not judged again."""
-    state = WatchState()
-    for number in range(35):
-        report(number)
-    watcher.run(state, noon(34))
-    for hours in range(1, 7):
-        report(34, firefox=0.9, devices=2000)
-        assert told(watcher.run(state, noon(34) + hours * 3600)) == []
-
-
 def test_a_window_with_few_of_its_reports_waits(watcher: Watcher, report: Report) -> None:
     """With less than half of the usual reports a window is not judged yet; later it is."""
     state = WatchState()
