@@ -66,7 +66,7 @@ class Hook:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}/secret-path"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
 
     def close(self) -> None:

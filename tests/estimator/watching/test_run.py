@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.estimator.conftest import Fill
 
 from deniable import Registry
 from deniable_collector.stores.base import Store
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.watching.rules_file import WatchRules, parse_rules
 from deniable_estimator.watching.run import RunResult, Watcher
 from deniable_estimator.watching.state import WatchState
@@ -64,7 +68,7 @@ def test_a_change_is_told_once(watcher: Watcher, report: Report) -> None:
     assert message["link"] == (f"https://d.acme.example/metric/browser?from={day(35)}&to={day(35)}")
     active = [key for key in state.told if state.is_active(key)]
     assert "browser/change/firefox/up" in active
-    for number in range(36, 90):
+    for number in range(36, 80):
         report(number, firefox=0.6)
         again = watcher.run(state, noon(number))
         assert ("change", "firefox") not in told(again), number
@@ -222,3 +226,15 @@ def test_a_metric_that_is_watched_no_more(store: Store, registry: Registry, repo
     other.run(state, noon(0))
     assert state.judged == {}
     assert told(watcher.run(state, noon(0))) == [("few", "")]
+
+
+def test_a_metric_with_memory(store: Store, registry_file: Path, fill: Fill) -> None:
+    """Its windows are not independent, so no change is told."""
+    text = registry_file.read_text()
+    registry = Registry.parse(text.replace("= 2.0\n", '= 1.0\nlongitudinal = "memoize"\n'))
+    scheme, rng = registry["browser"].scheme, np.random.default_rng(9)
+    for number in range(36):
+        counts = np.array([14_000 if number == 35 else 6_000, 2_000, 2_000, 2_000])
+        fill(sample_tally(scheme, counts, rng, metric="browser", window=day(number)), scheme)
+    watcher, state = Watcher(store, registry, rules(registry)), WatchState()
+    assert told(watcher.run(state, noon(34))) == told(watcher.run(state, noon(35))) == []
