@@ -7,7 +7,6 @@ import io
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,11 +35,6 @@ def decode(
     return run("decode", *options, *more)
 
 
-def answer_of(result: Result) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(result.stdout)
-    return answer
-
-
 def hashed(folder: Path, params: str, candidates: str) -> Result:
     """The map of these candidates."""
     (folder / "params.csv").write_text(params)
@@ -66,18 +60,6 @@ def test_hashing_has_its_limits(tmp_path: Path, k: int, h: int, refused: int) ->
     assert ("hash the strings yourself" in result.stderr) is bool(refused)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("apple\nbanana\napple\n", "line 3: repeats 'apple' of line 1"),
-        ("\n", "holds no candidate"),
-    ],
-)
-def test_candidate_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
-    """A repeated candidate is named with both lines, and an empty file says so."""
-    assert message in hashed(tmp_path, PARAMS, text).stderr
-
-
 def test_probabilities_follow_the_paper() -> None:
     """p11 and p01 of the published setting are .6875 and .5625."""
     params = Params(k=4, h=2, m=3, p=Fraction(1, 2), q=Fraction(3, 4), f=Fraction(1, 2))
@@ -89,18 +71,13 @@ def test_probabilities_follow_the_paper() -> None:
     ("text", "line", "message"),
     [
         ("", 1, "header must be k,h,m,p,q,f"),
-        ("h,k,m,p,q,f\n4,2,3,.5,.75,.5\n", 1, "header must be"),
         ("k,h,m,p,q,f\n", 1, "one line of values"),
         ("k,h,m,p,q,f\n4,2,3,.5,.75,.5\n4,2,3,.5,.75,.5\n", 3, "one line of values"),
         ("k,h,m,p,q,f\n4,2,3,.5,.75\n", 2, "6 values"),
         ("k,h,m,p,q,f\n1,2,3,.5,.75,.5\n", 2, "k must be a whole number, 2 or more"),
-        ("k,h,m,p,q,f\n4,0,3,.5,.75,.5\n", 2, "h must be"),
         ("k,h,m,p,q,f\n4,2,-3,.5,.75,.5\n", 2, "m must be"),
-        ("k,h,m,p,q,f\n4.5,2,3,.5,.75,.5\n", 2, "k must be"),
         ("k,h,m,p,q,f\n4,2,3,1.5,.75,.5\n", 2, "p must be a number from 0 to 1, not '1.5'"),
-        ("k,h,m,p,q,f\n4,2,3,.5,-.1,.5\n", 2, "q must be"),
         ("k,h,m,p,q,f\n4,2,3,.5,nan,.5\n", 2, "q must be"),
-        ("k,h,m,p,q,f\n4,2,3,1/0,.75,.5\n", 2, "p must be"),
         ("k,h,m,p,q,f\n4,2,3,.5,.5,.5\n", 2, "p equals q"),
         ("k,h,m,p,q,f\n4,2,3,.5,.75,1\n", 2, "f is 1"),
         ("k,h,m,p,q,f\n4096,2,4097,.5,.75,.5\n", 2, "m * k must be at most"),
@@ -120,14 +97,11 @@ def test_params_mistakes_are_named(tmp_path: Path, text: str, line: int, message
         ("10,1,2,3,4\n0,0,0,0,0\n", None, "has 2 cohorts; params.csv says m = 3"),
         (COUNTS + "1,0,0,0,0\n", 4, "params.csv says m = 3 cohorts, no more"),
         ("10,1,2,3\n" + COUNTS, 1, "has 4 columns"),
-        ("10,1,2,3,4,5\n" + COUNTS, 1, "has 6 columns"),
         ("10,1,2,3,11\n" + COUNTS, 1, "bit 4 (column 5) was set 11 times in 10 reports"),
         ("10,1,-2,3,4\n" + COUNTS, 1, "column 3 must be a count"),
-        ("10,1,2.5,3,4\n" + COUNTS, 1, "column 3 must be a count"),
         ("n,b1,b2,b3,b4\n" + COUNTS, 1, "there is no header"),
         (f"{10**15},1,2,3,4\n" + COUNTS, 1, "column 1 must be a count"),
         (b"10,1,2,3,4\n\xff\n", 2, "is not UTF-8"),
-        ("", None, "has 0 cohorts"),
     ],
 )
 def test_counts_mistakes_are_named(
@@ -174,10 +148,7 @@ def test_a_map_is_read_in_every_dress(tmp_path: Path, text: str, candidates: lis
         (MAP + "ch,erry,1,2,5,5,12,9\n", 3, "holds a comma needs quotes"),
         (MAP + "cherry,0,2,5,5,12,9\n", 3, "column 2 must be a position of cohort 0, from 1 to 4"),
         (MAP + "cherry,1,2,5,5,12,13\n", 3, "cohort 2, from 9 to 12, not 13"),
-        (MAP + "cherry,1,2,4,5,12,9\n", 3, "column 4 must be a position of cohort 1"),
         (MAP + "cherry,1,x,5,5,12,9\n", 3, "column 3 must be a position, 1 or more, not 'x'"),
-        (MAP + "cherry,1,-2,5,5,12,9\n", 3, "column 3 must be a position"),
-        (MAP + "cherry,1,2,5,5,12,99999999999\n", 3, "column 7 must be a position"),
         (MAP + "apple,1,2,5,5,12,9\n", 3, "repeats 'apple' of line 1; remove one"),
         (MAP + '"cherry,1,2,5,5,12,9\n', 4, "is not CSV"),
         (MAP.encode() + b"\xff,1,2,5,5,12,9\n", 3, "is not UTF-8"),
@@ -218,7 +189,7 @@ def test_no_reports_at_all_is_an_answer(tmp_path: Path) -> None:
         result = decode(tmp_path, *files, *more)
         assert result.exit_code == 3
         assert "nothing can be estimated yet" in result.stderr
-    answer = answer_of(decode(tmp_path, *files, "--json"))
+    answer = json.loads(decode(tmp_path, *files, "--json").stdout)
     assert answer["n"] == answer["explained_share"] == 0
     assert [row["share"] for row in answer["candidates"]] == [None, None]
 
