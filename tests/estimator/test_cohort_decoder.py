@@ -1,15 +1,27 @@
-"""Decoding cohort tables: exactness, bias, coverage, false discoveries and odd tables."""
+"""Decoding cohort tables, whole and step by step."""
 
 from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
-from deniable_estimator.analyses.cohorts.decoder import decode
+from deniable_estimator.analyses.cohorts import decoder
+from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.analyses.cohorts.fit import joint_fit, singly
+from deniable_estimator.analyses.cohorts.fit import (
+    Fit,
+    joint_fit,
+    singly,
+)
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
+from deniable_estimator.statistics.significance import adjust_p
 
 P01, P11 = 0.5625, 0.6875
 """The published RAPPOR setting f = .5, p = .5, q = .75."""
@@ -119,3 +131,180 @@ def test_a_share_that_the_fit_determines_is_unknown() -> None:
     assert np.isinf(variance[:4]).all()
     assert np.isfinite([share[4], variance[4]]).all()
     assert np.isinf(joint_fit(table, ring, np.arange(4), fit.expected).variance).all()
+
+
+COHORTS, COLUMNS = 32, 64
+
+
+def exact(
+    shares: list[float], *, each: int = 20, columns: int = COLUMNS
+) -> tuple[CohortTable, Design]:
+    """The expected table of strings that share no cell, string i in column i, two hashes apart;
+    half of each report's chance is noise. So few reports that no cell is cut off."""
+    candidates = np.arange(len(shares))
+    shift = np.arange(COHORTS)[:, None] + np.array([0, columns // 2])
+    design = Design.of((candidates[:, None, None] + shift) % columns, columns)
+    background = 1 - (1 - 1 / columns) ** 2
+    filled = design.filters() @ np.array(shares) + (1 - sum(shares)) * background
+    counts = (each * (0.25 + 0.5 * filled)).reshape(COHORTS, columns)
+    reports, winsor = np.full(COHORTS, each), Winsor.for_cells(2 * COHORTS)
+    return CohortTable.of(counts, reports, 0.25, 0.75, background, winsor), design
+
+
+@pytest.fixture
+def fitted(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The candidates of every joint fit, in the order of the fits."""
+    fits: list[list[int]] = []
+
+    def recorded(
+        table: CohortTable, design: Design, selected: NDArray[np.intp], expected: Any
+    ) -> Fit:
+        fits.append(selected.tolist())
+        return joint_fit(table, design, selected, expected)
+
+    monkeypatch.setattr(decoder, "joint_fit", recorded)
+    return fits
+
+
+def search(table: CohortTable, design: Design) -> list[int]:
+    """The candidates that the search ends with, sorted."""
+    return sorted(decoder._search(table, design, 0.04).selected.tolist())
+
+
+@pytest.mark.parametrize("fdr", [0.001, 0.05, 0.3])
+@pytest.mark.parametrize("others", [0, 40])
+def test_the_step_up_test_is_that_of_benjamini_and_hochberg(fdr: float, others: int) -> None:
+    """Accepted is what scipy's adjusted p-values accept, where the family has larger ones too."""
+    p = np.random.default_rng(1).random(60) ** 4
+    whole = np.concatenate([p, np.ones(others)])
+    expected = stats.false_discovery_control(whole)[:60] <= fdr
+    assert 0 < expected.sum() < 60
+    assert decoder._accepted(p, fdr, 60 + others).tolist() == expected.tolist()
+
+
+def left(z: list[float], selected: int, live: int = 500, tied: int = 20) -> float:
+    """What the search leaves of a table, with z that many candidates complete by 0."""
+    table: Any = SimpleNamespace(live=live, tied=tied)
+    fit: Any = SimpleNamespace(selected=np.arange(selected))
+    padded = np.concatenate([z, np.zeros(1000 - len(z))])
+    return decoder._left_by_search(table, padded, fit, 0.04)
+
+
+def test_the_search_uses_up_degrees_of_freedom() -> None:
+    """1 - t sqrt(b a) / (degrees of freedom left), with the t of the selected, b z less than 1
+    below it and a less than 1 above it or at it; never below a half."""
+    t = NormalDist().inv_cdf(1 - 0.04 * 10 / 1000)
+    near = [t - 0.99, t - 0.5, t - 0.1, t - 1e-6] + [t, t + 0.5, t + 0.9] * 3
+    far = [t - 1, t - 1.01, t - 2, t + 1, t + 1.01, 30.0]
+    assert left(near + far, 10) == pytest.approx(1 - t * 6 / 470)
+    assert left(near, 10, tied=0) == pytest.approx(1 - t * 6 / 490)
+    assert left(near, 10, live=55) == 0.5
+    assert left(near, 10, live=30) == 0.5
+    assert left(near, 0) == 1
+    # The t of so many candidates would be negative: it is 0, where nothing is used up.
+    table: Any = SimpleNamespace(live=500, tied=0)
+    fit: Any = SimpleNamespace(selected=np.arange(4))
+    assert decoder._left_by_search(table, np.array([0.5, -0.5] * 2), fit, 0.8) == 1
+
+
+@pytest.mark.parametrize(("second", "together"), [(0.3, True), (0.27, False)])
+def test_candidates_near_the_best_enter_with_it(
+    fitted: list[list[int]], second: float, together: bool
+) -> None:
+    """A string with three quarters of the best one's z enters in its round, and one with two
+    thirds in the next."""
+    table, design = exact([second, 0.4, 0.0, 0.0])
+    assert search(table, design) == [0, 1]
+    assert fitted[:2] == [[], [1, 0] if together else [1]]
+    assert fitted[-1] == [1, 0]
+
+
+def test_a_round_adds_so_many(fitted: list[list[int]]) -> None:
+    """Of thirty strings that are alike 24 enter in the first round, and the others in the next."""
+    table, design = exact([1 / 30] * 30, each=1_000, columns=256)
+    assert search(table, design) == list(range(30))
+    assert [len(each) for each in fitted] == [0, 24, 30]
+
+
+@pytest.mark.parametrize(
+    "limits", [{"_MOST_SELECTED": 5}, {"_MOST_ENTRIES": 6 * COHORTS * COLUMNS - 1}]
+)
+def test_a_fit_holds_so_many_at_most(
+    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search takes the strongest up to its limit: 600, or as many as 256 MB hold."""
+    assert decoder._MOST_SELECTED == 600
+    assert decoder._MOST_ENTRIES * 8 == 256 << 20
+    for name, limit in limits.items():
+        monkeypatch.setattr(decoder, name, limit)
+    table, design = exact([0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14])
+    assert search(table, design) == [2, 3, 4, 5, 6]
+
+
+def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> None:
+    """Of five that are not confirmed three go, then one, then one, the weakest first; each is
+    counted once, and those that are confirmed are not."""
+    shares = [0.3, -0.03, 0.25, -0.05, 0.0, -0.04, 0.2, -0.02]
+    table, design = exact(shares)
+    everyone, flat = np.arange(8), np.full(design.size, table.background)
+    dropped = np.zeros(8, np.int64)
+    fit = decoder._prune(table, design, joint_fit(table, design, everyone, flat), 0.04, dropped)
+    assert fit.selected.tolist() == [0, 2, 6]
+    assert fitted == [[0, 2, 4, 6, 7], [0, 2, 4, 6], [0, 2, 6]]
+    assert dropped.tolist() == [0, 1, 0, 1, 1, 1, 0, 1]
+
+
+def test_shares_of_own_cells_are_weighted_means() -> None:
+    """With background 0 a share is the mean of the debiased counts of its cells, weighted by
+    variances at the pooled share; p-values take the variance of a share of 0, and what several
+    strings explain varies less, as a device has one of them."""
+    p01, p11 = 0.25, 0.85
+    counts = np.array([[520, 300, 260, 251], [740, 1180, 490, 530]])
+    reports = np.array([1_000, 2_000])
+    columns = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
+    design = Design.of(columns[:, :, None], 4)
+    found = decode(counts, reports, design, p01, p11, background=0)
+    shares, variances, p = [], [], []
+    for cells in columns:
+        y = [(counts[i, j] / reports[i] - p01) / (p11 - p01) for i, j in enumerate(cells)]
+        share = 0.0
+        for _ in range(2):
+            rate = p01 + (p11 - p01) * min(max(share, 0.0), 1.0)
+            weight = reports * (p11 - p01) ** 2 / (rate * (1 - rate))
+            share = float(weight @ y / weight.sum())
+        shares.append(share)
+        variances.append(1 / weight.sum())
+        null = p01 * (1 - p01) / (3_000 * (p11 - p01) ** 2)
+        p.append(stats.norm.sf(share / math.sqrt(null)))
+    np.testing.assert_allclose(found.share, shares, rtol=1e-12)
+    np.testing.assert_allclose(found.std_error, np.sqrt(variances), rtol=1e-12)
+    np.testing.assert_allclose(found.p_value, p, rtol=1e-9)
+    assert found.detected.tolist() == (adjust_p(np.array(p), "storey") <= 0.05).tolist()
+    assert found.detected.tolist() == [True, True, False, False]
+    one, two = shares[:2]
+    assert found.explained_share == pytest.approx(one + two)
+    expected = sum(variances[:2]) - 2 * one * two / 3_000
+    assert found.explained_error == pytest.approx(math.sqrt(expected))
+
+
+def test_intervals_are_so_many_standard_errors_wide() -> None:
+    """A share, and what is not explained, lie in the middle of their intervals."""
+    share, error = np.array([0.2, 0.1]), np.array([0.01, 0.02])
+    found = Decoding(
+        n=1, level=0.9, share=share, std_error=error, p_value=share, same_as=np.arange(2),
+        detected=np.ones(2, bool), explained_share=0.3, explained_error=0.05,
+    )  # fmt: skip
+    z = stats.norm.isf(0.05)
+    np.testing.assert_allclose(found.low, share - z * error)
+    np.testing.assert_allclose(found.high, share + z * error)
+    assert found.unexplained == pytest.approx((0.7 - z * 0.05, 0.7, 0.7 + z * 0.05))
+
+
+def test_nothing_is_found_without_reports() -> None:
+    """Two strings that hash alike keep their places, and all is unknown with no error to tell."""
+    design = Design.of(np.array([[[1]], [[2]], [[1]]]), 4)
+    found = decode(np.zeros((1, 4)), np.zeros(1, np.int64), design, 0.25, 0.75, background=0.25)
+    assert found.same_as.tolist() == [0, 1, 0]
+    assert (found.n, found.explained_share, found.explained_error) == (0, 0, 0)
+    assert np.isnan(found.p_value).all()
+    assert found.unexplained == (1, 1, 1)

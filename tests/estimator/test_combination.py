@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.estimator.conftest import MakeScheme, MakeTally
 
-from deniable import Scheme
-from deniable_collector.tally import Tally
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 
 
-def test_the_same_devices_under_two_schemes(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
+def test_the_same_devices_under_two_schemes(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     """In two windows, all devices of the smaller one may be in the larger one too: their shares
     vary together by f (1-f) / 5,000, which is added to the variance and weighs on no scheme."""
     weak, strong = make_scheme(2, 1.0), make_scheme(2, 4.0)
@@ -39,7 +35,7 @@ def test_the_same_devices_under_two_schemes(
 
 
 def test_same_scheme_twice_is_one_tally_added(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+    make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """Combining halves of a crowd is estimating the whole, for every number there is."""
     scheme = make_scheme(3, 1.0)
@@ -51,7 +47,7 @@ def test_same_scheme_twice_is_one_tally_added(
 
 
 def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+    make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """What looks like an accident of one scheme's hashes is dropped only if no other shows it."""
     scheme = make_scheme(3, 1.0)
@@ -64,9 +60,7 @@ def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
     assert combine([haunted, haunted]).ghosts.tolist() == [True, True, False]
 
 
-def test_values_that_some_schemes_lack(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
+def test_values_that_some_schemes_lack(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     """A value that one scheme only asks for rests on it alone, and the estimate says so."""
     new = make_scheme(3, 1.0, values=["a", "b", "opera"])
     old = make_scheme(2, 1.0, values=["b", "a"])
@@ -85,7 +79,7 @@ def test_values_that_some_schemes_lack(
 
 
 def test_devices_vary_together_where_both_schemes_know_a_value(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+    make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """Over two windows that the same devices may be in, a value that one scheme lacks takes nothing
     of what is added to those that both know."""
@@ -105,9 +99,7 @@ def test_devices_vary_together_where_both_schemes_know_a_value(
     assert found.std_error[2] == pytest.approx(second.std_error[2], rel=1e-3)
 
 
-def test_empty_estimates_do_not_count(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
+def test_empty_estimates_do_not_count(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     """A scheme without reports changes nothing; if none has any, the answer has n = 0."""
     one, two = make_scheme(3, 1.0), make_scheme(3, 2.0)
     empty = estimate(make_tally(one, 0, [0, 0, 0]), one)
@@ -116,9 +108,7 @@ def test_empty_estimates_do_not_count(
     assert combine([empty, empty]).n == 0
 
 
-def test_different_questions_are_refused(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
+def test_different_questions_are_refused(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     """Estimates of different metrics or levels, or none at all, are not combined."""
     scheme = make_scheme(3, 1.0)
     tally = make_tally(scheme, 100, [60, 25, 15])

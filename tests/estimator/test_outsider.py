@@ -1,11 +1,18 @@
-"""What published sums reveal: figures, composition, and what is assumed."""
+"""What published sums reveal: figures, composition beside Google's dp-accounting, assumptions."""
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
 
+import dp_accounting
+import numpy as np
 import pytest
+from dp_accounting import rdp
+from dp_accounting.pld import (
+    pld_pmf,
+    privacy_loss_distribution,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -270,3 +277,53 @@ def test_coin_lowers_no_figure() -> None:
         "even if the reader knows in which" in " ".join(each.to_dict()["assumed"]) for each in found
     ]
     assert told == [False, True]
+
+
+_TOLERANCE = 0.01
+"""Ours may be above theirs by so much, and below by a tenth of it: both are upper bounds that
+replace a profile by chords."""
+
+
+def _theirs(blanket: Blanket, reports: int, beyond: float) -> object:
+    """The pair of distributions of one window for dp-accounting, from the same bound, at 100 points
+    up to where delta is `beyond`."""
+    top = least_epsilon(lambda each: blanket.delta(each, reports), beyond, blanket.epsilon)
+    step = top / 100
+    points = np.arange(102)
+    above = [blanket.delta(float(each * step), reports) for each in points]
+    # Below 0 the profile follows from that above: the two devices can be exchanged.
+    below = [
+        1 - math.exp(-each * step) + math.exp(-each * step) * above[each]
+        for each in points[:0:-1].tolist()
+    ]
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
+        step, np.arange(-101, 102), np.concatenate([below, above])
+    )
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+def test_metrics_compose_as_in_dp_accounting() -> None:
+    """So is the epsilon of several metrics, published together for different numbers of windows,
+    whose points lie on one grid there and on two here."""
+    delta, counts = 1e-8, (31, 12)
+    losses = [loss_of(each, 10_000, 1e-12) for each in (_HUNDRED, _HUNDRED)]
+    ours = composed_epsilon(
+        [Repeated(loss, count) for loss, count in zip(losses, counts, strict=True)], delta, 43.0
+    )
+    one = _theirs(_HUNDRED, 10_000, 1e-12)
+    both = one.self_compose(31).compose(one.self_compose(12))  # type: ignore[attr-defined]
+    theirs = both.get_epsilon_for_delta(delta)
+    assert (1 - _TOLERANCE / 10) * theirs <= ours <= (1 + _TOLERANCE) * theirs
+
+
+def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting() -> None:
+    """Binary randomized response is the worst case of its epsilon, so ours is theirs, but for the
+    orders that are tried."""
+    event = dp_accounting.RandomizedResponseDpEvent(2 / (math.exp(0.1) + 1), 2)
+    accountant = rdp.RdpAccountant(
+        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
+    )
+    accountant.compose(event, 100)
+    theirs = accountant.get_epsilon(1e-6)
+    ours = renyi([Repeated(loss_of(within(1 / 2, math.exp(0.1), 0.1), 1, 1e-12), 100)], 1e-6)
+    assert 0.98 * theirs <= ours <= 1.02 * theirs

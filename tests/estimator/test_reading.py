@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.estimator.conftest import Fill, MakeScheme, MakeTally
 
 from deniable import Registry, Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
-from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.asking import windows_within
 from deniable_estimator.questions.reading import read, select
@@ -26,9 +25,7 @@ def current(registry: Registry) -> Scheme:
 
 
 @pytest.fixture
-def three_days(
-    fill: Callable[[Tally, Scheme], None], make_tally: Callable[..., Tally], current: Scheme
-) -> None:
+def three_days(fill: Fill, make_tally: MakeTally, current: Scheme) -> None:
     """1,000, 2,000 and 4,000 reports on three days."""
     for day, n in (("2026-11-14", 1000), ("2026-11-15", 2000), ("2026-11-16", 4000)):
         cells = np.array([5, 3, 1, 1]) * n // 10
@@ -69,11 +66,7 @@ def test_windows_are_left_out_by_name(store: Store, registry: Registry) -> None:
 
 @pytest.mark.usefixtures("three_days")
 def test_candidates_that_an_earlier_scheme_lacks(
-    store: Store,
-    registry: Registry,
-    fill: Callable[[Tally, Scheme], None],
-    make_scheme: Callable[..., Scheme],
-    make_tally: Callable[..., Tally],
+    store: Store, registry: Registry, fill: Fill, make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """An earlier scheme answers for the candidates that it knew, and not at all for none."""
     earlier = make_scheme(2, 1.0, values=["firefox", "netscape"])
@@ -127,11 +120,7 @@ LEDGERS = {
 
 @pytest.mark.parametrize("ledger", LEDGERS)
 def test_who_may_have_reported_again(
-    ledger: str,
-    store: Store,
-    registry: Registry,
-    fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
+    ledger: str, store: Store, registry: Registry, fill: Fill, make_tally: MakeTally
 ) -> None:
     """Reports by window, the sample rate, and what the ledger allows come with the tallies; a
     change of the ledger is another version of the answer."""
@@ -157,11 +146,7 @@ def test_who_may_have_reported_again(
 
 
 def test_a_lifetime_of_memos_is_no_budget_of_earlier_reports(
-    store: Store,
-    registry: Registry,
-    fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
-    current: Scheme,
+    store: Store, registry: Registry, fill: Fill, make_tally: MakeTally, current: Scheme
 ) -> None:
     """Where a metric has memory now, nothing is known of what ended its fresh reports."""
     for day in ("2026-11-14", "2026-11-15"):

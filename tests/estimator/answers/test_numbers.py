@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.estimator.conftest import MakeTally
 
 from deniable import Metric, Registry, SchemeError
 from deniable_collector.tally import Tally
@@ -126,7 +126,7 @@ def test_another_range_leaves_the_smaller_part_out() -> None:
         combine([linear, large])
 
 
-def test_candidates_are_refused(make_tally: Callable[..., Tally]) -> None:
+def test_candidates_are_refused(make_tally: MakeTally) -> None:
     """A number has no candidates, and its tallies have no shares."""
     metric = declared()
     tally = make_tally(metric.scheme, 0, [0] * metric.scheme.mechanism.rows[0].width)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 import pytest
+from tests.estimator.numbers.conftest import MakeTree, MakeWindow
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean
@@ -26,9 +23,6 @@ from deniable_estimator.analyses.numbers.poisoning import (
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_window
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
-
-MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
-MakeWindow: TypeAlias = Callable[..., SlidingWindow]
 
 
 @pytest.mark.parametrize("side", [0, -1])

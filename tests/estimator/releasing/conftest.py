@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.estimator.conftest import Fill
 
-from deniable import Registry, Scheme
+from deniable import Registry
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.terminal.release import release
@@ -45,7 +46,6 @@ epsilon = 2.0
 lifetime_epsilon = 8.0
 """
 
-Fill = Callable[[Tally, Scheme], None]
 Run = Callable[..., Result]
 
 

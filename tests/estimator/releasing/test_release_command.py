@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.estimator.conftest import MakeTally
 
 from deniable import Registry, windows
 from deniable_collector.tally import Tally
@@ -161,7 +161,7 @@ def test_bad_requests_are_refused_and_release_nothing(run: Run, tmp_path: Path, 
 
 
 def test_windows_that_take_reports_are_refused(
-    run: Run, registry: Registry, fill: Fill, make_tally: Callable[..., Tally]
+    run: Run, registry: Registry, fill: Fill, make_tally: MakeTally
 ) -> None:
     """Today's window and one of two days ago are refused if they are named. Without --to they are
     left out."""
@@ -179,7 +179,7 @@ def test_windows_that_take_reports_are_refused(
 
 
 def test_windows_with_too_few_reports_are_refused(
-    run: Run, registry: Registry, fill: Fill, make_tally: Callable[..., Tally]
+    run: Run, registry: Registry, fill: Fill, make_tally: MakeTally
 ) -> None:
     """999 reports are too few for a table, and one such window for a trend."""
     scheme = registry["browser"].scheme
