@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from deniable_estimator.analyses.cohorts import decoder
-from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
+from deniable_estimator.analyses.cohorts.decoder import decode
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
     Fit,
@@ -285,19 +285,6 @@ def test_shares_of_own_cells_are_weighted_means() -> None:
     assert found.explained_share == pytest.approx(one + two)
     expected = sum(variances[:2]) - 2 * one * two / 3_000
     assert found.explained_error == pytest.approx(math.sqrt(expected))
-
-
-def test_intervals_are_so_many_standard_errors_wide() -> None:
-    """A share, and what is not explained, lie in the middle of their intervals."""
-    share, error = np.array([0.2, 0.1]), np.array([0.01, 0.02])
-    found = Decoding(
-        n=1, level=0.9, share=share, std_error=error, p_value=share, same_as=np.arange(2),
-        detected=np.ones(2, bool), explained_share=0.3, explained_error=0.05,
-    )  # fmt: skip
-    z = stats.norm.isf(0.05)
-    np.testing.assert_allclose(found.low, share - z * error)
-    np.testing.assert_allclose(found.high, share + z * error)
-    assert found.unexplained == pytest.approx((0.7 - z * 0.05, 0.7, 0.7 + z * 0.05))
 
 
 def test_nothing_is_found_without_reports() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
-from deniable import Registry, Scheme
-from deniable.mechanisms import SubsetSelection
+from deniable import Scheme
+from deniable.mechanisms import HashedProjectiveGeometry, SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
@@ -74,8 +74,7 @@ def test_strings_are_looked_at_undecoded() -> None:
     """Of strings that nobody has named the rows and the messages are looked at all the same: 300
     fakes in one row of hashed tables are noticed; seed 6, 20 standard errors."""
     rng = np.random.default_rng(6)
-    registry = Registry.parse(STRINGS)
-    scheme = registry["site"].scheme
+    scheme = Scheme("string", HashedProjectiveGeometry.design("site", 2.0), ())
     tally = sample_tally(scheme, np.array([3000, 1000]), rng, values=["a", "b"], metric="site")
     honest = look("2026-11-09", question(tally, scheme))
     assert honest is not None
@@ -93,18 +92,6 @@ def test_strings_are_looked_at_undecoded() -> None:
 def question(tally: Tally, scheme: Scheme) -> Question:
     return Question((Part(tally, scheme, None, Participation.evenly(tally)),))
 
-
-STRINGS = """
-schema = 1
-app = "example"
-[metrics.site]
-type = "string"
-description = "?"
-owner = "me"
-expires = 2027-06-30
-epsilon = 2.0
-lifetime_epsilon = 16.0
-"""
 
 LARGE = Scheme(
     "category", SubsetSelection.design(12, 1.0), tuple(f"v{number}" for number in range(12))
