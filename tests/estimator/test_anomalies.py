@@ -14,7 +14,6 @@ from deniable.mechanisms import (
     CountMeanSketch,
     FrequencyOracle,
     Mechanism,
-    ProjectiveGeometry,
     SubsetSelection,
     UnaryEncoding,
 )
@@ -157,24 +156,6 @@ def category(mechanism: Mechanism[Any]) -> Scheme:
     return Scheme("category", mechanism, tuple(f"v{x}" for x in range(mechanism.size)))
 
 
-def test_a_message_that_comes_too_often_is_noticed() -> None:
-    """1% fakes that send the one message which supports six values are noticed: *repeated*.
-
-    Projective geometry of 5,000 values at epsilon 2, 100,000 reports, seed 6; 1,000 fakes where
-    at most 18 reports of one message are to be expected.
-    """
-    rng = np.random.default_rng(6)
-    mechanism = ProjectiveGeometry.design(5000, 2.0)
-    scheme = category(mechanism)
-    cells = np.zeros(mechanism.messages, np.int64)
-    cells[1234] = 1000
-    found = estimate(with_fakes(crowd(scheme, 99_000, 1.0, rng), 1000, cells), scheme)
-    alarms = {figure.name: figure for figure in found.verdict.alarms()}
-    assert {"repeated", "low"} <= set(alarms)
-    assert alarms["repeated"].observed >= 1000
-    assert alarms["repeated"].expected < 30
-
-
 def test_too_few_reports_are_not_judged() -> None:
     """Below the least number of reports there are no figures and no alarm."""
     scheme = category(SubsetSelection.design(5, 1.0))
@@ -206,14 +187,6 @@ def test_combined_schemes_are_judged_together() -> None:
     parts = [estimate(crowd(scheme, 5000, 1.0, rng), scheme) for scheme in schemes]
     found = combine(parts)
     assert len(found.verdict.figures) == 4
-    assert {figure.scheme for figure in found.verdict.figures} == {
-        scheme.fingerprint for scheme in schemes
-    }
-    for part in parts:
-        for figure in part.verdict.figures:
-            (same,) = [
-                each
-                for each in found.verdict.figures
-                if (each.name, each.scheme) == (figure.name, figure.scheme)
-            ]
-            assert same.p_adjusted >= figure.p_adjusted
+    alone = {(each.name, each.scheme): each for part in parts for each in part.verdict.figures}
+    for each in found.verdict.figures:
+        assert each.p_adjusted >= alone[each.name, each.scheme].p_adjusted

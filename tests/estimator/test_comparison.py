@@ -13,7 +13,6 @@ from deniable.mechanisms import design
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.answers.units import points
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.comparison import compare, has_memory
 from deniable_estimator.statistics.intervals import Noise, score_interval
@@ -119,19 +118,6 @@ def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
     assert has_memory(store, remembering)
     store.publish({"m": [remembering.scheme]})
     assert has_memory(store, fresh)
-
-
-@pytest.mark.parametrize(
-    ("difference", "spread", "text"),
-    [(0.0214, 0.01, "2.1"), (-0.0214, 0.01, "\N{MINUS SIGN}2.1"), (-0.0001, 0.01, "0.0"),
-     (0.02141, 0.0001, "2.141"), (0.02141234, 1e-7, "2.1412"), (0.02141, 0.00099, "2.141"),
-     (0.02141, 0.001, "2.1"), (0.02141, 0.0, "2.1")],
-)  # fmt: skip
-def test_points_have_the_digits_that_they_deserve(
-    difference: float, spread: float, text: str
-) -> None:
-    """No more digits than the uncertainty leaves, and no minus before nothing."""
-    assert points(difference, spread) == text
 
 
 def normal(shares: list[float], window: str, *, complete: bool = True) -> Shares:

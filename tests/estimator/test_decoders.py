@@ -74,14 +74,11 @@ def test_wrong_width_is_refused(make_scheme: MakeScheme, make_tally: MakeTally) 
 SPACES = [
     (2, 2),
     (2, 5),
-    (2, 8),
-    (3, 2),
     (3, 4),
     (5, 3),
     (7, 3),
     (11, 2),
     (13, 3),
-    (53, 3),
     (67, 3),
     (523, 2),
 ]

@@ -16,12 +16,7 @@ ROOT = Path(__file__).parents[2]
 WITHOUT = """
 import importlib, importlib.metadata, pkgutil, sys
 
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {missing!r}:
-            raise ModuleNotFoundError(name, name=name)
-
-sys.meta_path.insert(0, Missing())
+sys.modules.update(dict.fromkeys({missing!r}))
 import deniable_estimator
 packages = pkgutil.walk_packages(deniable_estimator.__path__, "deniable_estimator.")
 # `deniable dev` runs a collector too.

@@ -77,8 +77,7 @@ def test_a_frequent_string_that_is_no_candidate_makes_ghosts() -> None:
     """Its neighbours in one row look frequent, are called ghosts, and are not detected.
 
     A million devices, 60% with one string, seed 2; the neighbours' rows disagree by
-    hundreds of errors. Strings that meet nobody are called ghosts once in a thousand:
-    20 of 4,000 is beyond a binomial tail of 1e-6.
+    hundreds of errors.
     """
     neighbours = meeting("Oslo", 1, 20, MECHANISM)
     others = [f"other {number}" for number in range(4000)]
@@ -87,11 +86,6 @@ def test_a_frequent_string_that_is_no_candidate_makes_ghosts() -> None:
     found = estimate(tally, SCHEME, neighbours)
     assert found.share.min() > 0.1
     assert not found.detected.any()
-    support = support_counts(tally, SCHEME, others)
-    assert support.ghosts is not None
-    places = list(hash_places(MECHANISM, ["Oslo", *others]))
-    apart = ~np.any([place[1:] == place[0] for place in places], axis=0)
-    assert support.ghosts[apart].sum() < stats.binom.isf(1e-6, apart.sum(), hashed.GHOST_LEVEL)
 
 
 def test_rows_without_reports_say_nothing() -> None:

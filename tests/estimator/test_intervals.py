@@ -104,21 +104,6 @@ def test_what_devices_keep_widens_intervals_where_it_is(kept: tuple[float, float
         assert noise.skewness.tolist() == alone.skewness.tolist()
 
 
-def test_noise_adds_and_scales_with_what_is_kept() -> None:
-    """The variance of a weighted sum is the sum of the parts' variances times the squares of
-    the weights, whether none, one or both of them keep something."""
-    n, share = 1000, np.array([0.1, 0.6])
-    kept = Noise.of(Fraction(1), Fraction(0), n, 1)
-    alone = Noise.of(Fraction(3, 4), Fraction(1, 4), n, 2)
-    same = replace(alone, kept=kept)
-    weight = np.array([0.25, 0.5])
-    for one in (alone, same):
-        for two in (alone, same):
-            total = (one.weighted(weight) + two.weighted(1 - weight)).at(share)
-            expected = one.at(share) * weight**2 + two.at(share) * (1 - weight) ** 2
-            assert total == pytest.approx(expected)
-
-
 def test_skewness_adds_what_devices_keep() -> None:
     """The third moment of a share that is truly 0 is that of its reports, a b, and what is kept
     adds its own and three times that of both together (law of total cumulance)."""

@@ -16,17 +16,13 @@ from deniable.mechanisms import (
     Mechanism,
     NumberRange,
     Packing,
-    ProjectiveGeometry,
     Report,
     SlidingWindow,
     SubsetSelection,
 )
-from deniable.mechanisms.projective_geometry import points
-from deniable.randomness import PRECISION
 from deniable_estimator.analyses import (
     ANALYSES,
     oracle_analysis,
-    projective_geometry,
     subset_selection,
 )
 from deniable_estimator.analyses.base import OracleAnalysis
@@ -111,22 +107,6 @@ def test_decoders_agree_with_the_definition(mechanism: Mechanism[Any], items: li
         ]
         assert found.counts.tolist() == expected
         assert found.reports == tally.reports == counts.sum()
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        ProjectiveGeometry(points(order, dimension), order, dimension, (9 << PRECISION) // 10)
-        for order, dimension in [(2, 2), (2, 5), (3, 4), (7, 3), (13, 2)]
-    ],
-    ids=lambda mechanism: f"{mechanism.order}, {mechanism.dimension}",
-)
-def test_planes_are_supports(mechanism: ProjectiveGeometry) -> None:
-    """The arrays of points by which tallies are drawn are the cells that support the value."""
-    space = projective_geometry._Space(mechanism)
-    for item in range(mechanism.size):
-        expected = [cell.column for cell in mechanism.support(item)]
-        assert space.plane(item).tolist() == expected
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (100, 4.0), (100, 1.0)])

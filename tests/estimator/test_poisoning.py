@@ -27,7 +27,6 @@ from deniable.randomness import PRECISION
 from deniable_estimator.analyses.poisoning import gain, loss, pull
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.planning.plan import plan
 
 ONE = 1 << PRECISION
 
@@ -123,11 +122,3 @@ def test_an_estimate_carries_its_budget(answer: Shares) -> None:
     document = answer.to_dict()
     assert document["poisoning"] == {"fakes": 0.01, "most": answer.budget}
     assert document["values"][4]["gain"] == answer.gain[4]
-
-
-def test_a_plan_states_the_budget() -> None:
-    """A plan says what a stated part of fakes could add, by the mechanism that it chose."""
-    made = plan(10, 1.0, 100_000, fakes=0.02)
-    assert made.fakes == 0.02
-    assert made.fakes_gain == pytest.approx(0.02 * (1 - made.q) / (made.p - made.q))
-    assert made.to_dict()["fakes_gain"] == made.fakes_gain

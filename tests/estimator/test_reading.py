@@ -52,19 +52,6 @@ def test_range(
 
 
 @pytest.mark.usefixtures("three_days")
-def test_windows_are_left_out_by_name(store: Store, registry: Registry) -> None:
-    """What is left out is read neither alone nor in a sum; all others stay."""
-    found = read(store, registry, "browser", without=["2026-11-15", "2026-11-30"])
-    assert (found.n, found.windows) == (5000, ("2026-11-14", "2026-11-16"))
-    days = ["2026-11-14", "2026-11-15", "2026-11-16"]
-    assert read(store, registry, "browser", without=days).n == 0
-    selection = select(store, registry, "browser")
-    assert selection.labels == tuple(days)
-    assert selection.within({"2026-11-16"}).read().n == 4000
-    assert selection.within({"2026-11-16"}).version() != selection.version()
-
-
-@pytest.mark.usefixtures("three_days")
 def test_candidates_that_an_earlier_scheme_lacks(
     store: Store, registry: Registry, fill: Fill, make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:

@@ -157,15 +157,6 @@ def test_differences_and_tests(dark: World) -> None:
     assert (now.low[0], now.high[0]) == pytest.approx((-was.high[0], -was.low[0]))
 
 
-def theme(world: World, day: int = 0, n: int = 6000) -> None:
-    """Sepia is likelier for those who pay; the platform says nothing."""
-    for place in range(8):
-        shares = np.array([0.4, 0.3, 0.15, 0.05, 0.05, 0.05])
-        if place >= 4:
-            shares = np.array([0.3, 0.3, 0.15, 0.15, 0.05, 0.05])
-        world.crowd("theme", place, (n * shares).astype(int), day)
-
-
 def test_earlier_lists_of_a_segment(dark: World) -> None:
     """After a change of the list, reports of both schemes of a value are combined; those of a
     value that is gone stay; those without the segment count in the total alone."""
@@ -243,7 +234,8 @@ def test_the_period_of_a_segment() -> None:
 
 def test_slices_add_up(world: World) -> None:
     """The slices of all combinations sum to the slice of all of them."""
-    theme(world)
+    for place in range(8):
+        world.crowd("theme", place, [100 * place, 50, 40, 30, 20, 10])
     scheme = world.registry["theme"].scheme
     whole = world.store.tally("theme", scheme.fingerprint, [DAY.isoformat()])
     everything = sliced(whole, scheme, places_of(scheme, {}))

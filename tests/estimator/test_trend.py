@@ -192,16 +192,6 @@ def test_a_trend_marks_it_and_compares_it_with_none(store: Store, registry: Regi
     assert ended.since == "2026-11-11"
 
 
-@pytest.mark.usefixtures("filled")
-def test_a_week_is_unfinished_if_one_of_its_days_is(store: Store, registry: Registry) -> None:
-    """A running week of ended days is partial; with reports of a day that runs, unfinished."""
-    on_time = trend(store, registry, "browser", by="week", now=TODAY).reported[-1]
-    assert (on_time.unfinished, on_time.partial) == (True, True)
-    assert on_time.change is None
-    tomorrow = trend(store, registry, "browser", by="week", now=TODAY + 86_400).reported[-1]
-    assert (tomorrow.unfinished, tomorrow.partial) == (False, True)
-
-
 def test_a_history_does_not_compare_it() -> None:
     """A window that runs has the figures of its own tally, but is held against no other: what
     would be a jump at its end is none before. Fakes that no device could send are still seen."""

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from deniable_estimator.answers.units import SHARES, NumberUnit, half_width
+from deniable_estimator.answers.units import SHARES, NumberUnit, half_width, points
 
 SECONDS = NumberUnit("s")
 BARE = NumberUnit()
@@ -67,3 +67,16 @@ def test_an_open_side_is_as_wide_as_the_other() -> None:
     assert half_width(2.0, 1.5, 2.5) == 0.5
     assert half_width(2.0, 1.5, math.inf) == 0.5
     assert half_width(2.0, -math.inf, math.inf) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("difference", "spread", "text"),
+    [(0.0214, 0.01, "2.1"), (-0.0214, 0.01, "\N{MINUS SIGN}2.1"), (-0.0001, 0.01, "0.0"),
+     (0.02141, 0.0001, "2.141"), (0.02141234, 1e-7, "2.1412"), (0.02141, 0.00099, "2.141"),
+     (0.02141, 0.001, "2.1"), (0.02141, 0.0, "2.1")],
+)  # fmt: skip
+def test_points_have_the_digits_that_they_deserve(
+    difference: float, spread: float, text: str
+) -> None:
+    """No more digits than the uncertainty leaves, and no minus before nothing."""
+    assert points(difference, spread) == text

@@ -16,12 +16,6 @@ from deniable_estimator.analyses.numbers.honesty import tree_figures, window_fig
 from deniable_estimator.analyses.numbers.range_fit import range_findings
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows, sample_window
 
-CROWDS = {
-    "one number": np.array([TOP]),
-    "all numbers": np.arange(0, TOP, TOP // 512),
-    "both ends": np.array([-1, 0, TOP]),
-}
-
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
 def test_a_group_of_columns_is_independent_of_the_number(
@@ -74,7 +68,7 @@ def _attacked(
 ) -> list[TallyRow]:
     """50,000 devices with all numbers, and fakes in one column of one row."""
     rng = np.random.default_rng(seed)
-    rows = list(sample_rows(tree, CROWDS["all numbers"], np.full(512, 100), rng))
+    rows = list(sample_rows(tree, np.arange(0, TOP, TOP // 512), np.full(512, 100), rng))
     cells = rows[row].cells.copy()
     cells[column] += fakes
     rows[row] = TallyRow(rows[row].reports + fakes, cells)
@@ -114,8 +108,8 @@ def test_small_tallies_are_not_judged(make_tree: MakeTree, make_window: MakeWind
     few = LEAST_REPORTS - 1
     rng = np.random.default_rng(7)
     window, tree = make_window(1.0), make_tree(1.0, 64)
-    assert not list(window_figures(window, sample_window(window, CROWDS["one number"], few, rng)))
-    rows = sample_rows(tree, CROWDS["one number"], np.array([few]), rng)
+    assert not list(window_figures(window, sample_window(window, np.array([TOP]), few, rng)))
+    rows = sample_rows(tree, np.array([TOP]), np.array([few]), rng)
     assert not list(tree_figures(tree, rows))
 
 

@@ -19,7 +19,7 @@ from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, residuals
 from deniable_estimator.analyses.pairs.effect import effect
-from deniable_estimator.analyses.pairs.shrinkage import _CUTS, _risk, shrunken
+from deniable_estimator.analyses.pairs.shrinkage import shrunken
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -271,19 +271,3 @@ def test_without_noise_nothing_is_shrunken() -> None:
     product = np.outer(f.sum(axis=1), f.sum(axis=0))
     f = 0.98 * product + 0.02 * f
     assert np.allclose(shrunken(f, Covariance.of(mechanism, 300)), product)
-
-
-@pytest.mark.parametrize("cut", _CUTS)
-@pytest.mark.parametrize("mean", [0.0, 1.0, 3.0])
-def test_the_estimate_of_the_error_is_unbiased(cut: float, mean: float) -> None:
-    """Of a million normal residuals the estimated squared error is the true one on average: within
-    5 standard errors, alpha 2e-5 for all 30 comparisons; seed 2."""
-    z = np.random.default_rng(2).normal(mean, 1.0, 1_000_000)
-    kept = np.maximum(1 - cut / z**2, 0.0) if math.isfinite(cut) else np.zeros_like(z)
-    error = (z * kept - mean) ** 2
-    # Each estimate by itself, to know how they vary.
-    added = cut**2 + 2 * cut if math.isfinite(cut) else 0.0
-    each = np.where(z**2 > cut, 1 + added / z**2, z**2 - 1) if cut else np.ones_like(z)
-    assert _risk(cut, z**2, np.ones_like(z)) == pytest.approx(each.sum())
-    apart = each - error
-    assert abs(apart.mean()) < 5 * apart.std() / math.sqrt(len(z)) + 1e-12

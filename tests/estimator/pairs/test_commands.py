@@ -1,4 +1,4 @@
-"""The commands about pairs."""
+"""Plans and commands of pairs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click import Command
 from click.testing import CliRunner, Result
+from scipy import stats
 from tests.estimator.pairs.conftest import REGISTRY
 
+from deniable.errors import SchemeError
+from deniable_estimator.planning.pairs import dependent_table, plan_pair
+from deniable_estimator.planning.population import pair_shares, zipf_shares
+from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
 from deniable_estimator.terminal.privacy_command import privacy
 from deniable_estimator.terminal.simulated import simulate
 
@@ -65,3 +71,63 @@ def test_privacy_adds_up(run: Run) -> None:
     whole = json.loads(run(privacy, "--json", text=REGISTRY + 'forget = "marginals"\n').output)
     assert [each["metric"] for each in whole["metrics"]] == ["plan_by_mode"]
     assert whole["report"]["epsilon"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("freedom", [1, 4, 25, 841])
+@pytest.mark.parametrize("noncentrality", [0.0, 0.3, 7.0, 150.0, 5000.0])
+def test_the_tail_is_that_of_scipy(freedom: int, noncentrality: float) -> None:
+    """The critical value and the tail beyond it agree with scipy's."""
+    critical = chi_square_quantile(0.05, freedom)
+    assert critical == pytest.approx(stats.chi2.isf(0.05, freedom))
+    expected = stats.ncx2.sf(critical, freedom, noncentrality) if noncentrality else 0.05
+    found = noncentral_chi_square_tail(critical, freedom, noncentrality)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (6, 6), (2, 5), (7, 3)])
+def test_the_assumed_table_has_its_effect(rows: int, columns: int) -> None:
+    """Its margins are even, and its Cramer's V is what was said."""
+    table = dependent_table(rows, columns, 0.3)
+    assert table.sum(axis=1) == pytest.approx(1 / rows)
+    assert table.sum(axis=0) == pytest.approx(1 / columns)
+    even = 1 / (rows * columns)
+    phi2 = ((table - even) ** 2 / even).sum()
+    assert np.sqrt(phi2 / (min(rows, columns) - 1)) == pytest.approx(0.3)
+
+
+def test_a_plan_agrees_with_itself() -> None:
+    """The devices that it asks for have the power that it promises, and so has the least effect."""
+    plan = plan_pair(4, 3, 1.0, 50_000, effect=0.1, sample_rate=0.5, lifetime_epsilon=8.0)
+    assert plan.devices_to_detect is not None
+    again = plan_pair(4, 3, 1.0, plan.devices_to_detect, effect=0.1, sample_rate=0.5)
+    assert again.power == pytest.approx(0.8, abs=0.005)
+    assert plan.least_effect is not None
+    least = plan_pair(4, 3, 1.0, 50_000, effect=plan.least_effect, sample_rate=0.5)
+    assert least.power == pytest.approx(0.8, abs=0.001)
+    assert plan.lifetime is not None
+    assert plan.lifetime.reports == 8
+    assert plan.reports == 25_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "effect", "why"),
+    [
+        (1, 5, 0.1, "at least two values"),
+        (31, 30, 0.1, "above the limit of 900"),
+        (2, 9, 1.0, "at most"),
+    ],
+)
+def test_what_cannot_be_planned(rows: int, columns: int, effect: float, why: str) -> None:
+    """One value, too many cells, and an effect that two lists cannot have are refused."""
+    with pytest.raises(SchemeError, match=why):
+        plan_pair(rows, columns, 1.0, 1000, effect=effect)
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.4, 1.0])
+def test_a_simulated_pair_keeps_its_margins(dependence: float) -> None:
+    """However the two go together, each list by itself stays as it is."""
+    first, second = zipf_shares(4, 1.0), zipf_shares(3, 0.5)
+    table = pair_shares(first, second, dependence).reshape(4, 3)
+    assert table.sum(axis=1) == pytest.approx(first)
+    assert table.sum(axis=0) == pytest.approx(second)
+    assert (table >= 0).all()

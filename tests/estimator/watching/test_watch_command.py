@@ -117,13 +117,11 @@ def test_a_service_ends_cleanly(
     assert process.stdout is not None
     assert "browser: " in process.stdout.readline()
     state = tmp_path / "rules.toml.state"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not state.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    begin = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=20)
-    assert time.monotonic() - begin < 10
+    _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
 
 
