@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from itertools import pairwise
 
 import dp_accounting
-import numpy as np
 import pytest
 from dp_accounting import rdp
-from dp_accounting.pld import (
-    pld_pmf,
-    privacy_loss_distribution,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -254,7 +249,7 @@ def test_bound_never_rises_with_the_reports(blanket: Blanket) -> None:
     for epsilon in (0.0, 0.01, 0.05):
         deltas = [blanket.delta(epsilon, 4**power) for power in range(12)]
         deltas += [blanket.delta(epsilon, count) for count in (10**7, 10**7 + 1, 10**12)]
-        assert all(later <= before * 1.01 + 1e-15 for before, later in pairwise(deltas))
+        assert all(later <= before * 1.01 + 1e-15 for before, later in itertools.pairwise(deltas))
         assert deltas[-1] == deltas[-3]
 
 
@@ -271,41 +266,19 @@ def test_coin_lowers_no_figure() -> None:
     assert told == [False, True]
 
 
-_TOLERANCE = 0.01
-"""Ours may be above theirs by so much, and below by a tenth of it: both are upper bounds that
-replace a profile by chords."""
-
-
-def _theirs(blanket: Blanket, reports: int, beyond: float) -> object:
-    """The pair of distributions of one window for dp-accounting, from the same bound, at 100 points
-    up to where delta is `beyond`."""
-    top = least_epsilon(lambda each: blanket.delta(each, reports), beyond, blanket.epsilon)
-    step = top / 100
-    points = np.arange(102)
-    above = [blanket.delta(float(each * step), reports) for each in points]
-    # Below 0 the profile follows from that above: the two devices can be exchanged.
-    below = [
-        1 - math.exp(-each * step) + math.exp(-each * step) * above[each]
-        for each in points[:0:-1].tolist()
-    ]
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
-        step, np.arange(-101, 102), np.concatenate([below, above])
-    )
-    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
-
-
-def test_metrics_compose_as_in_dp_accounting() -> None:
-    """So is the epsilon of several metrics, published together for different numbers of windows,
-    whose points lie on one grid there and on two here."""
-    delta, counts = 1e-8, (31, 12)
-    losses = [loss_of(each, 10_000, 1e-12) for each in (_HUNDRED, _HUNDRED)]
-    ours = composed_epsilon(
-        [Repeated(loss, count) for loss, count in zip(losses, counts, strict=True)], delta, 43.0
-    )
-    one = _theirs(_HUNDRED, 10_000, 1e-12)
-    both = one.self_compose(31).compose(one.self_compose(12))  # type: ignore[attr-defined]
-    theirs = both.get_epsilon_for_delta(delta)
-    assert (1 - _TOLERANCE / 10) * theirs <= ours <= (1 + _TOLERANCE) * theirs
+def test_two_metrics_compose_to_the_exact_profile() -> None:
+    """Of two randomized responses with different epsilons, whose losses lie on two grids."""
+    losses = [loss_of(within(1 / 2, math.exp(each), each), 1, 1e-12) for each in (1.0, 0.3)]
+    chances = [math.exp(each) / (1 + math.exp(each)) for each in (1.0, 0.3)]
+    exact = 0.0
+    for one, other in itertools.product((False, True), repeat=2):
+        p, q = (
+            math.prod(c if right else 1 - c for c, right in zip(chances, rights, strict=True))
+            for rights in ((one, other), (not one, not other))
+        )
+        exact += max(0.0, p - math.exp(0.5) * q)
+    found = composed_delta([Repeated(each, 1) for each in losses], 0.5)
+    assert exact <= found <= exact * 1.001
 
 
 def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting() -> None:

@@ -18,6 +18,7 @@ from tests.estimator.conftest import MakeScheme
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.statistics import significance
 from deniable_estimator.statistics.homogeneity import (
+    _chi_square_tails,
     benjamini_hochberg,
     homogeneity,
 )
@@ -302,3 +303,10 @@ def test_huge_binomials(trials: int, p: float, z: int) -> None:
     assert binomial_tail(count, trials, p) == pytest.approx(
         stats.binom.sf(count - 1, trials, p), rel=1e-4
     )
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 31])
+def test_tails_are_scipys(freedom: int) -> None:
+    """The tails of chi-square are scipy's for each degree that 32 segments can have."""
+    x = np.array([0.0, 1e-9, 0.5, 3.0, 40.0, 300.0])
+    assert np.allclose(_chi_square_tails(x, freedom), chi2.sf(x, freedom), rtol=1e-9, atol=1e-300)

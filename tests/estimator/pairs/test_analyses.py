@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import integrate, stats
 
 from deniable.mechanisms import SubsetSelection
 from deniable.mechanisms.base import Report
@@ -19,7 +20,7 @@ from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, residuals
 from deniable_estimator.analyses.pairs.effect import effect
-from deniable_estimator.analyses.pairs.shrinkage import shrunken
+from deniable_estimator.analyses.pairs.shrinkage import _CUTS, _risk, shrunken
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -271,3 +272,21 @@ def test_without_noise_nothing_is_shrunken() -> None:
     product = np.outer(f.sum(axis=1), f.sum(axis=0))
     f = 0.98 * product + 0.02 * f
     assert np.allclose(shrunken(f, Covariance.of(mechanism, 300)), product)
+
+
+@pytest.mark.parametrize("cut", _CUTS)
+@pytest.mark.parametrize("mean", [0.0, 1.0, 3.0])
+def test_the_estimate_of_the_error_is_unbiased(cut: float, mean: float) -> None:
+    """Integrated over normal residuals, the estimated squared error is the true one."""
+
+    def average(what: Callable[[float], float]) -> float:
+        ends = [-(cut**0.5), cut**0.5] if math.isfinite(cut) else None
+        law = stats.norm(mean).pdf
+        return float(integrate.quad(lambda z: what(z) * law(z), -9, 12, points=ends, limit=200)[0])
+
+    def error(z: float) -> float:
+        kept = max(1 - cut / max(z**2, 1e-99), 0.0) if math.isfinite(cut) else 0.0
+        return (z * kept - mean) ** 2
+
+    told = average(lambda z: float(_risk(cut, np.array([max(z * z, 1e-99)]), np.ones(1))))
+    assert told == pytest.approx(average(error), rel=1e-6)
