@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,19 +11,15 @@ from itertools import count
 import numpy as np
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.workers import Workers
 
-from .conftest import NOW, TOKEN, YESTERDAY
+from .conftest import browser_of, dashboard_of, program_of, put
 
 REGISTRY = """
 schema = 1
@@ -76,14 +71,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
             counts[:10] = 2_000
         values = None if metric.values else list(SITES)
         tally = sample_tally(metric.scheme, counts, rng, values=values, metric=metric.name)
-        increments = {}
-        for place, row in enumerate(tally.rows):
-            columns = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey(metric.name, metric.scheme.fingerprint, YESTERDAY), place)
-            increments[key] = Increment(
-                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-            )
-        empty_store.fold(Commit((os.urandom(16).hex(),), increments), NOW)
+        put(empty_store, metric, tally.rows)
     return empty_store
 
 
@@ -96,26 +84,12 @@ def made(store: Store, registry: Registry) -> Iterator[Made]:
         lines = token_lines(
             ApiToken("other", digest_of_token(OTHER), frozenset({"plan", "read:estimates"}))
         )
-        kept = DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, **settings)  # type: ignore[arg-type]
-        apps.append(create_app(kept, store=store, registry=registry, clock=lambda: NOW))
+        apps.append(dashboard_of(store, registry, api_tokens=lines, **settings))
         return apps[-1]
 
     yield make
     for app in apps:
         close_app(app)
-
-
-def program(app: Flask, token: str = TOKEN) -> FlaskClient:
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
-    return client
-
-
-def person(app: Flask) -> FlaskClient:
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    assert client.post("/login", data={"token": TOKEN}).status_code == 303
-    return client
 
 
 @pytest.fixture
@@ -139,7 +113,7 @@ def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
     """Page and API answer 503 with Retry-After, the page in words, the API as a problem; once there
     is room again, the same question is answered."""
     app = made(dashboard_queue=2)
-    reader, api = person(app), program(app)
+    reader, api = browser_of(app), program_of(app)
     for devices in (1001, 1002):
         assert reader.get(f"/plan?{PLAN}&devices={devices}").status_code == 202
     page = reader.get(f"/plan?{PLAN}&devices=1003")
@@ -165,7 +139,7 @@ def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
 def test_one_reader_leaves_room_for_others(made: Made, held: threading.Event) -> None:
     """A reader has a part of the queue; another token, and a browser, each have theirs."""
     app = made(dashboard_queue=12, dashboard_queue_of_one=2)
-    readers = program(app), program(app, OTHER), person(app)
+    readers = program_of(app), program_of(app, OTHER), browser_of(app)
     numbers = count(1000)
     for reader, path, status in zip(
         readers, ("/api/v1/plan", "/api/v1/plan", "/plan"), (503, 503, 202), strict=True
@@ -185,7 +159,7 @@ def test_few_large_pages_are_written_at_a_time(made: Made) -> None:
     """Four pages that list every value; the fifth reader is told to come back, and others are not
     concerned."""
     app = made()
-    reader, decodes = person(app), app.extensions["deniable_source"].decodes
+    reader, decodes = browser_of(app), app.extensions["deniable_source"].decodes
     while reader.get("/metric/long").status_code == 202:
         time.sleep(0.05)
     with ExitStack() as others:

@@ -27,7 +27,7 @@ from deniable_estimator.dashboard.texts import files, template
 from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.messages import message, translated
 
-from .conftest import NOW, TOKEN, YESTERDAY, fill, fill_numbers
+from .conftest import TOKEN, YESTERDAY, browser_of, dashboard_of, fill, fill_numbers
 
 CHINESE = LANGUAGES["zh-Hans"]
 
@@ -229,12 +229,12 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
         fill_numbers(store, registry, "n3", [2 * factor, 5, 7, 9] * 5_000, day)
         fill_numbers(store, registry, "n4", [2 * factor, 3, 3, 4] * 5_000, day)
     (tmp_path / "m5.txt").write_text("北京\n上海\n", encoding="utf-8")
-    settings = DashboardSettings(
-        dashboard_token=TOKEN,
+    yield dashboard_of(
+        store,
+        registry,
         candidates_dir=str(tmp_path),
         dashboard_frame_ancestors="https://other.example",
     )
-    yield create_app(settings, store=store, registry=registry, clock=lambda: NOW)
     store.close()
 
 
@@ -378,9 +378,7 @@ def test_sentences_of_the_client_package_are_translated() -> None:
 def test_a_hostile_text_is_escaped_in_every_language(store: Store, registry: Registry) -> None:
     """What a translation is filled with is no more trusted than what a template is."""
     app = create_app(DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry)
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    client.post("/login", data={"token": TOKEN})
+    client = browser_of(app)
     for path in ("/metric/browser", "/metric/browser/compare", f"/metric/{quote('<script>')}"):
         page = client.get(f"{path}?lang=zh-Hans").get_data(as_text=True)
         assert "<script" not in page

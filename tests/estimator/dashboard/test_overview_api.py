@@ -9,15 +9,14 @@ from flask.testing import FlaskClient
 
 from deniable_collector.stores import Store
 
-from .conftest import TOKEN, fill
+from .conftest import fill, program_of
 from .test_overview_page import SHARES, declared, visit, weeks
 from .test_tokens import made, reader
 
 
 def program(client: FlaskClient) -> FlaskClient:
     """The same dashboard, asked by a program."""
-    asking = client.application.test_client()
-    asking.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {TOKEN}"
+    asking = program_of(client.application)
     return asking
 
 

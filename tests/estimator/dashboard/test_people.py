@@ -37,7 +37,7 @@ from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 
-from .conftest import NOW, TOKEN
+from .conftest import NOW, TOKEN, browser_of, dashboard_of
 
 HASH = hash_token("deniable_secret", "00" * 16)
 
@@ -252,8 +252,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def people_app(store: Store, registry: Registry, path: Path) -> Flask:
-    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(path))
-    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    return dashboard_of(store, registry, dashboard_people=str(path))
 
 
 def test_a_change_of_the_file_is_in_force_at_once(people_app: Flask, path: Path) -> None:
@@ -304,10 +303,8 @@ def test_mistakes_leave_the_last_good_file_in_force(
 ) -> None:
     """It is said once in the log, without a name, and on each page of an operator; a file that is
     gone lets nobody in; a good one mends both."""
-    ana = people_app.test_client()
-    ana.post("/login", data={"token": "token of ana"})
-    own = people_app.test_client()
-    own.post("/login", data={"token": TOKEN})
+    ana = browser_of(people_app, "token of ana", accept="")
+    own = browser_of(people_app, accept="")
     good = path.read_text()
     path.write_text(good + "[people.mallory]\nrole = 'king'\n")
     told = "The file of people has mistakes."

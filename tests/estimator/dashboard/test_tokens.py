@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.access.tokens import (
 )
 from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, REGISTRY, TOKEN
+from .conftest import NOW, REGISTRY, TOKEN, program_of
 
 TAGGED = REGISTRY.replace("[metrics.dark_mode]", '[metrics.dark_mode]\ntags = ["growth"]')
 SHA = "a" * 64
@@ -48,9 +48,7 @@ def reader(
         registry=registry or Registry.parse(TAGGED),
         clock=lambda: NOW,
     )
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
-    return client
+    return program_of(app, token)
 
 
 def test_a_token_is_shown_once_apart_from_its_lines() -> None:
