@@ -11,35 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry, windows
 
 from .running import counted, until
 
-METRICS = """
-schema = 1
-app = "example"
-[defaults]
-owner = "tests@acme.example"
-expires = 2999-12-31
-window = "month"
-
-[metrics.command]
-type = "category"
-description = "The command that was run first in the month."
-values = ["build", "check", "publish", "other"]
-epsilon = 10.0
-lifetime_epsilon = 80.0
-aggregate = "first"
-answer = "at_once"
-
-[metrics.last_command]
-type = "category"
-description = "The command that was run last in the month."
-values = ["build", "check", "publish", "other"]
-epsilon = 10.0
-lifetime_epsilon = 80.0
-"""
+COMMANDS = {"type": "category", "values": ["build", "check", "publish", "other"], "window": "month",
+            "epsilon": 10.0, "lifetime_epsilon": 80.0}  # fmt: skip
+METRICS = declared(
+    command={**COMMANDS, "aggregate": "first", "answer": "at_once"}, last_command=COMMANDS
+)
 
 TOOL = """
 import os, signal, sys

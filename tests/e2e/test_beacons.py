@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry, windows
 
@@ -19,21 +20,10 @@ if TYPE_CHECKING:
 
     from selenium.webdriver import Chrome
 
-METRICS = """
-schema = 1
-app = "example"
-[metrics.browser]
-owner = "tests@acme.example"
-expires = 2999-12-31
-type = "category"
-description = "The browser in use."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-window = "month"
-aggregate = "first"
-answer = "at_once"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+METRICS = declared(
+    browser={"type": "category", "values": ["firefox", "chrome", "other"], "window": "month",
+             "aggregate": "first", "answer": "at_once"},
+)  # fmt: skip
 KEY = "key+of/the-example.app=="
 SILENCE_SECONDS = 3.0
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.registries import declared, tables
 
 from .browsing import judge
 from .running import serving, until
@@ -22,38 +23,13 @@ from .running import serving, until
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-METRICS = """\
-schema = 1
-app = "shop"
-[defaults]
-owner = "growth@acme.example"
-expires = 2999-12-31
-devices = 100_000
-[metrics.browser]
-type = "category"
-description = "The browser."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-epsilon = 2.5
-lifetime_epsilon = 2.5
-[metrics.startup]
-type = "number"
-description = "How long the start takes."
-low = 0.01
-high = 60
-scale = "log"
-unit = "s"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
-
-PLUGIN = """\
-[metrics.plugin]
-type = "string"
-description = "A plugin."
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+METRICS = declared(
+    browser={"type": "category", "values": ["firefox", "chrome", "safari", "edge", "other"],
+             "epsilon": 2.5, "lifetime_epsilon": 2.5},
+    startup={"type": "number", "low": 0.01, "high": 60, "scale": "log", "unit": "s",
+             "ask": "distribution"},
+)  # fmt: skip
+PLUGIN = tables(plugin={"type": "string"})
 
 APP = """\
 import sys
@@ -231,14 +207,15 @@ def test_an_edit_while_it_runs(shop: Path, dev: Callable[..., tuple[Any, str]]) 
     mended, the new metric is there."""
     process, address = dev()
     path = shop / "metrics.toml"
+    line = METRICS.count("\n") + 2
     path.write_text(METRICS + '[metrics.theme]\ntype = "bool"\n')
     until(lambda: read(address)["registry"])
     assert any(
-        "metrics.toml:24: error: metrics.theme" in each for each in read(address)["registry"]
+        f"metrics.toml:{line}: error: metrics.theme" in each for each in read(address)["registry"]
     )
     path.write_text(METRICS.replace("2.5\n", "2.0\n"))
     until(lambda: not read(address)["registry"])
     os.kill(process.pid, signal.SIGTERM)
     printed, _ = process.communicate(timeout=30)
-    assert "metrics.toml:24: error: metrics.theme.type" in printed
+    assert f"metrics.toml:{line}: error: metrics.theme.type" in printed
     assert "The last version without mistakes stays in force." in printed

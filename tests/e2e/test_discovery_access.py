@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.ports import free_port
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import open_store
@@ -24,25 +25,8 @@ from .running import until
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2999-06-30
-[metrics.terms]
-type = "discovery"
-epsilon = 4.0
-lifetime_epsilon = 40.0
-description = "What was searched for."
-max_length = 6
-[metrics.quiet]
-type = "discovery"
-epsilon = 4.0
-lifetime_epsilon = 40.0
-description = "Nobody has reported."
-max_length = 6
-"""
+TERMS = {"type": "discovery", "max_length": 6, "epsilon": 4.0, "lifetime_epsilon": 40.0}
+REGISTRY = declared(terms=TERMS, quiet=TERMS)
 CROWD = {"search": 30_000, "\u0645\u0627": 16_000, "<b>\u202e": 15_000, "\u641c\u7d22": 14_000}
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUb"
 

@@ -17,9 +17,6 @@ import pytest
 
 import deniable
 from deniable import Client
-from deniable_collector.openapi import description
-from deniable_estimator.dashboard.api import ENDPOINTS
-from deniable_estimator.dashboard.api.description import describe
 
 from .browsing import judge
 
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-METHODS = ("get", "post", "options", "put", "delete")
 PAGES = (
     "docs/index.html",
     "README.html",
@@ -127,30 +123,6 @@ def test_every_python_name_is_there(site: Path) -> None:
         assert re.search(rf'id="deniable\.\w+\.{name}"', page), name
     for name in set(inspect.signature(Client).parameters) - {"self"}:
         assert f"<strong>{name}</strong>" in page, name
-
-
-OPENAPI = {
-    "http-collector": description(),
-    "http-read": describe(ENDPOINTS),
-}
-
-
-@pytest.mark.parametrize("name", OPENAPI)
-def test_every_request_is_there(site: Path, name: str) -> None:
-    """The reference of HTTP has each operation, parameter and schema of the server's document."""
-    page = (site / f"docs/reference/{name}.html").read_text(encoding="utf-8")
-    document = OPENAPI[name]
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            if method in METHODS:
-                part = page.partition(f"<h3>{method.upper()} {path}<")[2].partition("<h3>")[0]
-                assert part, f"{method} {path}"
-                for each in operation.get("parameters", ()):
-                    names = each.get("name") or each["$ref"].rpartition("/")[2]
-                    assert "$ref" in each or f">{names}<" in part, f"{method} {path} {names}"
-                assert all(f"<p>{status}</p>" in part for status in operation["responses"])
-    for schema in document["components"]["schemas"]:
-        assert f"<h3>{schema}<" in page
 
 
 MISTAKES = {

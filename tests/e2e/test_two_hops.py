@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.web_command import web_files
@@ -21,52 +22,15 @@ from .running import counted, firefox, serving, until
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-METRICS = """
-schema = 1
-app = "example"
-[defaults]
-owner = "tests@acme.example"
-expires = 2999-12-31
-
-[segments.platform]
-values = ["desktop", "phone"]
-
-[metrics.plan]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "category"
-description = "The plan."
-values = ["free", "pro"]
-
-[metrics.dark_mode]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "boolean"
-description = "Dark mode is on."
-
-[metrics.both]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "pair"
-description = "How plan and dark mode go together."
-of = ["plan", "dark_mode"]
-
-[metrics.word]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "discovery"
-description = "The word that was sought last."
-max_length = 4
-
-[metrics.visit]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "boolean"
-description = "The first visit of the day was from a search."
-answer = "at_once"
-aggregate = "first"
-segments = ["platform"]
-"""
+METRICS = declared(
+    segments={"platform": ["desktop", "phone"]},
+    plan={"type": "category", "values": ["free", "pro"], "lifetime_epsilon": 80.0},
+    dark_mode={"type": "boolean", "lifetime_epsilon": 80.0},
+    both={"type": "pair", "of": ["plan", "dark_mode"], "lifetime_epsilon": 80.0},
+    word={"type": "discovery", "max_length": 4, "lifetime_epsilon": 80.0},
+    visit={"type": "boolean", "answer": "at_once", "aggregate": "first", "lifetime_epsilon": 80.0,
+           "segments": ["platform"]},
+)  # fmt: skip
 DAY = 86_400
 POLICY = "default-src 'none'; script-src 'self'; connect-src {relay}"
 PAGE = '<!doctype html><title>page</title><script src="deniable.min.js"></script>'

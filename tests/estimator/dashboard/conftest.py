@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Metric, Registry
 from deniable.types.number import Number
@@ -100,72 +101,15 @@ expires = 2026-11-01
 """
 
 
-NUMBERS = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.load]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How long does a page take?"
-low = 0.01
-high = 100
-unit = "s"
-scale = "log"
-ask = "distribution"
-
-[metrics.tabs]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How many tabs are open?"
-low = 0
-high = 50
-unit = "tabs"
-integer = true
-ask = "mean"
-
-[metrics.wait]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How long does a search take?"
-low = 0.1
-high = 10
-unit = "s"
-scale = "log"
-ask = "mean"
-
-[metrics.plugins]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How many plugins are loaded?"
-low = 0
-high = 40
-integer = true
-ask = "distribution"
-
-[metrics.narrow]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How much memory is used?"
-low = 0
-high = 4
-unit = "GB"
-ask = ["mean", "distribution"]
-
-[metrics.dark_mode]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "boolean"
-description = "Is dark mode on?"
-"""
+NUMBERS = declared(
+    load={"type": "number", "low": 0.01, "high": 100, "unit": "s", "scale": "log",
+          "ask": "distribution"},
+    tabs={"type": "number", "low": 0, "high": 50, "unit": "tabs", "integer": True, "ask": "mean"},
+    wait={"type": "number", "low": 0.1, "high": 10, "unit": "s", "scale": "log", "ask": "mean"},
+    plugins={"type": "number", "low": 0, "high": 40, "integer": True, "ask": "distribution"},
+    narrow={"type": "number", "low": 0, "high": 4, "unit": "GB", "ask": ["mean", "distribution"]},
+    dark_mode={"type": "boolean"},
+)  # fmt: skip
 """Numbers of each kind, and a metric that is none."""
 
 
@@ -358,9 +302,7 @@ def app(store: Store, registry: Registry) -> Flask:
 @pytest.fixture
 def anybody(app: Flask) -> FlaskClient:
     """A browser that has not signed in."""
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    return client
+    return browser_of(app, "")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
@@ -15,18 +16,7 @@ from deniable_estimator.questions.reading import Question, Selection
 
 from .conftest import browser_of, dashboard_of, fill_drawn
 
-REGISTRY = """
-schema = 1
-app = "example"
-[metrics.site]
-type = "string"
-description = "Which site?"
-owner = "me"
-expires = 2027-06-30
-epsilon = 4.0
-lifetime_epsilon = 8.0
-mechanism = "cohort_local_hashing"
-"""
+REGISTRY = declared(site={"type": "string", "epsilon": 4.0, "mechanism": "cohort_local_hashing"})
 
 
 @pytest.fixture

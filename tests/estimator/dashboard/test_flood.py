@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
@@ -29,26 +30,13 @@ JSON = {"Accept": "application/json"}
 
 @pytest.fixture
 def registry() -> Registry:
-    return Registry.parse("""
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.browser]
-type = "category"
-description = "Which browser opens links?"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-values = ["chrome", "firefox", "safari", "edge", "opera", "other"]
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Is dark mode on?"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-""")
+    values = ["chrome", "firefox", "safari", "edge", "opera", "other"]
+    return Registry.parse(
+        declared(
+            browser={"type": "category", "epsilon": 1.0, "values": values},
+            dark_mode={"type": "boolean", "epsilon": 1.0},
+        )
+    )
 
 
 def flood(registry: Registry, metric: str, value: int, day: str, fakes: int = FAKES) -> Tally:

@@ -11,6 +11,7 @@ from itertools import count
 import numpy as np
 import pytest
 from flask import Flask
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
@@ -21,33 +22,11 @@ from deniable_estimator.dashboard.workers import Workers
 
 from .conftest import browser_of, dashboard_of, program_of, put
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "me"
-expires = 2027-06-30
-
-[metrics.site]
-type = "string"
-description = "Which site?"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.slow]
-type = "string"
-description = "Which site, slowly?"
-mechanism = "cohort_local_hashing"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.long]
-type = "category"
-description = "Which of many?"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-values = [{values}]
-"""
+REGISTRY = declared(
+    site={"type": "string", "epsilon": 4.0},
+    slow={"type": "string", "epsilon": 4.0, "mechanism": "cohort_local_hashing"},
+    long={"type": "category", "epsilon": 4.0, "values": [f"v{number}" for number in range(2_000)]},
+)
 SITES = ("a.example", "b.example")
 PLAN = "size=9000&epsilon=1&lifetime_epsilon=8&sample_rate=0.1&memoize=1"
 OTHER = "another-token-of-a-program"
@@ -57,7 +36,7 @@ Made = Callable[..., Flask]
 
 @pytest.fixture
 def registry() -> Registry:
-    return Registry.parse(REGISTRY.format(values=", ".join(f'"v{n}"' for n in range(2_000))))
+    return Registry.parse(REGISTRY)
 
 
 @pytest.fixture

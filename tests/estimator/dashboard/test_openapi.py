@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from tests.registries import tables
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
@@ -33,44 +34,14 @@ from deniable_estimator.releasing.request import ReleaseRequest
 from .conftest import NOW, REGISTRY, SEGMENTED, TOKEN, dashboard_of, fill, fill_drawn, fill_numbers
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}
-KINDS = """
-[metrics.load]
-type = "number"
-description = "How long?"
-low = 0.01
-high = 100
-unit = "s"
-scale = "log"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-[metrics.tabs]
-type = "number"
-description = "How many?"
-low = 0
-high = 50
-ask = "mean"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-[metrics.both]
-type = "pair"
-of = ["dark_mode", "silent"]
-description = "Do they go together?"
-epsilon = 2.0
-lifetime_epsilon = 100.0
-[metrics.kept]
-type = "boolean"
-description = "With memos?"
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-[metrics.terms]
-type = "discovery"
-description = "What is searched for?"
-epsilon = 4.0
-lifetime_epsilon = 40.0
-max_length = 4
-"""
+KINDS = tables(
+    load={"type": "number", "low": 0.01, "high": 100, "unit": "s", "scale": "log",
+          "ask": "distribution"},
+    tabs={"type": "number", "low": 0, "high": 50, "ask": "mean"},
+    both={"type": "pair", "of": ["dark_mode", "silent"], "lifetime_epsilon": 100.0},
+    kept={"type": "boolean", "longitudinal": "memoize", "epsilon": 1.0, "lifetime_epsilon": 2.0},
+    terms={"type": "discovery", "epsilon": 4.0, "lifetime_epsilon": 40.0, "max_length": 4},
+)  # fmt: skip
 """More of the registry: a metric of each kind."""
 
 M = "/api/v1/metrics"

@@ -41,8 +41,8 @@ def ledger(tmp_path: Path) -> Path:
 def make(store: Store, registry: Registry, ledger: Path) -> Callable[..., Release]:
     """Releases a metric, as the command does."""
 
-    def made(metric: str, **more: Any) -> Release:
-        request = ReleaseRequest(metric, **{"epsilon": Fraction(1, 2), **more})
+    def made(metric: str, epsilon: Fraction | None = Fraction(1, 2)) -> Release:
+        request = ReleaseRequest(metric, epsilon=epsilon)
         kept = ReleaseLedger(ledger, 1e-6, None)
         try:
             return release(prepare(store, registry, request, LATER), kept, now=LATER)

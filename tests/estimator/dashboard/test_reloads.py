@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
@@ -16,34 +17,12 @@ from deniable_estimator.questions.reading import read
 
 from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, program_of
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "me"
-expires = 2027-06-30
-
-[metrics.color]
-type = "category"
-description = "Which color?"
-values = ["red", "green", "blue"]
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.site]
-type = "string"
-description = "Which site?"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.mood]
-type = "category"
-description = "Which mood?"
-values = ["good", "bad", "none"]
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 4.0
-"""
+REGISTRY = declared(
+    color={"type": "category", "epsilon": 4.0, "values": ["red", "green", "blue"]},
+    site={"type": "string", "epsilon": 4.0},
+    mood={"type": "category", "epsilon": 1.0, "values": ["good", "bad", "none"],
+          "longitudinal": "memoize", "lifetime_epsilon": 4.0},
+)  # fmt: skip
 DAYS = ("2026-11-18", "2026-11-19", YESTERDAY)
 PATHS = (
     "/",

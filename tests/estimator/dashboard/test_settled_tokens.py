@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import tables
 
 from deniable import Registry
 from deniable_collector.stores import Store
@@ -24,13 +25,7 @@ from .conftest import REGISTRY, SEGMENTED, YESTERDAY, dashboard_of, fill, progra
 OLD, OLDEST = "2026-11-13", "2026-11-12"
 """The newest settled day and the one before: seven full days before `NOW`."""
 
-MORE = """
-[metrics.word]
-type = "string"
-description = "Which word?"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+MORE = tables(word={"type": "string"})
 
 SCOPES = ("--scope", "read:metrics", "--scope", "read:estimates")
 DAYS = "from=2026-11-01&to=2026-11-21"

@@ -99,7 +99,7 @@ def test_a_link_opens_its_view_and_nothing_else(
     app: Flask, ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry, view: str
 ) -> None:
     """Every address on the page is the link's own, static or of the page, and opens; every other
-    address of the dashboard is shut: other views, files of other metrics, the API, the list. The page
+    address of the dashboard is shut: other views, files of other metrics, the API, the list. It
     has no form, and does not say who has made the link or why."""
     for day in ("2026-11-13", "2026-10-30", "2026-11-12"):
         fill(store, registry, "browser", [0.5, 0.49, 0.01, 0.0], 20_000, day)

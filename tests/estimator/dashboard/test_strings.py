@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import declared
 from werkzeug.test import TestResponse
 
 from deniable import Registry
@@ -17,17 +18,7 @@ from deniable_estimator.questions import reading
 
 from .conftest import TOKEN, dashboard_of, fill_drawn, program_of
 
-REGISTRY = """
-schema = 1
-app = "example"
-[metrics.site]
-type = "string"
-description = "Which site?"
-owner = "me"
-expires = 2027-06-30
-epsilon = 4.0
-lifetime_epsilon = 8.0
-"""
+REGISTRY = declared(site={"type": "string", "epsilon": 4.0})
 DAYS = ("2026-11-16", "2026-11-18", "2026-11-20")
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 TEXT = {"Content-Type": "text/plain"}
