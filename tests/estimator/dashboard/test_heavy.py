@@ -8,26 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 
-import numpy as np
 import pytest
 from flask import Flask
 from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
 from deniable_estimator.dashboard.workers import Workers
 
-from .conftest import browser_of, dashboard_of, program_of, put
+from .conftest import browser_of, dashboard_of, fill_drawn, program_of
 
 REGISTRY = declared(
-    site={"type": "string", "epsilon": 4.0},
-    slow={"type": "string", "epsilon": 4.0, "mechanism": "cohort_local_hashing"},
     long={"type": "category", "epsilon": 4.0, "values": [f"v{number}" for number in range(2_000)]},
 )
-SITES = ("a.example", "b.example")
 PLAN = "size=9000&epsilon=1&lifetime_epsilon=8&sample_rate=0.1&memoize=1"
 OTHER = "another-token-of-a-program"
 
@@ -41,16 +36,8 @@ def registry() -> Registry:
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    """Yesterday 20,000 devices named one of two sites, or one of the first ten values; seed 1."""
-    rng = np.random.default_rng(1)
-    for metric in registry:
-        counts = np.full(2, 10_000)
-        if metric.values:
-            counts = np.zeros(len(metric.values), int)
-            counts[:10] = 2_000
-        values = None if metric.values else list(SITES)
-        tally = sample_tally(metric.scheme, counts, rng, values=values, metric=metric.name)
-        put(empty_store, metric, tally.rows)
+    """Yesterday 20,000 devices had one of the first ten values."""
+    fill_drawn(empty_store, registry, "long", {each: 2_000 * (each < 10) for each in range(2_000)})
     return empty_store
 
 
