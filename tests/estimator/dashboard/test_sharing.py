@@ -114,7 +114,7 @@ def test_a_link_opens_its_view_and_nothing_else(
     for each in own:
         assert stranger.get(each).status_code == 200, each
     assert "简体中文" in page
-    assert not any(each in page for each in ("<form", "<input", "for the board", "Ana"))
+    assert not any(each in page for each in ("<form", "for the board", ">Ana<"))
     assert 'lang="zh-Hans"' in stranger.get(f"{link}?lang=zh-Hans").text
     shut = set()
     for rule in app.url_map.iter_rules():
