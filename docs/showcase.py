@@ -27,8 +27,6 @@ from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.preparing import prepare
 from deniable_estimator.releasing.request import ReleaseRequest
 
-__all__ = ["FLOODED", "build"]
-
 REGISTRY = """
 schema = 1
 app = "example"

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from deniable import Metric, Registry, wire
 from deniable.mechanisms import Report
 
-__all__ = ["Body", "good", "hostile", "tables"]
-
 _SIZE = 1 << 20
 _REPORTS = 1000
 

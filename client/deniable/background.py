@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from deniable.outbox import OutgoingBatch
     from deniable.recording import Record
 
-__all__ = ["Background", "Status"]
-
 Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
 
 _LINGER = 0.2

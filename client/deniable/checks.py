@@ -7,26 +7,6 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeAlias
 
-__all__ = [
-    "MAX_DEVICES",
-    "MIN_SAMPLE_RATE",
-    "Check",
-    "bound",
-    "count",
-    "day",
-    "flag",
-    "is_number",
-    "one_of",
-    "or_null",
-    "positive",
-    "rate",
-    "segment_names",
-    "some_of",
-    "tags",
-    "text",
-    "texts",
-]
-
 Check: TypeAlias = Callable[[Any], str | None]
 
 MAX_DEVICES = 10**12

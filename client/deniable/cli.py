@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
-__all__ = ["main"]
-
 _GROUP = "deniable.commands"
 _EXTRAS = {
     "deniable": "cli",

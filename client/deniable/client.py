@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, Self
 
 from deniable import lifecycle
-from deniable.background import Background, Status
+from deniable.background import Background
 from deniable.diagnostics import Diagnostics, QueueFull
 from deniable.errors import MetricError, SegmentError, StateError, UndeclaredValueWarning
 from deniable.randomness import Bits, system_bits
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from deniable.state import State
     from deniable.transport import Transport
     from deniable.types import Value
-
-__all__ = ["MAX_RECORDS", "SPREAD", "Client", "Status"]
 
 SPREAD = 3_600.0
 """Seconds over which the reports of a closed window are spread."""
@@ -346,7 +344,8 @@ def _narrator(
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:
-    from deniable.state import MEMORY, State
+    from deniable.state import State
+    from deniable.state_file import MEMORY
 
     if isinstance(state_dir, State):
         return state_dir

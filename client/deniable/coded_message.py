@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["CodedMessage", "counted"]
-
 
 class CodedMessage(str):
     """An English sentence, or a part of one, with what it was made from.

@@ -23,8 +23,6 @@ from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
 
-__all__ = ["expired", "lint", "load_registry", "print_problems", "remarks", "sent"]
-
 
 @click.command()
 @click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))

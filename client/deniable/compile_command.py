@@ -10,8 +10,6 @@ from deniable import compiled
 from deniable.coded_message import counted
 from deniable.commands import load_registry
 
-__all__ = ["compile_registry"]
-
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
 
 

@@ -18,8 +18,6 @@ from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.retention import FOREVER
 
-__all__ = ["FORMAT", "from_document", "to_document", "to_text"]
-
 
 def to_document(registry: Registry, *, keep: bool = False) -> dict[str, Any]:
     """The registry as `metrics.json` holds it, with its keys in the order of the format.

@@ -13,16 +13,6 @@ from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
 
-__all__ = [
-    "FORMAT",
-    "METRIC",
-    "REVEALS",
-    "SEGMENT",
-    "SEGMENTED_METRIC",
-    "SEGMENTED_TOP",
-    "TOP",
-]
-
 FORMAT = 1
 """The version of the compiled registry's format."""
 

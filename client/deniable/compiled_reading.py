@@ -30,8 +30,6 @@ from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
 from deniable.types import TYPES, MetricType, Table, joins
 
-__all__ = ["read_document", "read_text", "revealed"]
-
 Where: TypeAlias = tuple[str, ...]
 
 

@@ -14,8 +14,6 @@ from deniable import memo, open_windows, outbox
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["erase", "erased_on", "withdraw"]
-
 
 def withdraw(connection: Connection) -> None:
     """Delete the values of open windows and the reports that were not acknowledged.

@@ -28,8 +28,6 @@ from deniable.toml_lines import Path as KeyPath
 from deniable.toml_lines import line_of
 from deniable.types import joins
 
-__all__ = ["SCHEMA", "Declarations"]
-
 SCHEMA = 1
 """The version of the registry's own format."""
 

@@ -21,8 +21,9 @@ from deniable import outbox
 from deniable.device import Device
 from deniable.errors import RejectedError, SegmentError, TransportError
 from deniable.loopback import loopback_address
+from deniable.replies import Reply
 from deniable.state import State
-from deniable.transport import HttpTransport, Reply
+from deniable.transport import HttpTransport
 from deniable.wire import mark_development
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from deniable.randomness import Bits
     from deniable.recording import Record
     from deniable.registry import Registry
-
-__all__ = ["TROUBLES", "TROUBLE_CODES", "VARIABLE", "DevelopmentDevice", "Narrator", "address_of"]
 
 VARIABLE = "DENIABLE_DEV"
 """The variable of the environment that names the address of `deniable dev`."""

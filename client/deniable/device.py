@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deniable.state import State
     from deniable.transport import Transport
 
-__all__ = ["FIRST_BACKOFF", "LONGEST_BACKOFF", "ROLLOUT_PAUSE", "Device"]
-
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 3_600.0
 

@@ -16,8 +16,6 @@ from deniable.errors import (
     TransportError,
 )
 
-__all__ = ["Diagnostics", "QueueFull"]
-
 _T = TypeVar("_T")
 
 

@@ -16,8 +16,6 @@ from deniable.metric import Answer, Metric
 from deniable.registry import Registry
 from deniable.retention import in_words
 
-__all__ = ["compare", "foresee"]
-
 
 def foresee(registry: Registry) -> Iterator[Problem]:
     """A note for each metric with memos: how often its scheme may change."""

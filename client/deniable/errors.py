@@ -28,22 +28,6 @@ from deniable.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "DeniableError",
-    "MetricError",
-    "Problem",
-    "RegistryError",
-    "RejectedError",
-    "SchemeError",
-    "SegmentError",
-    "StateError",
-    "TransportError",
-    "UndeclaredValueWarning",
-    "ValueListError",
-    "WindowError",
-    "WireError",
-]
-
 
 class DeniableError(Exception):
     """The root: `except DeniableError` catches every error that deniable raises on purpose."""

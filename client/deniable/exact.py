@@ -12,8 +12,6 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["exp_below", "log_above"]
-
 _DIGITS = 60
 _MORE_DIGITS = 80
 """For logarithms: their slack must be far below the last digit of an exponential."""

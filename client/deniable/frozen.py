@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
 if TYPE_CHECKING:
     from dataclasses import Field
 
-__all__ = ["frozen"]
-
 _Class = TypeVar("_Class")
 
 

@@ -15,8 +15,6 @@ import unicodedata
 
 import mmh3
 
-__all__ = ["hash64", "hash_bytes", "hash_key", "is_unicode"]
-
 
 def hash_key(salt: str, text: str) -> bytes:
     """The bytes that are hashed for a string under a salt.

@@ -24,19 +24,6 @@ from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.retention import well_formed
 from deniable.types import TYPES
 
-__all__ = [
-    "APP",
-    "COMMON_KEYS",
-    "DEFAULTS",
-    "MAX_LIFETIME_EPSILON",
-    "NAME",
-    "REQUIRED",
-    "SCHEME_KEYS",
-    "TOP_KEYS",
-    "all_keys",
-    "reserved",
-]
-
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 """The name of a metric."""
 

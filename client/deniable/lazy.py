@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(
     scope: dict[str, Any], homes: Mapping[str, str]

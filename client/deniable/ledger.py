@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from deniable.metric import Metric
     from deniable.registry import Registry
 
-__all__ = ["TABLES", "Ledger"]
-
 TABLES = """
 CREATE TABLE ledger (
     metric TEXT NOT NULL,

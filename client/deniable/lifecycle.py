@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["SWITCHES", "Living", "follow", "is_set", "leave"]
-
 SWITCHES = ("DO_NOT_TRACK", "DENIABLE_DISABLED")
 """Variables of the environment that stop every client."""
 

@@ -11,8 +11,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["PATIENCE", "Lock"]
-
 PATIENCE = 2.0
 """Seconds that a transaction waits for another process or thread that uses the state's file."""
 

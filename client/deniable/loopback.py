@@ -10,8 +10,6 @@ import re
 import socket
 from ipaddress import IPv4Address, ip_address
 
-__all__ = ["is_loopback_host", "loopback_address"]
-
 _ADDRESS = re.compile(
     r"http://(?P<host>[a-z0-9.]+|\[::1\])(?::(?P<port>[1-9][0-9]{0,4}))?/?", re.ASCII
 )

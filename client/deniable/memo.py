@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from deniable.metric import Metric
     from deniable.registry import Registry
 
-__all__ = ["TABLES", "draw", "draw_keys", "erase", "has_key", "recall"]
-
 TABLES = "CREATE TABLE memo_keys (metric TEXT PRIMARY KEY, key BLOB NOT NULL)"
 
 

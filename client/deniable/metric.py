@@ -15,16 +15,6 @@ from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment
 from deniable.types import Aggregate, MetricType, Value
 
-__all__ = [
-    "ANSWERS",
-    "LONGITUDINAL",
-    "PLATFORMS",
-    "Answer",
-    "Longitudinal",
-    "Metric",
-    "Platform",
-]
-
 Longitudinal: TypeAlias = Literal["fresh", "memoize"]
 
 LONGITUDINAL: tuple[Longitudinal, ...] = ("fresh", "memoize")

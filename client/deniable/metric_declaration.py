@@ -21,8 +21,6 @@ from deniable.segments import (
 )
 from deniable.types import TYPES, MetricType, Table
 
-__all__ = ["MetricDeclaration"]
-
 
 class MetricDeclaration:
     """The table of one metric.

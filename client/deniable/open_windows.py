@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from deniable.recording import Record
     from deniable.registry import Registry
 
-__all__ = [
-    "KEPT_WINDOWS",
-    "TABLES",
-    "clear",
-    "close_window",
-    "drop",
-    "keep",
-    "parse_value",
-    "values",
-    "waiting",
-]
-
 KEPT_WINDOWS = 400
 """How many windows of a metric are stored; older ones are refused."""
 

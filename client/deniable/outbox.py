@@ -22,32 +22,6 @@ if TYPE_CHECKING:
     from deniable.metric import Metric
     from deniable.randomness import Bits
 
-__all__ = [
-    "BATCH_REPORTS",
-    "HISTORY_REPORTS",
-    "JITTER",
-    "LEASE_SECONDS",
-    "LONGEST_PAUSE",
-    "QUEUED_REPORTS",
-    "TABLES",
-    "Entry",
-    "OutgoingBatch",
-    "acknowledge",
-    "clear",
-    "create",
-    "describe",
-    "entries",
-    "hurry",
-    "next_attempt",
-    "pause",
-    "queue",
-    "queued",
-    "refuse",
-    "take",
-    "trim",
-    "withdraw",
-]
-
 BATCH_REPORTS = 100
 """The most reports in one batch."""
 

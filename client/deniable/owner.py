@@ -18,8 +18,6 @@ from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage, OwnerTexts
 from deniable.registry import Registry
 from deniable.sent import SentReport
 
-__all__ = ["Account", "accounts", "owner_page", "waiting_values"]
-
 _LISTED_REPORTS = 200
 """The page shows the newest reports; `deniable sent` lists all that are stored."""
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["ENGLISH", "OWNER_TEXTS", "OwnerLanguage", "OwnerTexts"]
-
 OwnerLanguage: TypeAlias = Literal["en", "zh-Hans"]
 """A language of the page, as BCP 47 has it."""
 

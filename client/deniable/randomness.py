@@ -22,18 +22,6 @@ from itertools import count as counting
 from itertools import pairwise
 from typing import TypeAlias
 
-__all__ = [
-    "KEY_BYTES",
-    "PRECISION",
-    "Bits",
-    "below",
-    "coin",
-    "flips",
-    "keyed_bits",
-    "subset",
-    "system_bits",
-]
-
 Bits: TypeAlias = Callable[[int], int]
 
 PRECISION = 53

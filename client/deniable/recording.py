@@ -11,9 +11,6 @@ from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.types import Value
 
-__all__ = ["Record", "Recorder"]
-
-
 _NO_SEGMENTS: Mapping[str, str] = {}
 
 

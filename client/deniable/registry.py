@@ -18,8 +18,6 @@ from deniable.segments import Segment
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Registry"]
-
 _NONE: Mapping[str, Any] = {}
 
 

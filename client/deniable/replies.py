@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from deniable.errors import TransportError
 
-__all__ = ["Reply", "problem_code", "read_reply", "retry_seconds"]
-
 _PROBLEM = "urn:deniable:problem:"
 _FINAL = frozenset(
     (

@@ -12,8 +12,6 @@ from typing import Any
 from deniable import windows
 from deniable.coded_message import counted
 
-__all__ = ["CALENDARS", "FOREVER", "Keep", "in_words", "mistakes", "read_keep", "well_formed"]
-
 CALENDARS: dict[windows.Kind, tuple[str, ...]] = {
     "day": ("week", "month", "quarter"),
     "week": (),

@@ -27,8 +27,6 @@ from deniable.segments import (
 )
 from deniable.types import TYPES
 
-__all__ = ["FINGERPRINT_LENGTH", "Scheme", "check_cells"]
-
 FINGERPRINT_LENGTH = 12
 """Hex digits of a fingerprint. A metric has a handful of schemes in its life, and the
 name stands beside it, so 48 bits leave collisions to one in 10**13."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from deniable.recording import Record
     from deniable.registry import Registry
 
-__all__ = ["UNDECLARED_SECONDS", "seal", "seal_first"]
-
 UNDECLARED_SECONDS = 86_400.0
 """Seconds after its window for which the value of an undeclared metric is kept: while an app is
 upgraded, a process of the newer version may still report it."""

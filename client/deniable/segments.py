@@ -24,21 +24,6 @@ from deniable.errors import SegmentError
 from deniable.frozen import frozen
 from deniable.value_list import normal_form, value_text
 
-__all__ = [
-    "LEAST_REPORTS",
-    "MAX_COMBINATIONS",
-    "MAX_SEGMENTS",
-    "SEGMENT_KEYS",
-    "Segment",
-    "combinations",
-    "identifying",
-    "labels",
-    "missing",
-    "place",
-    "read_segment",
-    "told",
-]
-
 MAX_COMBINATIONS = 32
 """The most combinations of segments that a metric may be counted by."""
 

@@ -21,8 +21,6 @@ from deniable.registry import Registry
 from deniable.scheme import Scheme
 from deniable.wire import SealedReport, unpack_columns
 
-__all__ = ["LISTED_VALUES", "Likelihood", "SentReport", "describe_entries"]
-
 LISTED_VALUES = 20
 """Likelihoods are listed one by one for domains of at most so many values."""
 

@@ -25,8 +25,6 @@ from deniable.registry import Registry
 from deniable.sent import SentReport, describe_entries
 from deniable.state import FILE_NAME, State, states_root
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from deniable.errors import StateError
 from deniable.locks import PATIENCE, Lock
 from deniable.state_file import (
-    MEMORY,
     is_damage,
     is_there,
     open_file,
@@ -27,15 +26,6 @@ from deniable.state_file import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = [
-    "FILE_NAME",
-    "MEMORY",
-    "PATIENCE",
-    "State",
-    "default_directory",
-    "states_root",
-]
 
 FILE_NAME = "state.sqlite3"
 

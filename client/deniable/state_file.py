@@ -16,8 +16,6 @@ from deniable import ledger, memo, open_windows, outbox
 from deniable.errors import StateError
 from deniable.locks import PATIENCE
 
-__all__ = ["MEMORY", "begin", "is_damage", "is_there", "open_file", "open_memory", "wait_until"]
-
 MEMORY = ":memory:"
 """As a state directory: keep the state in memory, for devices that live for one process."""
 

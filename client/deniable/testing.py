@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deniable.client import Client
 from deniable.registry import Registry
-from deniable.state import MEMORY
+from deniable.state_file import MEMORY
 from deniable.types import Value
 
 if TYPE_CHECKING:
     from deniable.recording import Record
-
-__all__ = ["MemoryClient", "MemoryRecord"]
 
 
 class MemoryRecord(NamedTuple):

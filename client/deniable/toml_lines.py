@@ -7,8 +7,6 @@ import tomllib
 from collections.abc import Mapping
 from typing import TypeAlias
 
-__all__ = ["Path", "line_of", "locate"]
-
 Path: TypeAlias = tuple[str, ...]
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from urllib.request import OpenerDirector, Request
 
-__all__ = [
-    "HttpTransport",
-    "Reply",
-    "Transport",
-    "check_endpoint",
-    "check_ingest_key",
-]
-
 _LARGEST_REPLY = 1 << 18
 _WHOLE = 3.0
 """A reply that comes byte by byte never exceeds a step's timeout. So the whole exchange is

@@ -20,15 +20,6 @@ from deniable.errors import ValueListError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "MAX_VALUE_BYTES",
-    "normal_form",
-    "parse_values",
-    "read_values",
-    "value_text",
-    "value_texts",
-]
-
 MAX_VALUE_BYTES = 1024
 """The longest value, in UTF-8 bytes: room for a web address, and for 256 letters of any script."""
 

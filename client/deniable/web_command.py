@@ -16,8 +16,6 @@ from deniable.commands import load_registry, print_problems
 from deniable.errors import Problem
 from deniable.registry import Registry
 
-__all__ = ["ALL", "CLOSED", "JOINT", "web", "web_files"]
-
 CLOSED = frozenset({"subset_selection"})
 """The mechanisms of the small bundle, `client/web/src/parts_closed.ts`."""
 

@@ -15,8 +15,6 @@ from typing import Literal, TypeAlias, cast
 from deniable.coded_message import CodedMessage
 from deniable.errors import WindowError
 
-__all__ = ["IN_A", "KINDS", "Kind", "end", "kind_of", "span", "start", "window_at"]
-
 Kind: TypeAlias = Literal["day", "week", "month"]
 KINDS: tuple[Kind, ...] = ("day", "week", "month")
 

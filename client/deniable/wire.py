@@ -21,21 +21,6 @@ from deniable.errors import WireError
 from deniable.mechanisms import Packing, Report, Row
 from deniable.randomness import Bits, system_bits
 
-__all__ = [
-    "BATCH_ID_BITS",
-    "LATEST",
-    "PackedColumns",
-    "SealedReport",
-    "check_batch_id",
-    "encode_batch",
-    "is_development",
-    "mark_development",
-    "new_batch_id",
-    "pack_columns",
-    "unmarked",
-    "unpack_columns",
-]
-
 LATEST = 6 * 86_400.0
 """Seconds after its end for which collectors take the reports of a window (docs/protocol.md)."""
 

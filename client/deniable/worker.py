@@ -15,8 +15,6 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 from weakref import ref
 
-__all__ = ["Worker"]
-
 _Owner = TypeVar("_Owner")
 
 

@@ -33,8 +33,6 @@ from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.retention import keep
 from deniable_collector.upkeep.sealing import Sealer
 
-__all__ = ["BATCH_READER", "GATEWAY", "JOURNAL", "SEALER", "create_app"]
-
 BATCH_READER = "deniable_batch_reader"
 """Where the app keeps its `BatchReader` among its extensions."""
 

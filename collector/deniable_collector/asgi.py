@@ -38,8 +38,6 @@ from deniable_collector.settings import Settings
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.sealing import Sealer
 
-__all__ = ["CAPSULES", "REPORTS", "Collector", "app"]
-
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 REPORTS = b"/v1/reports"

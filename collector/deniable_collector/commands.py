@@ -14,8 +14,6 @@ from deniable_collector.operation.events import announce
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 
-__all__ = ["collect"]
-
 
 @click.command()
 @click.option("--registry", metavar="PATH", help="The registry (DENIABLE_REGISTRY).")

@@ -22,8 +22,6 @@ from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, accepted, wire
 
-__all__ = ["Connection"]
-
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

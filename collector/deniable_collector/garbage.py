@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import gc
 
-__all__ = ["collect_seldom"]
-
 _YOUNG = 20_000
 """How many objects must be allocated (minus those freed) before the garbage collector runs."""
 

@@ -16,8 +16,6 @@ from deniable_collector.oblivious.key_file import KeyFile, KeyFileError
 from deniable_collector.operation.events import tell
 from deniable_collector.settings import Settings, SettingsError
 
-__all__ = ["Inherited", "inherited", "mistakes_of", "read", "read_again"]
-
 
 @dataclass(frozen=True)
 class Inherited:

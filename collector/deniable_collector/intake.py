@@ -32,8 +32,6 @@ from deniable_collector.refusals import IntakeError, malformed, too_many_reports
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of
 
-__all__ = ["Intake"]
-
 _FIELDS = {"metric", "scheme", "window", "row", "columns"}
 
 

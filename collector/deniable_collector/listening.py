@@ -9,8 +9,6 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["cannot_listen"]
-
 _INHERITED = ("LISTEN_FDS", "GUNICORN_FD")
 """Variables of a server that gets its sockets from systemd, or from its predecessor."""
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-__all__ = ["AnyReal", "Real"]
-
 
 class Real(click.FloatRange):
     """A float in a range. Click's own type accepts nan in any range."""

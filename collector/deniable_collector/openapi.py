@@ -10,8 +10,6 @@ from deniable_collector.batches.batch import NAMED, REASONS
 from deniable_collector.refusals import PROBLEMS
 from deniable_collector.settings import Settings
 
-__all__ = ["description"]
-
 Json: TypeAlias = dict[str, Any]
 
 _LIMITS = (

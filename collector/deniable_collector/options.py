@@ -9,8 +9,6 @@ import click
 
 from deniable_collector.settings import look_up, one_path
 
-__all__ = ["SettingOption", "registry_option"]
-
 
 class SettingOption(click.Option):
     """An option whose variable NAME may be given as NAME_FILE, as docs/settings.md says."""

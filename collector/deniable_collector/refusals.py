@@ -11,8 +11,6 @@ from typing import NamedTuple
 from deniable import DeniableError
 from deniable.coded_message import counted
 
-__all__ = ["PROBLEMS", "IntakeError", "malformed", "not_http", "too_large", "too_many_reports"]
-
 
 class ProblemKind(NamedTuple):
     """What a code stands for: the HTTP status, the kind of problem in words, and what it means."""

@@ -17,8 +17,6 @@ from typing import Any, ClassVar, Self
 
 from deniable import DeniableError
 
-__all__ = ["OFF", "Settings", "SettingsError", "look_up", "one_path", "parse_bind", "setting"]
-
 OFF = "off"
 """The rate that limits nobody."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from deniable.mechanisms import Row
 
-__all__ = ["Tally", "TallyRow", "empty_tally"]
-
 
 @dataclass(frozen=True, eq=False)
 class TallyRow:

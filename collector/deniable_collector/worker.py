@@ -12,8 +12,6 @@ from uvicorn_worker import UvicornWorker  # type: ignore[import-untyped]
 from deniable_collector.connection import Connection
 from deniable_collector.garbage import collect_seldom
 
-__all__ = ["EventLoopWorker"]
-
 _SWITCH_SECONDS = 0.001
 """How long a thread may calculate while another one waits."""
 

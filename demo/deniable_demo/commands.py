@@ -29,8 +29,6 @@ from deniable_demo.results import compare, compare_shares, tables
 from deniable_demo.try_it import try_it
 from deniable_estimator.annotations.editing import add_annotation
 
-__all__ = ["demo"]
-
 _REGISTRY = Path(__file__).with_name("metrics.toml")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CHUNK = 500

@@ -19,8 +19,6 @@ from deniable.state_file import begin
 from deniable.types import Value
 from deniable_demo.relay import Relay
 
-__all__ = ["DAY", "Device", "prepare_worker", "report_from"]
-
 DAY = 86_400
 """Seconds. Devices record so long before they report."""
 

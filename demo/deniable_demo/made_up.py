@@ -13,8 +13,6 @@ import numpy as np
 from deniable.types import Value
 from deniable.types.pair import Pair
 
-__all__ = ["CRASHES", "USAGE", "Crashes", "Usage", "conditional_shares"]
-
 
 @dataclass(frozen=True)
 class Crashes:

@@ -19,16 +19,6 @@ from deniable.types import Value
 from deniable_demo.made_up import CRASHES, USAGE
 from deniable_estimator.planning.population import Crowd
 
-__all__ = [
-    "DISCOVERED",
-    "PERCENTILES",
-    "POPULARITIES",
-    "Percentiles",
-    "Popularity",
-    "Population",
-    "draw",
-]
-
 
 @dataclass(frozen=True)
 class Popularity:

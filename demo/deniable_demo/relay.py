@@ -16,8 +16,6 @@ from deniable.replies import Reply, read_reply
 from deniable.transport import HttpTransport
 from deniable.wire import new_batch_id
 
-__all__ = ["Relay", "RelayError"]
-
 _FULL = 900
 """Reports in one request; the collector takes a thousand."""
 

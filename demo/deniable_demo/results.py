@@ -21,8 +21,6 @@ from deniable_estimator.answers.units import NumberUnit, half_width
 from deniable_estimator.questions.discoveries import discover
 from deniable_estimator.questions.reading import read
 
-__all__ = ["compare", "compare_shares", "tables"]
-
 
 def compare(store: Store, registry: Registry, population: Population) -> list[dict[str, Any]]:
     """For each metric, the truth and the estimates from the collector's tallies.

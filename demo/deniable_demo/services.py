@@ -15,8 +15,6 @@ from typing import TextIO
 
 from deniable import DeniableError
 
-__all__ = ["ServiceError", "collector", "dashboard"]
-
 _LISTENING = " listening at "
 _PATIENCE = 10.0
 _EVERYDAY = re.compile(r"\S+ info ")

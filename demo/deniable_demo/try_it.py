@@ -21,8 +21,6 @@ import deniable_estimator
 from deniable import DeniableError, Registry
 from deniable.web_command import web_files
 
-__all__ = ["QUESTIONS", "TryIt", "try_it"]
-
 QUESTIONS = ("browser", "dark_mode")
 """The metrics that a visitor may answer."""
 

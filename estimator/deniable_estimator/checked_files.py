@@ -17,16 +17,6 @@ from typing import Any, Generic, TypeVar
 from deniable.errors import MistakesError, Problem
 from deniable.toml_lines import line_of, locate
 
-__all__ = [
-    "MAX_FILE",
-    "CheckedFileError",
-    "LastGood",
-    "TomlChecker",
-    "is_plain_text",
-    "nearest",
-    "read_text",
-]
-
 MAX_FILE = 1 << 20
 """The largest file in bytes: each change of it is read while a page waits."""
 

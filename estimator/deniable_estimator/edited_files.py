@@ -11,8 +11,6 @@ from pathlib import Path
 
 from deniable import DeniableError
 
-__all__ = ["FileEditError", "alone", "replace_file"]
-
 
 class FileEditError(DeniableError):
     """The file was not changed; the message says why."""

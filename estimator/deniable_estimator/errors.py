@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deniable import DeniableError
 
-__all__ = ["EstimateError", "OnlyLongerError"]
-
 
 class EstimateError(DeniableError):
     """The request cannot be estimated; the message says what to request instead."""

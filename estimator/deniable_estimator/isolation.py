@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["isolated"]
-
 _BEGIN, _END = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 
 _MARKS = dict.fromkeys(

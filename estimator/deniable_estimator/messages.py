@@ -17,20 +17,6 @@ from typing import Any
 from deniable.coded_message import CodedMessage
 from deniable_estimator.isolation import isolated
 
-__all__ = [
-    "Dated",
-    "Language",
-    "Message",
-    "alternatives",
-    "counted",
-    "joined",
-    "listed",
-    "message",
-    "sentence",
-    "spaced",
-    "translated",
-]
-
 
 class Message(str):
     """A sentence in English, with the template and the arguments that it was made from."""

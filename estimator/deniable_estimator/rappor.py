@@ -39,8 +39,6 @@ from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.terminal.options import reported
 from deniable_estimator.terminal.tables import picture
 
-__all__ = ["Params", "RapporFileError", "bloom_bits", "rappor"]
-
 _HEADER = ["k", "h", "m", "p", "q", "f"]
 _COLUMNS = ("string", "share", "std_error", "low", "high", "p_value", "detected")
 _MOST_CELLS = 1 << 24

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry
-from deniable.transport import Reply
+from deniable.replies import Reply
 
 REGISTRY = """
 schema = 1

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from deniable import Client, MetricError, Registry, TransportError
+from deniable.replies import Reply
 from deniable.state import FILE_NAME, State
-from deniable.transport import HttpTransport, Reply
+from deniable.transport import HttpTransport
 
 MakeClient = Callable[..., Client]
 

@@ -12,8 +12,8 @@ import pytest
 from deniable import Registry, StateError, TransportError, outbox
 from deniable.device import LONGEST_BACKOFF, Device
 from deniable.recording import Record
+from deniable.replies import Reply
 from deniable.state import State
-from deniable.transport import Reply
 
 ALL = (1 << 53) - 1
 

@@ -12,7 +12,8 @@ import pytest
 
 import deniable
 from deniable import Registry, TransportError
-from deniable.transport import HttpTransport, Reply
+from deniable.replies import Reply
+from deniable.transport import HttpTransport
 
 
 class Handler(BaseHTTPRequestHandler):

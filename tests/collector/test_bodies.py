@@ -12,13 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_collector.batches.bodies import (
-    IntakeError,
-    check_commas,
-    check_counts,
-    parse,
-    read_body,
-)
+from deniable_collector.batches.bodies import check_commas, check_counts, parse, read_body
+from deniable_collector.refusals import IntakeError
 
 LIMIT = 100_000
 

@@ -43,6 +43,7 @@ PAGES = [
     ROOT / "benchmarks" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+PRIOR = ROOT / "estimator" / "deniable_estimator" / "analyses" / "discovery" / "prior.json"
 PROGRAMS = ("deniable", "make", "pip", "python", "curl", "docker", ".ci/run")
 
 
@@ -214,6 +215,7 @@ def furnished(world: World) -> Iterator[World]:
     (world.folder / "rules.toml").write_text('schema = 1\ndashboard = "https://d.example"\n')
     for name in ("hosts.txt", "sites.txt", "plugins.txt", "words.tsv"):
         (world.folder / name).write_text(HOSTS, encoding="utf-8")
+    shutil.copy(PRIOR, world.folder / "ours.json")
     # The owner's commands need a device of one app that has reported.
     run([sys.executable, "-c", DEVICE], world.folder, {**world.environ, "DO_NOT_TRACK": "0"})
     yield world

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.transcript_cases import BROWSERS, HOUR, MEMO, metric, registry
-from tests.client.transcripts import Driver, Step, Stream, seeded, text
+from tests.contract.transcript_cases import BROWSERS, HOUR, MEMO, metric, registry
+from tests.contract.transcripts import Driver, Step, Stream, seeded, text
 
 WEB = Path(__file__).parents[2] / "client" / "web"
 LIVES = 60

@@ -24,8 +24,6 @@ from deniable.doctor.device import (
 from deniable.doctor.endpoint import check_endpoint
 from deniable.doctor.result import CheckResult, Level
 
-__all__ = ["doctor"]
-
 _GROUP = "deniable.checks"
 """Entry points of the operator's side: functions of the environment that yield CheckResult."""
 

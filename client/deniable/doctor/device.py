@@ -20,8 +20,6 @@ from deniable.lifecycle import SWITCHES, is_set
 from deniable.registry import Registry
 from deniable.state import FILE_NAME, State, default_directory
 
-__all__ = ["check_crowd", "check_environment", "check_state", "read_registry"]
-
 
 def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
     """The registry in a file, and what is wrong with it: mistakes, and metrics that are over."""

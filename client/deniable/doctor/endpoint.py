@@ -30,8 +30,6 @@ from deniable.replies import Reply, problem_code, read_reply
 from deniable.transport import HttpTransport
 from deniable.wire import LATEST, new_batch_id
 
-__all__ = ["IMPOSSIBLE_ROW", "LARGEST_REGISTRY", "TIMEOUT", "check_endpoint", "skew_of"]
-
 IMPOSSIBLE_ROW = 1_000_000_000
 """No mechanism has so many rows, so no collector counts a report for this one."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["CheckResult", "Level", "listed"]
-
 Level: TypeAlias = Literal["ok", "note", "warning", "error"]
 """An error stops reports or the service. A warning does not yet. A note is only to be known."""
 

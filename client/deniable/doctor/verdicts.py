@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from deniable.doctor.result import CheckResult, listed
 
-__all__ = ["ADDRESS", "refused_batch", "verdicts"]
-
 ADDRESS = (
     "use the collector's address, without /v1/reports; by default port 8080 is the collector's, "
     "and 8090 the dashboard's"

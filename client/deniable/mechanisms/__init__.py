@@ -15,9 +15,6 @@ from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.lazy import lazy_names
 from deniable.mechanisms.base import (
-    MAX_CELLS,
-    MAX_EPSILON,
-    MAX_MEMO_EPSILON,
     Cell,
     FrequencyOracle,
     Mechanism,
@@ -27,9 +24,14 @@ from deniable.mechanisms.base import (
     Parameters,
     Report,
     Row,
+    total_variance,
+)
+from deniable.mechanisms.limits import (
+    MAX_CELLS,
+    MAX_EPSILON,
+    MAX_MEMO_EPSILON,
     check_epsilon,
     check_memo_epsilon,
-    total_variance,
 )
 
 if TYPE_CHECKING:

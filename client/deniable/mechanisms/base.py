@@ -21,40 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar,
 from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
-from deniable.mechanisms.limits import (
-    MAX_CELLS,
-    MAX_EPSILON,
-    MAX_MEMO_EPSILON,
-    check_epsilon,
-    check_integers,
-    check_memo_epsilon,
-    check_parameters,
-    check_size,
-)
 from deniable.randomness import PRECISION, Bits, below, system_bits
-
-__all__ = [
-    "MAX_CELLS",
-    "MAX_EPSILON",
-    "MAX_MEMO_EPSILON",
-    "ONE",
-    "Cell",
-    "FrequencyOracle",
-    "Item",
-    "Mechanism",
-    "Memoizing",
-    "MemoizingOracle",
-    "Packing",
-    "Parameters",
-    "Report",
-    "Row",
-    "check_epsilon",
-    "check_integers",
-    "check_memo_epsilon",
-    "check_parameters",
-    "check_size",
-    "total_variance",
-]
 
 ONE = 1 << PRECISION
 """Probability one, as a threshold."""

@@ -13,9 +13,8 @@ from typing import Any, Self
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.hashing import hash64
-from deniable.mechanisms.base import MAX_CELLS, Cell, Packing, Row, check_parameters
-
-__all__ = ["MAX_BITS", "Bloom"]
+from deniable.mechanisms.base import Cell, Packing, Row
+from deniable.mechanisms.limits import MAX_CELLS, check_parameters
 
 MAX_BITS = 1 << 12
 """The longest bitmap: a report of 512 bytes."""

@@ -22,16 +22,6 @@ from deniable.mechanisms.subset_selection import SubsetSelection
 if TYPE_CHECKING:
     from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 
-__all__ = [
-    "MAX_REPORT_BYTES",
-    "Choice",
-    "best_for",
-    "best_memoized_for",
-    "explain",
-    "explain_memoized",
-    "loss",
-]
-
 MAX_REPORT_BYTES = 256
 """The longest report that `auto` accepts for the best accuracy."""
 

@@ -19,11 +19,9 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from deniable.exact import exp_below
-from deniable.mechanisms.base import MAX_CELLS
 from deniable.mechanisms.hashed import Hashed
+from deniable.mechanisms.limits import MAX_CELLS
 from deniable.mechanisms.subset_selection import SubsetSelection
-
-__all__ = ["CohortLocalHashing"]
 
 COHORTS = 1024
 

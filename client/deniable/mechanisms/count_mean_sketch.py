@@ -25,8 +25,6 @@ from deniable.mechanisms.hadamard_response import HadamardResponse
 from deniable.mechanisms.hashed import Hashed
 from deniable.mechanisms.unary_encoding import UnaryEncoding
 
-__all__ = ["CountMeanSketch", "HadamardCountMeanSketch"]
-
 WIDTH = 1024
 """Places in a row, as published."""
 

@@ -44,21 +44,11 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms.base import (
-    ONE,
-    Memoizing,
-    Packing,
-    Parameters,
-    Report,
-    Row,
-    check_memo_epsilon,
-    check_parameters,
-)
+from deniable.mechanisms.base import ONE, Memoizing, Packing, Parameters, Report, Row
+from deniable.mechanisms.limits import check_memo_epsilon, check_parameters
 from deniable.mechanisms.number_range import NumberRange
 from deniable.mechanisms.numeric import Histogram, Span, cell_edges, check_range
 from deniable.randomness import PRECISION, Bits, flips, system_bits
-
-__all__ = ["DBITFLIP_CELLS", "DBitFlip"]
 
 DBITFLIP_CELLS = (4, 16, 64, 256)
 """How many cells there may be. At epsilon 1 the shares below the edges of 1,024 would have over a

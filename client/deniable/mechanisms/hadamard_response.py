@@ -24,20 +24,9 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms.base import (
-    MAX_CELLS,
-    ONE,
-    Cell,
-    FrequencyOracle,
-    Packing,
-    Report,
-    Row,
-    check_parameters,
-    check_size,
-)
+from deniable.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
+from deniable.mechanisms.limits import MAX_CELLS, check_parameters, check_size
 from deniable.randomness import Bits, coin, system_bits
-
-__all__ = ["HadamardResponse"]
 
 
 class HadamardResponse(FrequencyOracle[int]):

@@ -27,10 +27,9 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.hashing import hash64
-from deniable.mechanisms.base import MAX_CELLS, Cell, FrequencyOracle, Report, check_parameters
+from deniable.mechanisms.base import Cell, FrequencyOracle, Report
+from deniable.mechanisms.limits import MAX_CELLS, check_parameters
 from deniable.randomness import Bits, below, system_bits
-
-__all__ = ["Hashed"]
 
 MAX_ROWS = 1 << 16
 

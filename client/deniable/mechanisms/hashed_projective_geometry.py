@@ -14,11 +14,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from deniable.mechanisms.base import MAX_CELLS
 from deniable.mechanisms.hashed import Hashed
+from deniable.mechanisms.limits import MAX_CELLS
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry
-
-__all__ = ["HashedProjectiveGeometry"]
 
 ROWS = 4
 """Enough to notice that one table differs; more would only cost memory and time."""

@@ -28,24 +28,14 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
-from deniable.mechanisms.base import (
-    ONE,
-    Packing,
-    Parameters,
-    Report,
-    Row,
-    check_epsilon,
-    check_integers,
-    check_parameters,
-)
+from deniable.mechanisms.base import ONE, Packing, Parameters, Report, Row
 from deniable.mechanisms.level import MAX_COLUMNS, Level
+from deniable.mechanisms.limits import check_epsilon, check_integers, check_parameters
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.numeric import Histogram, Span, cell_edges, check_range
 from deniable.mechanisms.sliding_window import MAX_COLUMNS as WINDOW_COLUMNS
 from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable.randomness import Bits, system_bits
-
-__all__ = ["CELLS", "HierarchicalHistogram"]
 
 CELLS = 256
 """The cells of a design that does not say another number."""

@@ -19,8 +19,6 @@ from deniable.mechanisms.base import FrequencyOracle, total_variance
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.mechanisms.subset_selection import SubsetSelection
 
-__all__ = ["MAX_COLUMNS", "Level"]
-
 MAX_COLUMNS = 4096
 """The most columns of one level."""
 

@@ -8,17 +8,6 @@ from typing import Any
 from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 
-__all__ = [
-    "MAX_CELLS",
-    "MAX_EPSILON",
-    "MAX_MEMO_EPSILON",
-    "check_epsilon",
-    "check_integers",
-    "check_memo_epsilon",
-    "check_parameters",
-    "check_size",
-]
-
 MAX_CELLS = 1 << 23
 """The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
 

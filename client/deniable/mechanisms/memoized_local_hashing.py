@@ -29,12 +29,11 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from deniable.exact import exp_below
-from deniable.mechanisms.base import MAX_CELLS, MemoizingOracle, Report, check_memo_epsilon
+from deniable.mechanisms.base import MemoizingOracle, Report
 from deniable.mechanisms.hashed import Hashed
+from deniable.mechanisms.limits import MAX_CELLS, check_memo_epsilon
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.randomness import Bits, system_bits
-
-__all__ = ["MemoizedLocalHashing"]
 
 COHORTS = 256
 """8 bits of linkage. The decoder for cohort tables tells strings that collide apart."""

@@ -30,21 +30,10 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms.base import (
-    MAX_CELLS,
-    ONE,
-    Cell,
-    MemoizingOracle,
-    Report,
-    check_memo_epsilon,
-    check_parameters,
-    check_size,
-    total_variance,
-)
+from deniable.mechanisms.base import ONE, Cell, MemoizingOracle, Report, total_variance
+from deniable.mechanisms.limits import MAX_CELLS, check_memo_epsilon, check_parameters, check_size
 from deniable.mechanisms.subset_selection import SubsetSelection
 from deniable.randomness import Bits, system_bits
-
-__all__ = ["MemoizedSubsetSelection"]
 
 
 class MemoizedSubsetSelection(MemoizingOracle[int]):

@@ -17,8 +17,6 @@ from typing import Literal, TypeAlias
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 
-__all__ = ["BELOW", "LARGEST", "SMALLEST", "TOP", "NumberRange", "Scale", "number_text"]
-
 Scale: TypeAlias = Literal["linear", "log"]
 
 TOP = 1 << 30

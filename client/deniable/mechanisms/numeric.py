@@ -8,10 +8,9 @@ from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 from deniable.errors import SchemeError
-from deniable.mechanisms.base import Mechanism, Report, check_parameters
+from deniable.mechanisms.base import Mechanism, Report
+from deniable.mechanisms.limits import check_parameters
 from deniable.mechanisms.number_range import BELOW, TOP, NumberRange
-
-__all__ = ["Histogram", "Numeric", "Span", "cell_edges", "check_range"]
 
 
 class Span(NamedTuple):

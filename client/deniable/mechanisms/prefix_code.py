@@ -22,19 +22,6 @@ import unicodedata
 
 from deniable.hashing import hash_bytes, is_unicode
 
-__all__ = [
-    "ALPHABETS",
-    "END",
-    "MAX_TEXT",
-    "TOKEN_BYTES",
-    "WINDOW",
-    "base",
-    "head",
-    "place",
-    "plain",
-    "token",
-]
-
 TOKEN_BYTES = 2
 """Bytes in a token."""
 

@@ -25,12 +25,11 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.mechanisms import prefix_code
-from deniable.mechanisms.base import Mechanism, Report, check_epsilon, check_parameters
+from deniable.mechanisms.base import Mechanism, Report
+from deniable.mechanisms.limits import check_epsilon, check_parameters
 from deniable.mechanisms.prefix_code import ALPHABETS
 from deniable.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.randomness import Bits, below, system_bits
-
-__all__ = ["MAX_DISCOVERY_CELLS", "MAX_LEVELS", "PrefixTree"]
 
 MAX_DISCOVERY_CELLS = 8_650_000
 """The most cells that a tally of discovery may have: 69 MB of counters. It is a little above

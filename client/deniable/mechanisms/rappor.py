@@ -48,14 +48,10 @@ from deniable.mechanisms.base import (
     Packing,
     Report,
     Row,
-    check_memo_epsilon,
-    check_parameters,
-    check_size,
 )
 from deniable.mechanisms.bloom import MAX_BITS, Bloom
+from deniable.mechanisms.limits import check_memo_epsilon, check_parameters, check_size
 from deniable.randomness import PRECISION, Bits, below, flips, system_bits
-
-__all__ = ["BasicRappor", "OneTimeRappor", "Rappor", "Rounds"]
 
 COHORTS = 64
 BITS = 128

@@ -31,21 +31,11 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms.base import (
-    ONE,
-    Packing,
-    Parameters,
-    Report,
-    Row,
-    check_epsilon,
-    check_integers,
-    check_parameters,
-)
+from deniable.mechanisms.base import ONE, Packing, Parameters, Report, Row
+from deniable.mechanisms.limits import check_epsilon, check_integers, check_parameters
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.mechanisms.numeric import Numeric, Span, check_range
 from deniable.randomness import Bits, below, coin, system_bits
-
-__all__ = ["COLUMNS", "NEAR_OPTIMUM", "SlidingWindow"]
 
 COLUMNS = 64
 """The columns of a design. No number of columns could save more than 2% up to epsilon 5."""

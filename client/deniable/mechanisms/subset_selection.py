@@ -25,20 +25,16 @@ from typing import Any, ClassVar, Self
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
 from deniable.mechanisms.base import (
-    MAX_CELLS,
     ONE,
     Cell,
     FrequencyOracle,
     Packing,
     Report,
     Row,
-    check_parameters,
-    check_size,
     total_variance,
 )
+from deniable.mechanisms.limits import MAX_CELLS, check_parameters, check_size
 from deniable.randomness import PRECISION, Bits, below, coin, subset, system_bits
-
-__all__ = ["SubsetSelection"]
 
 
 class SubsetSelection(FrequencyOracle[int]):

@@ -24,19 +24,9 @@ from typing import Any, ClassVar, Self
 
 from deniable.errors import SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms.base import (
-    ONE,
-    Cell,
-    FrequencyOracle,
-    Packing,
-    Report,
-    Row,
-    check_parameters,
-    check_size,
-)
+from deniable.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
+from deniable.mechanisms.limits import check_parameters, check_size
 from deniable.randomness import Bits, flips, system_bits
-
-__all__ = ["UnaryEncoding"]
 
 MAX_SIZE = 1 << 16
 """The most values: a report of 8 kB."""

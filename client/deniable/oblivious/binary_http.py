@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from deniable.errors import WireError
 
-__all__ = ["MEDIA_TYPE", "Fields", "InnerRequest", "InnerResponse", "padded"]
-
 MEDIA_TYPE = "message/bhttp"
 
 Fields = tuple[tuple[bytes, bytes], ...]

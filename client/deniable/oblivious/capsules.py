@@ -29,19 +29,6 @@ from deniable.randomness import system_bits
 if TYPE_CHECKING:
     from pyhpke import ContextInterface
 
-__all__ = [
-    "KeyConfiguration",
-    "NoKey",
-    "Opened",
-    "PrivateKey",
-    "Sealed",
-    "new_private_key",
-    "open_request",
-    "read_configurations",
-    "seal_request",
-    "write_configurations",
-]
-
 _OFFERED = (0x0001, 0x0003)
 _NONCE = 12
 _TAG = 16

@@ -18,8 +18,6 @@ from deniable.oblivious.capsules import KeyConfiguration, read_configurations
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-__all__ = ["KEYS_TYPE", "PATH", "SIGNATURE", "check_identity", "identity_of", "sign", "verified"]
-
 PATH = "/.well-known/ohttp-gateway"
 """Where keys are read and capsules are sent, at the gateway (RFC 9540) and at the relay alike."""
 

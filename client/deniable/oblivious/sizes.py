@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["SMALLEST_REQUEST", "SMALLEST_RESPONSE", "padded_size", "sealed_size"]
-
 SMALLEST_REQUEST = 1 << 10
 SMALLEST_RESPONSE = 1 << 10
 """Bytes that every request and every response has at least."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyhpke import CipherSuite, KEMInterface, KEMKeyInterface
 
-__all__ = ["AEADS", "KDF", "KEMS", "PUBLIC_BYTES", "SECRET_BYTES", "public_bytes", "suite_of"]
-
 KEMS: Mapping[str, int] = {"x25519": 0x0020, "p256": 0x0010}
 """The key exchanges by name: DHKEM of RFC 9180 with HKDF-SHA256. A browser has both, or P-256
 alone."""

@@ -25,8 +25,6 @@ from deniable.oblivious.sizes import sealed_size
 from deniable.replies import Reply, problem_code, retry_seconds
 from deniable.transport import HttpTransport, check_endpoint, check_ingest_key
 
-__all__ = ["KEY_PROBLEM", "KEY_SECONDS", "REQUEST_TYPE", "RESPONSE_TYPE", "ObliviousTransport"]
-
 REQUEST_TYPE, RESPONSE_TYPE = "message/ohttp-req", "message/ohttp-res"
 
 KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"

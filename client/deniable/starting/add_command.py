@@ -21,8 +21,6 @@ from deniable.registry import Registry
 from deniable.starting.declaring import Draft, draft
 from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
 
-__all__ = ["add", "show"]
-
 
 @click.command()
 @click.argument("metric")

@@ -13,8 +13,6 @@ from deniable.commands import remarks
 from deniable.errors import Problem
 from deniable.registry import Registry
 
-__all__ = ["Draft", "draft", "toml_value"]
-
 _EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 """The smallest with which the crowd sees enough is proposed."""
 

@@ -9,8 +9,6 @@ from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.types.number import Number
 
-__all__ = ["example_record", "example_value", "in_python", "in_script"]
-
 
 def example_record(registry: Registry) -> tuple[str, bool | float | str]:
     """The first metric that an app records itself, and a value; README's if there is none."""

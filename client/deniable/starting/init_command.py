@@ -19,8 +19,6 @@ from deniable.starting.example import example_value, in_python, in_script
 from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.templates import COMPOSE, HEAD, PAGE, SCRIPT
 
-__all__ = ["ENDPOINT", "init"]
-
 ENDPOINT = "http://127.0.0.1:8080"
 """Where `deniable collect` listens by default."""
 

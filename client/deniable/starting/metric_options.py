@@ -13,8 +13,6 @@ from deniable.mechanisms.prefix_code import ALPHABETS
 from deniable.metric import LONGITUDINAL
 from deniable.types import TYPES
 
-__all__ = ["expiry", "is_interactive", "metric_keys", "metric_options", "split_values"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DAYS = 365

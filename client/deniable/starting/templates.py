@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COMPOSE", "HEAD", "PAGE", "SCRIPT"]
-
 HEAD = """\
 # Every metric of the app. Nothing else is ever collected. docs/registry.md has all keys.
 # `deniable lint` checks this file, and `deniable add NAME` adds a metric to it.

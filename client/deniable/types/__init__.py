@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from deniable.types.category import MAX_VALUES, Category
     from deniable.types.discovery import Discovery
     from deniable.types.number import Number
-    from deniable.types.pair import MAX_PAIR_CELLS, Pair
+    from deniable.types.pair import Pair
+    from deniable.types.pair_parts import MAX_PAIR_CELLS
     from deniable.types.string import String
 
 __all__ = [
@@ -42,7 +43,7 @@ _HOMES = {
     "Boolean": "boolean",
     "Category": "category",
     "Discovery": "discovery",
-    "MAX_PAIR_CELLS": "pair",
+    "MAX_PAIR_CELLS": "pair_parts",
     "MAX_VALUES": "category",
     "Number": "number",
     "Pair": "pair",

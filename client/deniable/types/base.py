@@ -17,8 +17,6 @@ from deniable.randomness import Bits, below
 if TYPE_CHECKING:
     from datetime import date
 
-__all__ = ["Aggregate", "Joinable", "MetricType", "Table", "Value", "require_null"]
-
 Value: TypeAlias = bool | str | int | float
 """What `record` takes: a bool for a boolean metric, a string for a category or string, an int or
 float for a number."""

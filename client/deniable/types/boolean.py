@@ -10,8 +10,6 @@ from deniable.randomness import Bits
 from deniable.types.base import Aggregate, Table, Value, require_null
 from deniable.types.closed import Closed, require_size
 
-__all__ = ["Boolean"]
-
 
 @frozen
 class Boolean(Closed):

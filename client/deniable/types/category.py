@@ -16,8 +16,6 @@ from deniable.types.base import Table, Value, require_null
 from deniable.types.closed import Closed, require_size
 from deniable.value_list import normal_form, read_values, value_text
 
-__all__ = ["MAX_VALUES", "Category"]
-
 MAX_VALUES = 1 << 20
 """The most values that may be listed."""
 

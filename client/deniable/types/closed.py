@@ -16,8 +16,6 @@ from deniable.mechanisms import (
 )
 from deniable.types.base import MetricType, Table
 
-__all__ = ["Closed", "require_size"]
-
 
 def require_size(table: Table, mechanism: Mechanism[Any]) -> None:
     """Report a compiled metric whose mechanism is for another number of values."""

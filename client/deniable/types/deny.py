@@ -11,8 +11,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["MAX_DENIED", "MAX_PATTERN", "check_deny", "denied"]
-
 MAX_DENIED = 100
 """How many patterns a metric may have."""
 

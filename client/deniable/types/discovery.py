@@ -15,8 +15,6 @@ from deniable.mechanisms.prefix_tree import MAX_LEVELS
 from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.types.deny import check_deny, denied
 
-__all__ = ["DEFAULT_LENGTH", "MAX_LENGTH", "Discovery"]
-
 DEFAULT_LENGTH = 16
 """Bytes of a string that can be found, if the registry does not say."""
 

@@ -42,7 +42,6 @@ from deniable.randomness import Bits
 from deniable.types.base import Aggregate, MetricType, Table, Value, require_null
 from deniable.types.number_keys import (
     ADVICE,
-    CELL_CHOICES,
     QUESTIONS,
     Ask,
     check_ask,
@@ -50,8 +49,6 @@ from deniable.types.number_keys import (
     read_cells,
     read_range,
 )
-
-__all__ = ["CELL_CHOICES", "QUESTIONS", "Ask", "Number", "read_number"]
 
 _LARGEST = sys.float_info.max
 

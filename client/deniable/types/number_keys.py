@@ -12,17 +12,6 @@ from deniable.mechanisms.hierarchical_histogram import CELLS
 from deniable.mechanisms.number_range import number_text
 from deniable.types.base import Table
 
-__all__ = [
-    "ADVICE",
-    "CELL_CHOICES",
-    "QUESTIONS",
-    "Ask",
-    "check_ask",
-    "check_cells",
-    "read_cells",
-    "read_range",
-]
-
 Ask: TypeAlias = Literal["mean", "distribution"]
 
 QUESTIONS: tuple[Ask, ...] = ("mean", "distribution")

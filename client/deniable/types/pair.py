@@ -20,15 +20,12 @@ from deniable.mechanisms import AUTO, Mechanism, SubsetSelection, no_mechanism
 from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.types.closed import require_size
 from deniable.types.pair_parts import (
-    MAX_PAIR_CELLS,
     TIMES,
     PairPart,
     check_bins,
     check_of,
     read_parts,
 )
-
-__all__ = ["FORGET", "MAX_PAIR_CELLS", "Pair", "cell_text", "margins_of"]
 
 FORGET = ("marginals",)
 """What `forget` may say."""

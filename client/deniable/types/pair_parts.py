@@ -15,8 +15,6 @@ from deniable.types.base import Table
 from deniable.types.closed import Closed
 from deniable.types.number import Number, read_number
 
-__all__ = ["MAX_PAIR_CELLS", "TIMES", "PairPart", "check_bins", "check_of", "read_parts"]
-
 MAX_PAIR_CELLS = 900
 """The most cells of a pair: the analysis is established by simulation for up to 30 x 30."""
 

@@ -17,8 +17,6 @@ from deniable.mechanisms import (
 from deniable.types.base import MetricType, Table, Value, require_null
 from deniable.value_list import value_text
 
-__all__ = ["String"]
-
 
 @frozen
 class String(MetricType):

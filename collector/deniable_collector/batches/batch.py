@@ -14,8 +14,6 @@ import msgspec
 
 from deniable_collector.batches.folding import Accepted
 
-__all__ = ["NAMED", "REASONS", "Batch", "Receipt", "Rejection"]
-
 NAMED = 100
 """Rejections of a batch that are named; all of them are counted. A device's batch has no more
 reports than that (`deniable.outbox.BATCH_REPORTS`)."""

@@ -13,8 +13,6 @@ from typing import Any, NoReturn, Protocol
 
 from deniable_collector.refusals import IntakeError, malformed, too_large, too_many_reports
 
-__all__ = ["Readable", "check_commas", "check_counts", "is_compressed", "parse", "read_body"]
-
 _PIECE = 1 << 16
 _GZIP = zlib.MAX_WBITS | 16
 

@@ -22,8 +22,6 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
 from deniable_collector.stores.errors import StoreUnavailable
 
-__all__ = ["SKEW", "Catalogue", "OpenTally", "Refused"]
-
 SKEW = 86_400.0
 """Seconds by which a device's clock may run ahead of ours."""
 

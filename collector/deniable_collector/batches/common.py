@@ -18,8 +18,6 @@ from deniable_collector.batches.catalogue import Catalogue
 from deniable_collector.batches.folding import Accepted, RowPlace
 from deniable_collector.batches.typed import TypedReport, decode_report
 
-__all__ = ["CommonReports"]
-
 _MOST = 1 << 14
 """Cached reports, of about 400 bytes each; when there are more, the cache is emptied."""
 

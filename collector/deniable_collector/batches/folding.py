@@ -15,8 +15,6 @@ from deniable_collector.batches.sums import count_bitmaps
 from deniable_collector.batches.typed import read_bitmaps
 from deniable_collector.stores.commits import Increment, TallyRowKey
 
-__all__ = ["Accepted", "RowPlace", "increments"]
-
 _BLOCK_BITS = 1 << 22
 """How many bits of bitmaps are laid side by side at once, so that hostile batches of wide rows
 do not exhaust the memory."""

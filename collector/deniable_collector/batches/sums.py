@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_bitmaps"]
-
 _FEW_BYTES = 1 << 12
 _FEW_ROWS = 4
 """At most so many bytes, or bitmaps, are unpacked instead of added. For fewer, the adder does not

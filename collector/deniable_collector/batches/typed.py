@@ -20,8 +20,6 @@ from deniable import WireError
 from deniable.mechanisms import Packing, Row
 from deniable.wire import check_batch_id, unpack_columns
 
-__all__ = ["TypedBatch", "TypedReport", "decode_batch", "decode_report", "read_bitmaps", "reader"]
-
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 """base64url (RFC 4648, section 5): the letter of each number of six bits."""
 

@@ -25,8 +25,6 @@ from deniable_collector.serving import framing
 from deniable_collector.serving.responses import HttpResponse, head
 from deniable_collector.settings import Settings
 
-__all__ = ["Gateway", "key_refused"]
-
 _TARGET = b"/v1/reports"
 
 OVERHEAD = 1 << 10

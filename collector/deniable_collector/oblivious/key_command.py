@@ -11,8 +11,6 @@ from deniable import DeniableError
 from deniable.oblivious.suites import KEMS
 from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
 
-__all__ = ["gateway_key"]
-
 _path = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
 _kem = click.option(
     "--kem",

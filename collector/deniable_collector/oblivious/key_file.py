@@ -23,8 +23,6 @@ from deniable.oblivious.capsules import PrivateKey, new_private_key, write_confi
 from deniable.oblivious.signed_keys import identity_of, sign
 from deniable.oblivious.suites import KEMS
 
-__all__ = ["MOST_KEYS", "KeyFile", "KeyFileError"]
-
 MOST_KEYS = 8
 """The most keys of one file; a client knows them by a number from 0 to 255."""
 

@@ -13,17 +13,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import aiohttp
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE, RESPONSE_TYPE
 from deniable_collector.asgi import Send
 from deniable_collector.oblivious.gateway import OVERHEAD
-from deniable_collector.oblivious.relay_metrics import (
-    CONTENT_TYPE_LATEST,
-    GATEWAY_SECONDS,
-    HELD,
-    exposition,
-)
+from deniable_collector.oblivious.relay_metrics import GATEWAY_SECONDS, HELD, exposition
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError, too_large
@@ -34,8 +30,6 @@ from deniable_collector.serving.guard import Guard
 from deniable_collector.serving.incoming import Gone, Incoming, Receive, Scope
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, head
-
-__all__ = ["CapsuleRelay", "app"]
 
 LARGEST_RESPONSE = 1 << 18
 """Most bytes of a response of the gateway."""

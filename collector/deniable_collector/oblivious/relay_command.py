@@ -12,8 +12,6 @@ from deniable_collector.listening import cannot_listen
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.settings import SettingsError
 
-__all__ = ["relay"]
-
 
 @click.command()
 @click.option("--gateway", metavar="URL", help="The gateway (DENIABLE_RELAY_GATEWAY).")

@@ -11,13 +11,10 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 from prometheus_client.core import Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from deniable_collector.operation.metrics import build_info, summed
 from deniable_collector.operation.metrics_folder import VARIABLE
-
-__all__ = ["CONTENT_TYPE_LATEST", "GATEWAY_SECONDS", "HELD", "exposition"]
 
 _own = CollectorRegistry()
 

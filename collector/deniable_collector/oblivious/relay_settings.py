@@ -10,8 +10,6 @@ import deniable_collector.settings
 from deniable.transport import check_endpoint
 from deniable_collector.settings import parse_bind, setting
 
-__all__ = ["RelaySettings"]
-
 _SHARED = (
     *(
         "bind",

@@ -20,8 +20,6 @@ from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, accepted
 
-__all__ = ["add_gateway", "answer", "pace", "read_at_once"]
-
 _KEPT = "public, max-age=60"
 """How long caches may keep the list of keys."""
 

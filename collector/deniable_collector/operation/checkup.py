@@ -29,8 +29,6 @@ from deniable_collector.stores import StoreError, store_of
 from deniable_collector.stores.redis.driver import Access, Driver
 from deniable_collector.stores.redis.errors import translated
 
-__all__ = ["FEW_BYTES", "MOST_WORKERS", "SKEW", "check_operator"]
-
 FEW_BYTES = 1 << 30
 """With less free space on the store's disk there is a warning, with a tenth of it an error."""
 

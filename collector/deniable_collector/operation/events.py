@@ -16,8 +16,6 @@ import traceback
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-__all__ = ["EventFormatter", "announce", "listen", "places", "tell"]
-
 _log = logging.getLogger("deniable_collector")
 
 

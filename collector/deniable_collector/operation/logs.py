@@ -10,8 +10,6 @@ from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 from deniable_collector.operation.events import listen
 from deniable_collector.settings import Settings
 
-__all__ = ["DiscreetLogger"]
-
 
 class DiscreetLogger(Logger):  # type: ignore[misc]  # gunicorn brings no types
     """Keeps the lines about processes and drops the parts about requests.

@@ -26,18 +26,6 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.errors import StoreError
 
-__all__ = [
-    "JOURNAL",
-    "QUEUE",
-    "STORE_FAILURES",
-    "build_info",
-    "count_answer",
-    "count_commit",
-    "count_receipts",
-    "served",
-    "summed",
-]
-
 _PATH = "/metrics"
 
 _own = CollectorRegistry()

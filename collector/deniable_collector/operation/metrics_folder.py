@@ -12,8 +12,6 @@ import shutil
 import sys
 import tempfile
 
-__all__ = ["VARIABLE", "begin", "end", "end_process"]
-
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The variable in which prometheus_client looks for the folder."""
 

@@ -18,8 +18,6 @@ from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
 
-__all__ = ["WatchedStore"]
-
 _CALM = 5.0
 """Seconds without a failure after which the store is back. A full disk takes a commit now and then,
 and the log would tell of each."""

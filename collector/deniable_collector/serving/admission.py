@@ -14,8 +14,6 @@ from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.rates import NetworkRate, Peer
 from deniable_collector.settings import OFF, Settings
 
-__all__ = ["Admission", "client_address"]
-
 
 class Admission:
     """Admits a request or raises. `of` returns None for a collector that admits everybody.

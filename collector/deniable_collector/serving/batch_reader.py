@@ -10,8 +10,6 @@ from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors, origin_refused
 from deniable_collector.settings import Settings
 
-__all__ = ["COMPRESSED", "JSON", "BatchReader"]
-
 JSON = "application/json"
 
 COMPRESSED = 16

@@ -12,8 +12,6 @@ from __future__ import annotations
 from deniable_collector.refusals import IntakeError
 from deniable_collector.settings import Settings
 
-__all__ = ["Cors", "origin_refused"]
-
 _DAY = 86_400
 
 _PREFLIGHT = {

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from deniable_collector.refusals import not_http
 
-__all__ = ["VERSIONS", "check_framing", "is_host", "is_text", "media_type", "token"]
-
 VERSIONS = ("1.1", "1.0")
 """Of HTTP, those that are served."""
 

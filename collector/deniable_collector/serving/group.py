@@ -16,8 +16,6 @@ from deniable_collector.serving.problems import tell_unexpected
 from deniable_collector.stores.commits import shard_of
 from deniable_collector.stores.errors import StoreUnavailable
 
-__all__ = ["Done", "GroupCommit", "commit_by_shard"]
-
 TICK = 0.02
 """Seconds between commits at least, in which batches gather."""
 

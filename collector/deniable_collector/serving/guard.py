@@ -20,8 +20,6 @@ from deniable_collector.serving.problems import problem_of, tell_unexpected
 from deniable_collector.serving.responses import wire
 from deniable_collector.settings import Settings
 
-__all__ = ["PIPELINED", "ROOM", "Guard", "GuardedConnection", "open_files"]
-
 ROOM: Final = 64
 """How many connections beyond the limit get an answer at the same time; others are cut off. As many
 connections are reserved for the private address."""

@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-__all__ = ["Expected", "Heads", "KnownHead", "RequestHead"]
-
 _END = b"\r\n\r\n"
 
 _LONGEST: Final = 1 << 10

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from deniable_collector.refusals import too_large
 
-__all__ = ["Gone", "Incoming", "Message", "Receive", "Scope"]
-
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]

@@ -10,8 +10,6 @@ from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
-__all__ = ["problem", "problem_of", "tell_unexpected"]
-
 
 def problem(
     code: str, status: int, title: str, detail: str, retry_after: float | None = None

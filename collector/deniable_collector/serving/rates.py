@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable
 from socket import AF_INET, AF_INET6, inet_pton
 
-__all__ = ["NetworkRate", "Peer", "network_of"]
-
 _IPV4, _IPV6 = 24, 48
 
 _MAPPED = bytes(10) + b"\xff\xff"

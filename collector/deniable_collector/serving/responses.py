@@ -12,8 +12,6 @@ import msgspec
 
 from deniable_collector.batches.batch import Receipt
 
-__all__ = ["SECURITY_HEADERS", "HttpResponse", "accepted", "head", "wire"]
-
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",

@@ -17,8 +17,6 @@ from deniable_collector.tally import Tally
 if TYPE_CHECKING:
     from deniable_collector.stores.summed.summing import Sums
 
-__all__ = ["Sealing", "Store"]
-
 
 class Sealing(NamedTuple):
     """What sealing has made of a tally: its bytes in the store before and after, without keys."""

@@ -11,20 +11,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "COMMIT_SECONDS",
-    "ID_RETENTION",
-    "MAX_CELL",
-    "Commit",
-    "Increment",
-    "Numbers",
-    "TallyKey",
-    "TallyRowKey",
-    "new_stamp",
-    "shard_of",
-    "version_of",
-]
-
 ID_RETENTION = 8 * 86_400.0
 """Seconds for which a store is guaranteed to remember a batch id, unless `Commit.remember` asks
 for more: as long as a window of one day accepts reports of a metric that is answered at once."""

@@ -8,8 +8,6 @@ from functools import lru_cache
 from deniable import Scheme, SchemeError
 from deniable_collector.stores.errors import StoreError
 
-__all__ = ["Unpublished", "read_scheme", "unpublished"]
-
 
 class Unpublished(StoreError):
     """The store does not know the requested scheme."""

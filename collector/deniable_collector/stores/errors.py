@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deniable import DeniableError
 
-__all__ = ["NotKept", "StoreError", "StoreUnavailable"]
-
 
 class StoreError(DeniableError):
     """The store refused the call, and would refuse it later too."""

@@ -29,24 +29,6 @@ from numpy.typing import NDArray
 
 from deniable_collector.stores.commits import COMMIT_SECONDS, ID_RETENTION, Commit
 
-__all__ = [
-    "DEEPEST",
-    "FIRST_LEVEL",
-    "KEPT",
-    "PERIODS",
-    "SEED_BYTES",
-    "TAG",
-    "TERMS",
-    "Names",
-    "generation_at",
-    "generations_at",
-    "level_of",
-    "lifetime_at",
-    "name",
-    "term_of",
-    "terms_of",
-]
-
 TERMS = (ID_RETENTION, 14 * 86_400.0, 38 * 86_400.0)
 """Seconds for which ids are remembered, in three classes. A metric that is answered at once accepts
 reports for 7 days longer than its window lasts: for 8 days, 14 days, or at most 38 days."""

@@ -19,9 +19,6 @@ from deniable_collector.stores.commits import MAX_CELL, Increment, TallyKey, Tal
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.tally import TallyRow
 
-__all__ = ["Addition", "Shape", "Shapes", "full", "gather", "rows_of", "shape_of"]
-
-
 _DENSE = 8
 """If more than 1 in so many counters of a tally change, the whole vector is added."""
 

@@ -17,24 +17,6 @@ from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.summed.calendars import bounds
 from deniable_collector.stores.summed.sums import SumName
 
-__all__ = [
-    "EVERYTHING",
-    "FORMAT",
-    "VERSION",
-    "Advance",
-    "ArchiveError",
-    "ArchiveLine",
-    "Contents",
-    "EndLine",
-    "HeadLine",
-    "Line",
-    "RowLine",
-    "SchemeLine",
-    "SumLine",
-    "TallySelection",
-    "in_order",
-]
-
 FORMAT = "deniable-tallies"
 VERSION = 1
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = ["store"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

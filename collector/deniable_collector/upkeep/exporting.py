@@ -34,8 +34,6 @@ from deniable_collector.upkeep.archive import (
     in_order,
 )
 
-__all__ = ["export"]
-
 _LEVEL = 6
 
 

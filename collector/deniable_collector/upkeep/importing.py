@@ -35,8 +35,6 @@ from deniable_collector.upkeep.archive import (
 )
 from deniable_collector.upkeep.reading import check, rows, sums
 
-__all__ = ["ImportResult", "load"]
-
 _COMMIT_CELLS = 1 << 16
 """The most cells that are added at once, unless a row has more. This is part of the format,
 because the groups determine the ids."""

@@ -16,8 +16,6 @@ from deniable_collector.operation.metrics import JOURNAL
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreUnavailable
 
-__all__ = ["JournalKeeper"]
-
 _DUE = 3 / 4
 """Fraction of the time after which the journal is cleared. The rest is for clearing it."""
 

@@ -30,8 +30,6 @@ from deniable_collector.upkeep.archive import (
     in_order,
 )
 
-__all__ = ["check", "rows", "sums"]
-
 _LONGEST_LINE = 1 << 28
 """The longest line in bytes, which limits the memory that a damaged or hostile file can use."""
 

@@ -27,8 +27,6 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.summed.place import Dropped
 
-__all__ = ["SETTLED", "KeepRule", "Retention", "keep", "rules_of"]
-
 SETTLED = LATEST + SKEW
 """Seconds after its end from which a window accepts no reports, however wrong the clocks are."""
 

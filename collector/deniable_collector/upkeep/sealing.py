@@ -25,8 +25,6 @@ from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.upkeep.retention import SETTLED
 
-__all__ = ["Outcome", "Sealer", "seal_all"]
-
 _FIRST_SECONDS = 300.0
 _AGAIN_SECONDS = 3_600.0
 _RETRY_SECONDS = 600.0

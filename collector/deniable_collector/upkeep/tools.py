@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = [
-    "check_metrics",
-    "facts",
-    "midnight",
-    "opened_store",
-    "print_json",
-    "print_outcome",
-    "print_table",
-    "progress",
-    "readable",
-    "summary",
-    "told",
-]
-
 
 @contextmanager
 def opened_store(address: str | None) -> Iterator[tuple[Store, str]]:

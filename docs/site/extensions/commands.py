@@ -10,8 +10,6 @@ from sphinx.application import Sphinx
 
 from deniable.cli import _group
 
-__all__ = ["deniable", "setup"]
-
 deniable = _group()
 
 

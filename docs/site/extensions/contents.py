@@ -11,8 +11,6 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-__all__ = ["setup"]
-
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.M)
 _ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)#]+)\.md\)", re.M)
 

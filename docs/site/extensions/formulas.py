@@ -15,8 +15,6 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-__all__ = ["setup"]
-
 _LOGGER = logging.getLogger(__name__)
 
 

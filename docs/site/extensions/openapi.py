@@ -16,8 +16,6 @@ from deniable_collector import openapi
 from deniable_estimator.dashboard.api import ENDPOINTS
 from deniable_estimator.dashboard.api import description as api_description
 
-__all__ = ["describe", "setup"]
-
 Json: TypeAlias = Mapping[str, Any]
 
 _BOUNDS = (

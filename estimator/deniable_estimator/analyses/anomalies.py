@@ -42,17 +42,6 @@ from deniable_estimator.statistics.tails import (
     poisson_tail,
 )
 
-__all__ = [
-    "ALARM_LEVEL",
-    "LEAST_REPORTS",
-    "SENTENCES",
-    "Figure",
-    "Verdict",
-    "discovery_figures",
-    "figures",
-    "figures_of_each",
-]
-
 ALARM_LEVEL = 0.001
 """The probability that a metric whose devices are all honest is called anomalous."""
 

@@ -21,20 +21,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 from deniable_estimator.statistics.significance import share_p_values
 
-__all__ = [
-    "FAKES",
-    "Analysis",
-    "Counts",
-    "Finding",
-    "Items",
-    "MemoryAnalysis",
-    "OneRowAnalysis",
-    "Ones",
-    "OracleAnalysis",
-    "Pull",
-    "Support",
-]
-
 Counts: TypeAlias = NDArray[np.int64]
 
 Items: TypeAlias = Sequence[Any] | NDArray[np.int64]

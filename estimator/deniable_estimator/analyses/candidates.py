@@ -17,8 +17,6 @@ from deniable_estimator.analyses.base import Items, Support
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
-__all__ = ["asked_values", "check_tally", "support_counts"]
-
 _KEPT = 50_000
 """Strings of a list up to which it is kept once it is checked: two such lists take about 10 MB."""
 

@@ -15,8 +15,6 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 from deniable_estimator.analyses.planes import Planes, sample_points
 
-__all__ = ["HadamardResponseAnalysis", "matrix_support"]
-
 
 class HadamardResponseAnalysis(OneRowAnalysis[HadamardResponse]):
     """A report is one column, which supports half of the values."""

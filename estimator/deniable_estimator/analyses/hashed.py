@@ -49,16 +49,6 @@ from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAn
 from deniable_estimator.analyses.unary_encoding import UnaryEncodingAnalysis
 from deniable_estimator.statistics.tails import chi_square_tail
 
-__all__ = [
-    "GHOST_LEVEL",
-    "CountMeanSketchAnalysis",
-    "HadamardCountMeanSketchAnalysis",
-    "HashedAnalysis",
-    "HashedProjectiveGeometryAnalysis",
-    "hash_columns",
-    "hash_places",
-]
-
 AnyHashed = TypeVar("AnyHashed", bound=Hashed)
 
 GHOST_LEVEL = 1e-3

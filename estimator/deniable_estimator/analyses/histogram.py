@@ -38,9 +38,6 @@ from deniable_estimator.analyses.numbers.poisoning import (
 from deniable_estimator.analyses.numbers.sampling import sample_bits, sample_rows
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 
-__all__ = ["DBitFlipAnalysis", "HierarchicalHistogramAnalysis", "HistogramAnalysis"]
-
-
 AnyHistogram = TypeVar("AnyHistogram", bound=Histogram)
 
 

@@ -14,8 +14,6 @@ from deniable_estimator.analyses.subset_selection import (
     SubsetSelectionAnalysis,
 )
 
-__all__ = ["CohortLocalHashingAnalysis", "MemoizedLocalHashingAnalysis"]
-
 AnyCohorts = TypeVar("AnyCohorts", CohortLocalHashing, MemoizedLocalHashing)
 
 

@@ -23,8 +23,6 @@ import numpy as np
 from deniable.mechanisms import Rounds
 from deniable.randomness import PRECISION
 
-__all__ = ["alternating_bits", "flipped", "log_sum", "report_weight"]
-
 _SHARES = 1000
 """Steps of the grid of shares over which `report_weight` takes the minimum."""
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from deniable_collector.tally import TallyRow
 
-__all__ = ["Planes", "sample_points"]
-
 _Counts = NDArray[np.int64]
 
 _MANY = 0.125

@@ -24,8 +24,6 @@ from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.base import FAKES, Pull
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["FAKES", "Exposure", "Pull", "gain", "loss", "pull"]
-
 
 class Exposure(NamedTuple):
     """How far d shares move, divided by the fraction of fakes; shape (d,) each.

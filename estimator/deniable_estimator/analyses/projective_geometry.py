@@ -43,8 +43,6 @@ from deniable_estimator.messages import message
 
 _Number = TypeVar("_Number", np.float64, np.complex128)
 
-__all__ = ["MAX_REPORTS", "ProjectiveGeometryAnalysis", "space_support"]
-
 MAX_REPORTS = 1 << 40
 """The most reports of one row that can be decoded; above it, rounding might be wrong."""
 

@@ -29,8 +29,6 @@ from deniable_estimator.analyses.cohorts import Channel, CohortAnalysis
 from deniable_estimator.analyses.hashed import hash_columns
 from deniable_estimator.analyses.memoized import alternating_bits, flipped
 
-__all__ = ["FilterAnalysis", "OneTimeRapporAnalysis", "RapporAnalysis"]
-
 AnyFilter = TypeVar("AnyFilter", Rappor, OneTimeRappor)
 
 

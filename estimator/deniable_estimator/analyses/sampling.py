@@ -16,8 +16,6 @@ from deniable_estimator.analyses.base import Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["sample_numbers", "sample_tally"]
-
 
 def sample_tally(
     scheme: Scheme,

@@ -17,8 +17,6 @@ from deniable_estimator.analyses.numbers.poisoning import Attack, window_attack
 from deniable_estimator.analyses.numbers.sampling import sample_window
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
-__all__ = ["NumberAnalysis", "SlidingWindowAnalysis"]
-
 AnyNumber = TypeVar("AnyNumber", bound=Numeric)
 
 

@@ -29,8 +29,6 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis
 from deniable_estimator.analyses.memoized import log_sum
 
-__all__ = ["MemoizedSubsetSelectionAnalysis", "SubsetSelectionAnalysis"]
-
 AnySubsets = TypeVar("AnySubsets", SubsetSelection, MemoizedSubsetSelection)
 
 _CROWD = 500_000_000

@@ -16,8 +16,6 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis, Ones
 from deniable_estimator.analyses.memoized import alternating_bits, flipped
 
-__all__ = ["BasicRapporAnalysis", "UnaryEncodingAnalysis"]
-
 AnyBits = TypeVar("AnyBits", UnaryEncoding, BasicRappor)
 
 

@@ -11,8 +11,6 @@ from typing import Any, Protocol
 
 from deniable_estimator.isolation import isolated
 
-__all__ = ["Annotation", "Days", "between", "by_period"]
-
 
 class Days(Protocol):
     """A period of a trend: its label and its days, both included."""

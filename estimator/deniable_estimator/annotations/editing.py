@@ -17,8 +17,6 @@ from deniable_estimator.annotations.file import SCHEMA, parse_annotations
 from deniable_estimator.checked_files import read_text
 from deniable_estimator.edited_files import FileEditError, alone, replace_file
 
-__all__ = ["add_annotation"]
-
 _HEAD = f"# What happened when, drawn beside the metrics. docs/annotations.md\nschema = {SCHEMA}\n"
 
 

@@ -18,18 +18,6 @@ from deniable_estimator.checked_files import (
     read_text,
 )
 
-__all__ = [
-    "KEYS",
-    "MOST_ANNOTATIONS",
-    "MOST_PATTERNS",
-    "MOST_TEXT",
-    "SCHEMA",
-    "TOP_KEYS",
-    "load_annotations",
-    "parse_annotations",
-    "warnings_of",
-]
-
 SCHEMA = 1
 """The version of the format."""
 

@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import windows
-from deniable_estimator.analyses.poisoning import FAKES
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.answers.basis import Result, unfinished_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import Adjustment
-
-__all__ = ["NO_CHANGE", "Answer", "Comparison", "Series"]
 
 NO_CHANGE = message("no change that can be told from noise")
 

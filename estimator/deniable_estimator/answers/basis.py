@@ -14,8 +14,6 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.messages import Message, listed, message
 from deniable_estimator.statistics.participation import Participation
 
-__all__ = ["BASIS_COLUMNS", "Basis", "Result", "unfinished_note", "unreadable_note"]
-
 BASIS_COLUMNS = ("n", "devices", "first", "last")
 """What each line of an answer's CSV says at its end: what the answer rests on, and its days."""
 

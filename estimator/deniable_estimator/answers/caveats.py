@@ -10,8 +10,6 @@ from deniable_estimator.forecasting.detection import USABLE_SHARE, critical_valu
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise
 
-__all__ = ["caveats", "caveats_of", "footnotes"]
-
 _FEW = 30
 """Fewer reports than this say nothing about the population."""
 

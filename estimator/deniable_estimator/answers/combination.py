@@ -28,8 +28,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import overlap, together
 
-__all__ = ["combine"]
-
 _LEAST_NOISE = 1e-6
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from deniable.mechanisms.number_range import NumberRange
 from deniable.types.number import Number
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
@@ -20,7 +21,6 @@ from deniable_estimator.analyses.numbers.distribution import (
     RangeShare,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
-from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import Answer, Comparison, Series
 from deniable_estimator.answers.basis import BASIS_COLUMNS
 from deniable_estimator.answers.files import csv_text
@@ -39,12 +39,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import Adjustment
 from deniable_estimator.statistics.tails import normal_tails
-
-__all__ = [
-    "CellShares",
-    "Distribution",
-    "series_names",
-]
 
 _EDGE = ("below", "std_error", "low", "high")
 

@@ -15,6 +15,7 @@ import numpy as np
 from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import (
     combine_distributions,
@@ -22,7 +23,6 @@ from deniable_estimator.analyses.numbers.distribution import (
 from deniable_estimator.analyses.numbers.poisoning import Attack
 from deniable_estimator.analyses.numbers.range_fit import range_findings
 from deniable_estimator.analyses.numbers.sums import sum_weights
-from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import MeanInUnits
@@ -34,8 +34,6 @@ from deniable_estimator.answers.numbers import (
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
-
-__all__ = ["combine_histograms", "estimate_distribution"]
 
 _RANGE = {
     "low_too_high": sentence(

@@ -11,8 +11,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["csv_text", "harmless", "plain"]
-
 _UNSAFE = re.compile("[;\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")

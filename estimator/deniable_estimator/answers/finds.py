@@ -30,8 +30,6 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.tails import binomial_tail
 
-__all__ = ["COLUMNS", "Explained", "Find", "Finds", "explained_by"]
-
 _SELDOM = 0.025
 _FAR = 5.0
 """So far below the threshold no find is: its rows would differ from those that found it."""

@@ -32,8 +32,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.participation import Participation
 
-__all__ = ["Reported", "Rule", "find_strings", "shares_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reported:

@@ -35,8 +35,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["Mean", "MeanInUnits", "combine_means", "estimate_mean", "mean_answer"]
-
 
 @dataclass(frozen=True)
 class MeanInUnits:

@@ -22,17 +22,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import interval_of_difference
 from deniable_estimator.statistics.participation import Participation
 
-__all__ = [
-    "NUMBER_COLUMNS",
-    "basis_of",
-    "number_caveats",
-    "number_change",
-    "number_footnotes",
-    "range_dict",
-    "series_rows",
-    "vars_of",
-]
-
 NUMBER_COLUMNS = ("series", "estimate", "std_error", "low", "high")
 """What a file says of each series of a number."""
 

@@ -13,8 +13,6 @@ from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.numbers import number_change, vars_of
 from deniable_estimator.answers.pair_estimate import (
-    LEAST_FOR_TEST,
-    Given,
     PairEstimate,
     names_of_series,
 )
@@ -22,8 +20,6 @@ from deniable_estimator.answers.pair_files import pair_csv, pair_numbers
 from deniable_estimator.answers.shares import Shares, infer
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.significance import Adjustment
-
-__all__ = ["LEAST_FOR_TEST", "Given", "PairAnswer", "pair_series"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -29,8 +29,6 @@ from deniable_estimator.answers.units import CONDITIONALS, Unit
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import step_up
 
-__all__ = ["LEAST_FOR_TEST", "Given", "PairEstimate", "names_of_series"]
-
 LEAST_FOR_TEST = 300
 """With fewer reports the test of independence is not known to keep its level."""
 

@@ -12,8 +12,6 @@ from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.numbers import NUMBER_COLUMNS
 from deniable_estimator.answers.pair_estimate import PairEstimate
 
-__all__ = ["pair_csv", "pair_numbers", "series_csv"]
-
 _SHARE = ("share", "std_error", "low", "high")
 _JOINT = (*_SHARE, "p_value", "p_adjusted", "detected", "normalized")
 _GIVEN = ("share", "low", "high", "too_few")

@@ -27,8 +27,6 @@ from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation, overlap
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["combine_pairs", "estimate_pair", "pooled"]
-
 
 def estimate_pair(
     tally: Tally,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST, Given
 from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.messages import counted, listed, message, sentence
-
-__all__ = ["conditional_words", "remarks", "verdict_words"]
 
 _LISTED = 6
 """The most values that a sentence names."""

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from deniable.types.pair_parts import TIMES
 from deniable_estimator.messages import message
 
-__all__ = ["are_ranges", "cell_words", "value_words"]
-
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _BELOW = re.compile(f"below {_NUMBER}")
 _BETWEEN = re.compile(f"{_NUMBER} to {_NUMBER}")

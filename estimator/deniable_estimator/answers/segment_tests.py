@@ -14,8 +14,6 @@ from deniable_estimator.statistics.homogeneity import homogeneity
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
 
-__all__ = ["number_tests", "share_tests"]
-
 
 def number_tests(
     answers: Sequence[Answer], names: Sequence[str], comparisons: Iterable[Comparison]

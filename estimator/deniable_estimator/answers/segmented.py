@@ -27,8 +27,6 @@ from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.homogeneity import benjamini_hochberg
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["REST", "Group", "Segmented", "name_of", "segmented", "shown_series"]
-
 REST = "rest"
 """What files call the segments that are too small, together."""
 

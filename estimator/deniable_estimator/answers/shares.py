@@ -41,16 +41,6 @@ from deniable_estimator.statistics.significance import (
     far_scores,
 )
 
-__all__ = [
-    "COLUMNS",
-    "Numbers",
-    "Shares",
-    "assembled",
-    "errors_of",
-    "estimate",
-    "infer",
-]
-
 COLUMNS = (
     "share",
     "std_error",

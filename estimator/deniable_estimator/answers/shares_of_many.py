@@ -27,8 +27,6 @@ from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment, adjust_rows
 
-__all__ = ["estimate_each"]
-
 
 def estimate_each(
     tallies: Sequence[Tally],

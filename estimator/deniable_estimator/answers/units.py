@@ -9,18 +9,6 @@ from dataclasses import dataclass
 from deniable_estimator.answers.range_names import cell_words, value_words
 from deniable_estimator.messages import message, sentence
 
-__all__ = [
-    "CONDITIONALS",
-    "RANGES",
-    "SHARES",
-    "NumberUnit",
-    "ShareUnit",
-    "Unit",
-    "half_width",
-    "points",
-    "signed",
-]
-
 _MINUS = "\N{MINUS SIGN}"
 _OPEN = (message("no lower limit"), message("no upper limit"))
 """How the end of an interval without a limit is written."""

@@ -23,8 +23,6 @@ from deniable_estimator.dashboard.words import window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
-__all__ = ["About", "about", "planner_address", "visible"]
-
 _LISTED = 100
 """So many values are listed in a definition."""
 _WORTHWHILE = 0.01

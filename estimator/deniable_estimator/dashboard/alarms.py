@@ -15,8 +15,6 @@ from deniable_estimator.dashboard.words import window
 from deniable_estimator.messages import counted, listed, message
 from deniable_estimator.questions.history import History
 
-__all__ = ["Alarm", "Strange", "alarm_of", "left_out"]
-
 _NAMED = 3
 
 

@@ -19,16 +19,6 @@ from deniable_estimator.dashboard.charts.flags import Flag, flags_of
 from deniable_estimator.messages import message
 from deniable_estimator.questions.asking import LENGTHS
 
-__all__ = [
-    "MOST_LISTED",
-    "AnnotatedTrend",
-    "annotated",
-    "annotations_of",
-    "current_annotations",
-    "file_mistakes",
-    "keep_annotations",
-]
-
 MOST_LISTED = 50
 """The most annotations of a chart: the latest ones."""
 

@@ -67,8 +67,6 @@ from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 from deniable_estimator.questions.partial_store import PartialStore
 
-__all__ = ["CONTENT_SECURITY_POLICY", "MAX_FORM", "close_app", "create_app"]
-
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
     "img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"

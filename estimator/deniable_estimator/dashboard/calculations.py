@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from deniable import Metric, Registry
 from deniable_estimator.annotations.annotation import Annotation, by_period
-from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.finds import Finds
@@ -32,31 +32,13 @@ from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_nu
 from deniable_estimator.planning.pairs import plan_pair
 from deniable_estimator.planning.plan import Plan, PlannedSegment, plan
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together
-from deniable_estimator.questions.comparison import Comparison, compare
+from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.discoveries import finds_of
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.questions.segment_trends import SegmentTrends
 from deniable_estimator.questions.segments import SplitQuestion
 from deniable_estimator.questions.trend import Trend
 from deniable_estimator.statistics.significance import Adjustment
-
-__all__ = [
-    "LIGHT",
-    "compared",
-    "comparison_text",
-    "decoded",
-    "estimate_text",
-    "finds_text",
-    "found_strings",
-    "outsider_text",
-    "pair_plan_text",
-    "plan_text",
-    "segment_trends_text",
-    "segmented_text",
-    "split_answer",
-    "to_json",
-    "trend_text",
-]
 
 _PIECE = 20_000
 

@@ -11,8 +11,6 @@ from deniable_estimator.annotations import load_annotations
 from deniable_estimator.checked_files import CheckedFileError
 from deniable_estimator.dashboard.settings import DashboardSettings
 
-__all__ = ["check_dashboard"]
-
 
 def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     """What a dashboard with this environment would meet."""

@@ -14,8 +14,6 @@ from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 
-__all__ = ["dashboard"]
-
 
 @click.command()
 @click.option("--registry", metavar="PATH", help="The registry (DENIABLE_REGISTRY).")

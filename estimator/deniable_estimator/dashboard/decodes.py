@@ -24,8 +24,6 @@ from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.history import History
 from deniable_estimator.questions.trend import Trend
 
-__all__ = ["Decodes", "StillDecoding", "TooManyDecodes", "size_of"]
-
 _T = TypeVar("_T")
 
 _WORKERS = 2

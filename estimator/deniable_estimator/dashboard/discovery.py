@@ -20,8 +20,6 @@ from deniable_estimator.questions.discoveries import closed_lists, trend_of_find
 from deniable_estimator.questions.reading import Selection, select, unfinished
 from deniable_estimator.questions.trend import Progress, Trend
 
-__all__ = ["find_named", "finds_at", "name_of_find", "trend_of_find"]
-
 
 def finds_at(
     source: DataSource,

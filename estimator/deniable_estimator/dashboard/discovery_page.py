@@ -39,8 +39,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.questions.trend import GROUPS, Trend
 
-__all__ = ["discovering"]
-
 discovering = Blueprint("discovering", __name__)
 
 _NAMES = ("from", "to", "without", "by", "find")

@@ -19,8 +19,6 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.view import read_view
 from deniable_estimator.messages import message
 
-__all__ = ["embedding", "let_in_frames", "offer_embedding"]
-
 embedding = Blueprint("embedding", __name__)
 
 _BARS = 12

@@ -26,8 +26,6 @@ from deniable_estimator.dashboard.access import over_tls
 from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.messages import Dated, Language, Message, translated
 
-__all__ = ["ENGLISH", "LANGUAGES", "TRANSLATIONS", "current_language", "offer_languages", "told"]
-
 TRANSLATIONS = Path(__file__).parent / "translations"
 """The catalogues: messages.pot of what there is to translate, and a file of each language."""
 

@@ -34,8 +34,6 @@ from deniable_estimator.planning.lifetime_words import (
 )
 from deniable_estimator.privacy.words import chance, factor
 
-__all__ = ["lifetime_planner"]
-
 lifetime_planner = Blueprint("lifetime_planner", __name__)
 
 _QUESTIONS = {

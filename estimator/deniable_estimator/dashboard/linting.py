@@ -8,8 +8,6 @@ from pathlib import Path
 from deniable import Registry
 from deniable.errors import MistakesError, Problem
 
-__all__ = ["check_files"]
-
 
 def check_files(
     registry: Registry, environ: Mapping[str, str]

@@ -12,7 +12,8 @@ from flask.typing import ResponseReturnValue
 from deniable import DeniableError, Metric
 from deniable.mechanisms import NumberRange
 from deniable.mechanisms.number_range import Scale, number_text
-from deniable.types.number import QUESTIONS, Number
+from deniable.types.number import Number
+from deniable.types.number_keys import QUESTIONS
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.planner_facts import cost_fact, lifetime_facts, reports_fact
@@ -38,8 +39,6 @@ from deniable_estimator.planning.numbers import (
     plan_number,
 )
 from deniable_estimator.planning.plan import PlannedSegment
-
-__all__ = ["number_planner"]
 
 number_planner = Blueprint("number_planner", __name__)
 

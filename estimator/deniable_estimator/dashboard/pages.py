@@ -37,8 +37,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = ["asked_view", "download", "keep_form", "listed", "pages"]
-
 pages = Blueprint("pages", __name__)
 
 _TYPES = {"csv": "text/csv", "json": "application/json"}

@@ -43,8 +43,6 @@ from deniable_estimator.planning.pairs import (
     strongest_effect,
 )
 
-__all__ = ["pair_planner"]
-
 pair_planner = Blueprint("pair_planner", __name__)
 
 _MOST_VALUES = MAX_PAIR_CELLS // 2

@@ -20,8 +20,6 @@ from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import message
 
-__all__ = ["FONT", "MAX_SCALE", "pictures", "png"]
-
 pictures = Blueprint("pictures", __name__)
 
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"

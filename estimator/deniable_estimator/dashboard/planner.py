@@ -41,8 +41,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.population import zipf_shares
 
-__all__ = ["planner"]
-
 planner = Blueprint("planner", __name__)
 
 _BARS = 12

@@ -9,8 +9,6 @@ from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.plan import Lifetime, Plan
 from deniable_estimator.privacy.words import rounded_up
 
-__all__ = ["cost_fact", "lifetime_facts", "plan_facts", "reports_fact"]
-
 
 def plan_facts(made: Plan) -> tuple[tuple[str, str, str], ...]:
     """All facts of a plan: name, figure, explanation."""

@@ -13,20 +13,6 @@ from deniable.segments import Segment
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.planning.plan import PlannedSegment
 
-__all__ = [
-    "FIELDS",
-    "LIGHT_SIZE",
-    "PLANNED",
-    "SEGMENT",
-    "Field",
-    "FieldSpec",
-    "marked",
-    "planned_segment",
-    "read_fields",
-    "segment_toml",
-    "segment_words",
-]
-
 _LARGEST_SIZE = 10_000
 """The planner's own limit: an example over longer lists would take seconds."""
 LIGHT_SIZE = 100

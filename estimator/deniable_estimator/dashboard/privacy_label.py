@@ -19,8 +19,6 @@ from deniable_estimator.privacy.words import (
     shared_words,
 )
 
-__all__ = ["Exact", "Figures", "PrivacyLabel", "even_guess", "label_of", "privacy_label"]
-
 _BELIEFS = (1, 10, 50, 90)
 """Out of 100: beliefs before a report, for which the label shows the beliefs after it."""
 

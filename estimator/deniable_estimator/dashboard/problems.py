@@ -14,8 +14,6 @@ from werkzeug.exceptions import HTTPException
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.messages import message
 
-__all__ = ["ApiProblem", "told_error", "waiting_page", "waiting_problem"]
-
 _TITLES = {
     400: message("Bad Request"),
     401: message("Unauthorized"),

@@ -11,19 +11,6 @@ from deniable import DeniableError, WindowError, windows
 from deniable_estimator.messages import alternatives, counted, message
 from deniable_estimator.questions.asking import LENGTHS
 
-__all__ = [
-    "DayRange",
-    "Preset",
-    "RangeError",
-    "before",
-    "check_names",
-    "earlier_range",
-    "is_day",
-    "newest_period",
-    "presets",
-    "read_range",
-]
-
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""
 _DEFAULT_DAYS = 28

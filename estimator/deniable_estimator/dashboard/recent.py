@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from deniable import Metric
-from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.charts.changes import change_headline
@@ -18,9 +18,7 @@ from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import counted, message, sentence, spaced
-from deniable_estimator.questions.comparison import Comparison, compare, has_memory
-
-__all__ = ["Recent", "recent"]
+from deniable_estimator.questions.comparison import compare, has_memory
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")

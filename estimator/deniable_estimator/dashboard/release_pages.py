@@ -32,18 +32,6 @@ from deniable_estimator.releasing.looking import (
     newest_release,
 )
 
-__all__ = [
-    "MOST_LISTED",
-    "ledger_path",
-    "listed",
-    "newest_view",
-    "offer_releases",
-    "release_account",
-    "release_named",
-    "released",
-    "shares_releases",
-]
-
 released = Blueprint("released", __name__)
 
 MOST_LISTED = 500

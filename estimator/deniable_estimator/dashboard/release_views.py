@@ -24,8 +24,6 @@ from deniable_estimator.releasing.words import (
     statement,
 )
 
-__all__ = ["ListedView", "ReleasedView", "line_of", "view_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReleasedRow:

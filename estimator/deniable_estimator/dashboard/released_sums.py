@@ -18,15 +18,13 @@ from deniable_estimator.messages import message
 from deniable_estimator.privacy import Bound, guarantee_in
 from deniable_estimator.privacy.outsider import (
     DELTA,
-    SPANS,
     Outsider,
     figure,
     outsider_of,
     plain_delta,
     span_words,
 )
-
-__all__ = ["SIZES", "PublishedRow", "PublishedSums", "released_sums"]
+from deniable_estimator.privacy.spans import SPANS
 
 SIZES = (1_000, 10_000, 100_000)
 """The label has figures for sums of at least so many reports."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
-__all__ = ["SearchedValues"]
-
 
 class SearchedValues(NamedTuple):
     """The values of a metric, and all of them in one text, one a line, in which a search through a

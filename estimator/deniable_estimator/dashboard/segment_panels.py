@@ -14,8 +14,6 @@ from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.messages import message
 
-__all__ = ["Panel", "SegmentLine", "panels", "panels_shown"]
-
 _MOST_LINES = 240
 """The most lines of all panels: with 32 segments, 7 series are shown."""
 

@@ -14,8 +14,6 @@ from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.questions.segment_trends import SegmentTrend, SegmentTrends
 
-__all__ = ["MOST_CELLS", "OverTime", "SegmentChart", "over_time", "trends_of_segments"]
-
 MOST_CELLS = 30_000
 """Segments times periods times values that are estimated without being asked for: about a second
 of calculation."""

@@ -33,8 +33,6 @@ from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = ["segments"]
-
 segments = Blueprint("segments", __name__)
 
 _NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period")

@@ -13,14 +13,12 @@ from typing import ClassVar
 import deniable_collector.settings
 from deniable_collector.settings import SettingsError, parse_bind, setting
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
-from deniable_estimator.analyses.poisoning import FAKES
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.dashboard.access.people import PeopleError, load_people
 from deniable_estimator.dashboard.access.proxy import UNIX
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.versions import MOST_STRINGS
 from deniable_estimator.privacy.outsider import MOST_DELTA, SMALLEST_DELTA
-
-__all__ = ["DashboardSettings"]
 
 _HARD = 25
 """A token must be as hard to guess as so many random decimal digits, by the estimate of zxcvbn.

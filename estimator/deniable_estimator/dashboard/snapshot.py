@@ -20,8 +20,6 @@ from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
 from deniable_estimator.questions.partial_store import PartialStore
 
-__all__ = ["EndedWindows", "Snapshot"]
-
 _KEPT_COUNTERS = 1 << 20
 """Counters of single windows that are kept for a request: 8 MB."""
 

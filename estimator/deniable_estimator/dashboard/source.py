@@ -17,8 +17,6 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 from deniable_estimator.messages import message
 
-__all__ = ["current_source", "declared_metric"]
-
 FILE_PATIENCE = 25.0
 """Seconds that programs, files and sent forms wait: shorter than proxies do."""
 

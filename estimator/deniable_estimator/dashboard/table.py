@@ -13,8 +13,6 @@ from deniable_estimator.dashboard.charts.changes import ChangeText, change_order
 from deniable_estimator.dashboard.view import Sort
 from deniable_estimator.dashboard.words import error, p_value, percent
 
-__all__ = ["Line", "Lines", "table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -27,8 +27,6 @@ from deniable.mechanisms import all_names
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.dashboard.words import mechanism_words
 
-__all__ = ["brought_up_to_date", "files", "template"]
-
 _ROOT = Path(__file__).parents[1]
 """The folder in which texts are searched."""
 

@@ -20,8 +20,6 @@ from deniable_estimator.dashboard.words import estimate, window, with_ends
 from deniable_estimator.messages import listed, message, sentence
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
-__all__ = ["PeriodLine", "SmallChart", "Timeline", "grouping", "grouping_asked", "timeline"]
-
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
 _HEIGHT = 220

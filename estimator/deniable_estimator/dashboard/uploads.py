@@ -28,18 +28,6 @@ from deniable import DeniableError, Metric
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
 
-__all__ = [
-    "KEPT_SECONDS",
-    "MOST_LISTS",
-    "MOST_OF_ONE",
-    "ListNotKept",
-    "Uploads",
-    "forget_list",
-    "keep_list",
-    "kept_list",
-    "offer_uploads",
-]
-
 KEPT_SECONDS = 12 * 3600
 """A list that nobody has looked at for so long is forgotten: as long as a session lasts."""
 

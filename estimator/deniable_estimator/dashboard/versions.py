@@ -14,8 +14,6 @@ from deniable.value_list import read_values
 from deniable_estimator.dashboard.searching import SearchedValues
 from deniable_estimator.messages import message
 
-__all__ = ["MOST_STRINGS", "Listed", "digest", "digest_of_bytes", "digest_of_candidates", "reread"]
-
 MOST_STRINGS = 100_000
 """The most strings in a list that a reader sends, if the operator says nothing else."""
 

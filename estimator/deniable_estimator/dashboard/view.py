@@ -15,20 +15,6 @@ from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.messages import alternatives, message
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = [
-    "LONGEST_SEARCH",
-    "NAMES",
-    "OF_NUMBERS",
-    "OF_PAIRS",
-    "Compared",
-    "Length",
-    "Order",
-    "Shares",
-    "Sort",
-    "View",
-    "read_view",
-]
-
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
 Length = Literal["some", "all"]

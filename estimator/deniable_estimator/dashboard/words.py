@@ -18,40 +18,6 @@ from deniable_estimator.answers.units import NumberUnit, Unit, half_width, point
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.messages import Dated, counted, listed, message, sentence
 
-__all__ = [
-    "EXPIRED",
-    "EXPIRES",
-    "FEW_DEVICES",
-    "NOTHING_STANDS_OUT",
-    "SILENT",
-    "SeriesText",
-    "asked_for",
-    "chance",
-    "changes_below_noise",
-    "day",
-    "days_of",
-    "error",
-    "estimate",
-    "example",
-    "freshness",
-    "headline",
-    "impossible",
-    "kind",
-    "mechanism_words",
-    "number",
-    "p_value",
-    "percent",
-    "period",
-    "range_of",
-    "series_name",
-    "series_text",
-    "too_short",
-    "type_name",
-    "values_below_noise",
-    "window",
-    "with_ends",
-]
-
 EXPIRED = sentence("Expired on {day}: devices have stopped reporting.")
 EXPIRES = sentence("Expires on {day}: then devices stop reporting.")
 SILENT = sentence(

@@ -27,8 +27,6 @@ from deniable import DeniableError
 from deniable_estimator.dashboard.versions import Listed, reread
 from deniable_estimator.messages import message
 
-__all__ = ["TooHeavy", "Workers", "WorkersClosed"]
-
 _T = TypeVar("_T")
 
 _TASKS = 50

@@ -13,8 +13,6 @@ from deniable_estimator.messages import message
 if TYPE_CHECKING:
     from deniable_estimator.development.arrivals import Mistake
 
-__all__ = ["advice_on"]
-
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """A name that a metric may have; whatever else was recorded is not put into a command."""
 

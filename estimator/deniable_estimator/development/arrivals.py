@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from deniable.wire import SealedReport
 
-__all__ = ["KEPT", "Arrivals", "Arrived", "Mistake"]
-
 KEPT = 200
 """How many reports and how many mistakes are kept; older ones are forgotten."""
 

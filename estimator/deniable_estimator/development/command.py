@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from deniable_estimator.development.registry_file import RegistryFile
     from deniable_estimator.development.server import DevelopmentApp
 
-__all__ = ["dev"]
-
 # SIGHUP comes when the terminal is closed; Windows has none.
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)

@@ -33,8 +33,6 @@ from deniable_estimator.development.gate import at_once
 from deniable_estimator.messages import message
 from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
 
-__all__ = ["BEFORE", "MOST_DEVICES", "REAL", "SimulatedCrowd", "made_up_shares"]
-
 MOST_DEVICES = 1_000_000
 """The largest crowd."""
 

@@ -28,8 +28,6 @@ from deniable_estimator.development.arrivals import Arrivals
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-__all__ = ["Gate", "at_once"]
-
 _REPORTS = "/v1/reports"
 _LARGEST = {_REPORTS: 1 << 20, TROUBLES: 1 << 12}
 """Bytes of a body that is read."""

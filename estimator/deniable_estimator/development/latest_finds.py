@@ -15,14 +15,12 @@ from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 
-__all__ = ["EVERY", "Found", "LatestFinds"]
-
 EVERY = 3.0
 """So many seconds pass before the strings of a metric are looked for again."""
 
 
 @dataclass(frozen=True)
-class Found:
+class LatestFind:
     """What is known now of a metric's strings."""
 
     n: int
@@ -51,7 +49,7 @@ class LatestFinds:
     _kept: dict[str, tuple[str, DayRange, float, Finds]] = field(default_factory=dict)
     """Metric -> its scheme, the days, when it was found, and what."""
 
-    def look(self, source: DataSource, metric: Metric, days: DayRange) -> Found:
+    def look(self, source: DataSource, metric: Metric, days: DayRange) -> LatestFind:
         """What is known; it is looked for in the background, if it is time.
 
         Raises:
@@ -62,12 +60,12 @@ class LatestFinds:
         kept = self._kept.get(metric.name)
         found = kept[3] if kept and kept[:2] == (scheme, days) else None
         if not n or (found is not None and found.n == n):
-            return Found(n, found, False)
+            return LatestFind(n, found, False)
         if kept is not None and found is not None and self.clock() - kept[2] < EVERY:
-            return Found(n, found, True)
+            return LatestFind(n, found, True)
         try:
             found = finds_at(source, metric, days).answer
         except (StillDecoding, TooManyDecodes):
-            return Found(n, found, True)
+            return LatestFind(n, found, True)
         self._kept[metric.name] = (scheme, days, self.clock(), found)
-        return Found(n, found, found.n != n)
+        return LatestFind(n, found, found.n != n)

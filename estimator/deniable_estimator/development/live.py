@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from deniable_estimator.development.crowd import SimulatedCrowd
     from deniable_estimator.development.registry_file import RegistryFile
 
-__all__ = ["LIVE", "Live", "live"]
-
 LIVE = "deniable_live"
 """Where the dashboard keeps what the live page shows, among its extensions."""
 

@@ -26,8 +26,6 @@ from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
 from deniable.sent import describe_entries
 from deniable.wire import SealedReport, unpack_columns
 
-__all__ = ["MOST_VALUES", "PROBES", "LikelyValues", "Meaning", "meaning_of"]
-
 MOST_VALUES = 2_000
 """Of a longer list only so many values are looked at, evenly spread over it."""
 

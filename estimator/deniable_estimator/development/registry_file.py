@@ -11,8 +11,6 @@ from deniable import Registry, RegistryError
 from deniable.commands import remarks
 from deniable.errors import Problem
 
-__all__ = ["RegistryFile"]
-
 _EMPTY = Registry("development", {})
 
 

@@ -33,8 +33,6 @@ from deniable_estimator.development.registry_file import RegistryFile
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-__all__ = ["HOST", "DevelopmentApp", "serving"]
-
 HOST = "127.0.0.1"
 """The only address at which it listens."""
 

@@ -41,19 +41,6 @@ from typing import Any
 
 from deniable.mechanisms import FrequencyOracle
 
-__all__ = [
-    "FEW_SUPPORTERS",
-    "LEVEL",
-    "POWER",
-    "USABLE_SHARE",
-    "critical_value",
-    "detectable_share",
-    "reports_for_half_width",
-    "reports_to_detect",
-    "std_error",
-    "usable",
-]
-
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
 

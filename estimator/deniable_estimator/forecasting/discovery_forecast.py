@@ -27,15 +27,6 @@ from deniable.mechanisms import PrefixTree
 from deniable.metric import Metric
 from deniable.windows import IN_A
 
-__all__ = [
-    "USUAL_LENGTH",
-    "Reach",
-    "discovery_forecast",
-    "discovery_remarks",
-    "finds_little",
-    "reports_to_find",
-]
-
 _HIDDEN = 2.0
 _HALF_TEXT, _SURE_TEXT = 3.5, 5.0
 _HALF_ANY, _SURE_ANY = 5.0, 6.7

@@ -14,8 +14,6 @@ from deniable_estimator.forecasting.detection import detectable_share, reports_t
 from deniable_estimator.forecasting.discovery_forecast import discovery_forecast, finds_little
 from deniable_estimator.forecasting.number_forecast import is_hopeless, number_forecast
 
-__all__ = ["LARGE_SHARE", "forecast", "is_blind", "segment_forecast"]
-
 WORTHWHILE_SHARE = 0.01
 """A metric that cannot detect a share of 1% gets a note before it is released."""
 

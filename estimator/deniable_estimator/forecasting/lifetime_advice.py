@@ -23,8 +23,6 @@ from deniable_estimator.forecasting.lifetime_split import (
     spread_over,
 )
 
-__all__ = ["TWOFOLD", "WORTH_A_NOTE", "better_split"]
-
 TWOFOLD = 2.0
 """If another split makes the crowd count for this many times as many devices, lint warns."""
 

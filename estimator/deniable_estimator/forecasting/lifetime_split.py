@@ -42,22 +42,6 @@ from deniable.mechanisms import (
 )
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
-__all__ = [
-    "MOST_EPSILON",
-    "SMALL_SHARE",
-    "Design",
-    "Sent",
-    "Split",
-    "Variance",
-    "declared",
-    "report_counts",
-    "report_variance",
-    "sent_reports",
-    "smallest_lifetime",
-    "split_of",
-    "spread_over",
-]
-
 MOST_EPSILON = 3.0
 """The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
 at most 95.3% of the time. With more, a single report is hardly deniable."""

@@ -21,16 +21,6 @@ from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.metric import Metric
 from deniable.windows import IN_A
 
-__all__ = [
-    "QUANTILES",
-    "is_hopeless",
-    "mean_std_error",
-    "mean_variance",
-    "number_forecast",
-    "reports_for_quantile",
-    "wasteful_range",
-]
-
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 """The quantiles that people ask for."""
 

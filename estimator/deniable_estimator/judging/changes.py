@@ -27,8 +27,6 @@ from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.looks import look
 from deniable_estimator.questions.reading import Question
 
-__all__ = ["Ask", "Judgement", "WatchedChange", "judge", "newest_settled"]
-
 Ask: TypeAlias = Callable[[Collection[str]], Question]
 """The data of these windows together."""
 

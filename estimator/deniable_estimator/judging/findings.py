@@ -17,8 +17,6 @@ from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.asking import LENGTHS
 
-__all__ = ["KINDS", "FindingKind", "MetricFinding", "findings_of", "link", "page_of", "standing"]
-
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
 KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")

@@ -25,16 +25,6 @@ from typing import Literal, TypeAlias
 
 from deniable import windows
 
-__all__ = [
-    "PERIODS",
-    "SPANS",
-    "FalseAlarms",
-    "JudgementLevel",
-    "MetricRules",
-    "Per",
-    "judgement_level",
-]
-
 Per: TypeAlias = Literal["run", "week", "month", "year"]
 
 PERIODS: dict[Per, float] = {"run": 0.0, "week": 7.0, "month": 30.0, "year": 365.0}

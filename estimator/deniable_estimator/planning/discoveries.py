@@ -12,13 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from deniable.mechanisms import PrefixTree
-from deniable.mechanisms.base import check_epsilon
+from deniable.mechanisms.limits import check_epsilon
 from deniable.mechanisms.prefix_code import TOKEN_BYTES
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.forecasting.discovery_forecast import Reach, reports_to_find
 from deniable_estimator.planning.plan import Lifetime
-
-__all__ = ["DiscoveryPlan", "plan_discovery"]
 
 _SALT = "planned"
 """Figures do not depend on the salt, which is a metric's name."""

@@ -30,12 +30,6 @@ from deniable_estimator.planning.lifetime_choices import LifetimeChoice, Lifetim
 from deniable_estimator.planning.lifetime_crowd import LifetimeCrowd
 from deniable_estimator.privacy import WINDOWS_A_YEAR
 
-__all__ = [
-    "MOST_TURNOVER",
-    "MOST_YEARS",
-    "plan_lifetime",
-]
-
 MOST_YEARS = 20.0
 """Longer plans would take seconds, and no crowd stays as it is for so long."""
 

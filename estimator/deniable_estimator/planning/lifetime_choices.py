@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeAlias
 from deniable.windows import Kind
 from deniable_estimator.privacy import Bound
 
-__all__ = ["LifetimeChoice", "LifetimePlan", "Question", "Remembered"]
-
 Question: TypeAlias = Literal["share", "mean", "distribution"]
 """What the widths are about: one value's share, a mean, or the share below a limit."""
 

@@ -46,8 +46,6 @@ from deniable_estimator.planning.plan import lasting_error
 from deniable_estimator.privacy import WINDOWS_A_YEAR, Bound
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["LifetimeCrowd", "budget_left", "lasting_budget"]
-
 
 def budget_left(reports: int, sample_rate: float, turnover: float, windows: int) -> FloatArray:
     """The share of the devices with reports left at each of so many windows, shape (windows + 1,).

@@ -10,8 +10,6 @@ from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.privacy.words import factor, rounded_up
 
-__all__ = ["best_words", "rate_words", "verdicts", "width_words", "within_words"]
-
 
 def width_words(plan: LifetimePlan, width: float) -> str:
     """A half width in points, in the unit, or as a part of a geometric mean."""

@@ -16,8 +16,10 @@ from typing import Any
 from deniable import SchemeError
 from deniable.mechanisms import AUTO, HierarchicalHistogram, SlidingWindow
 from deniable.mechanisms.number_range import NumberRange, Scale, number_text
-from deniable.types.number import CELL_CHOICES, QUESTIONS, Number
+from deniable.types.number import Number
+from deniable.types.number_keys import CELL_CHOICES, QUESTIONS
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
     MeanEstimate,
@@ -33,12 +35,9 @@ from deniable_estimator.analyses.numbers.planning import (
     tree_variances,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
-from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
 from deniable_estimator.planning.plan import Lifetime
-
-__all__ = ["ASKS", "MeanPlan", "NumberPlan", "QuantilePlan", "number_type", "plan_number"]
 
 ASKS = ("mean", "distribution", "both")
 """What a planned number may be asked for."""

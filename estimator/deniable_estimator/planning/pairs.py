@@ -20,8 +20,9 @@ import numpy as np
 
 from deniable.errors import SchemeError
 from deniable.mechanisms import SubsetSelection
-from deniable.mechanisms.base import check_epsilon
+from deniable.mechanisms.limits import check_epsilon
 from deniable.types import MAX_PAIR_CELLS
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
@@ -32,24 +33,11 @@ from deniable_estimator.analyses.pairs.poisoning import (
     fakes_to_reject,
     moved,
 )
-from deniable_estimator.analyses.poisoning import FAKES, gain
+from deniable_estimator.analyses.poisoning import gain
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.planning.plan import Lifetime
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
-
-__all__ = [
-    "EFFECT",
-    "MOVE",
-    "PairPlan",
-    "conditional_half_width",
-    "dependent_table",
-    "devices_to_find",
-    "plan_pair",
-    "power",
-    "power_of",
-    "strongest_effect",
-]
 
 _Z = NormalDist().inv_cdf(0.975)
 

@@ -22,7 +22,8 @@ from deniable.mechanisms import (
 )
 from deniable.mechanisms.choice import loss
 from deniable_estimator.analyses import memory_of
-from deniable_estimator.analyses.poisoning import FAKES, gain
+from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.poisoning import gain
 from deniable_estimator.forecasting.detection import (
     detectable_share,
     reports_for_half_width,
@@ -31,8 +32,6 @@ from deniable_estimator.forecasting.detection import (
     usable,
 )
 from deniable_estimator.messages import message
-
-__all__ = ["Lifetime", "MemoryPlan", "Plan", "PlannedSegment", "lasting_error", "plan"]
 
 
 @dataclass(frozen=True)

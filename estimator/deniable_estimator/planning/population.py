@@ -16,18 +16,6 @@ import numpy as np
 from deniable.errors import ValueListError
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = [
-    "Crowd",
-    "lognormal_crowd",
-    "normal_crowd",
-    "pair_shares",
-    "read_cells",
-    "read_numbers",
-    "read_shares",
-    "read_strings",
-    "zipf_shares",
-]
-
 _STEPS = 10_000
 """How many numbers, all equally frequent, stand for a continuous distribution."""
 

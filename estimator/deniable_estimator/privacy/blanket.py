@@ -37,8 +37,6 @@ from deniable_estimator.statistics.lattice import (
     upper_expectation,
 )
 
-__all__ = ["MOST_REPORTS", "Blanket", "bits", "crowd_epsilon", "hidden", "within"]
-
 MOST_REPORTS = 10**7
 """A larger crowd counts as one of this size, which is valid: its sum is that of some 10**7 of its
 reports, the device's among them, plus reports that are independent of these, and to add what is

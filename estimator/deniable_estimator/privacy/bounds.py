@@ -8,8 +8,6 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["BEYOND", "Bound"]
-
 BEYOND = 10_000.0
 """From this epsilon on the digits of the odds do not matter, and decimals would overflow."""
 

@@ -30,17 +30,6 @@ from deniable_estimator.statistics.lattice import (
     upper_expectation,
 )
 
-__all__ = [
-    "Loss",
-    "Repeated",
-    "advanced",
-    "composed_delta",
-    "composed_epsilon",
-    "least_epsilon",
-    "loss_of",
-    "renyi",
-]
-
 _POINTS = 24
 """At so many points above 0 a profile is evaluated."""
 

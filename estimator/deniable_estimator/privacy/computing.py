@@ -33,8 +33,6 @@ from deniable_estimator.privacy.guarantees import (
     Together,
 )
 
-__all__ = ["WINDOWS_A_YEAR", "guarantee", "guarantee_in", "reports_that_show", "together"]
-
 _MOST_REPORTS = 1 << 16
 
 

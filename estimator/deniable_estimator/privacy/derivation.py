@@ -33,8 +33,6 @@ from deniable.mechanisms import (
 )
 from deniable.mechanisms.projective_geometry import points
 
-__all__ = ["Derivation", "MemoRounds", "derivation_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class MemoRounds:

@@ -14,15 +14,6 @@ from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_covered
 
-__all__ = [
-    "Change",
-    "CrowdNeeded",
-    "Guarantee",
-    "MemoGuarantee",
-    "SameValues",
-    "Together",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

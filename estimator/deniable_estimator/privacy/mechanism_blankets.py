@@ -41,8 +41,6 @@ from deniable.mechanisms.projective_geometry import points
 from deniable.randomness import PRECISION
 from deniable_estimator.privacy.blanket import Blanket, bits, hidden, within
 
-__all__ = ["FreshRound", "blanket_of", "fresh_round"]
-
 _MOST_BITS = 8
 """Filters of more hashes would have too many classes; they get the bound for any mechanism."""
 

@@ -28,24 +28,6 @@ from deniable_estimator.privacy.spans import (
 )
 from deniable_estimator.privacy.words import rounded_up
 
-__all__ = [
-    "DELTA",
-    "LEAST_REPORTS",
-    "MOST_DELTA",
-    "SMALLEST_DELTA",
-    "SPANS",
-    "Outsider",
-    "ReleasedSums",
-    "assumed",
-    "check_delta",
-    "figure",
-    "outsider_of",
-    "outsider_together",
-    "plain_delta",
-    "released_sums",
-    "span_words",
-]
-
 _SPANS = {
     "window": message("one window"),
     "month": message("a month"),

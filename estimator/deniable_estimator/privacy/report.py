@@ -19,16 +19,14 @@ from deniable_estimator.privacy.mechanism_blankets import blanket_of
 from deniable_estimator.privacy.outsider import (
     DELTA,
     LEAST_REPORTS,
-    SPANS,
     Outsider,
     outsider_of,
     outsider_together,
     plain_delta,
     span_words,
 )
+from deniable_estimator.privacy.spans import SPANS
 from deniable_estimator.privacy.words import rounded_up
-
-__all__ = ["report"]
 
 _MOST_CLASSES = 12
 """A blanket of more classes is too long for a page."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deniable_estimator.messages import message
 
-__all__ = ["BOTH_RECORDED", "learned_by", "not_covered"]
-
 _NOT_COVERED = (
     "that a device takes part, when, and from which address",
     "a budget that begins anew: the app is reinstalled, its state removed, or a backup restored",

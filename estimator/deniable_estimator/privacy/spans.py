@@ -24,8 +24,6 @@ from deniable_estimator.privacy.composition import (
 )
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 
-__all__ = ["SPANS", "ReleasedSums", "Spent", "most_reports", "released_together", "spent_by"]
-
 SPANS = ("window", "month", "year", "lifetime")
 
 _WINDOWS = {

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from deniable_estimator.messages import counted, listed, message, sentence, spaced
 from deniable_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
 
-__all__ = ["chance", "crowd_words", "factor", "in_clear", "pace", "rounded_up", "shared_words"]
-
 _LONGEST = 1_000_000
 """Factors from here on are given as powers of ten."""
 

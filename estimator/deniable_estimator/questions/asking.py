@@ -18,17 +18,6 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
 
-__all__ = [
-    "LENGTHS",
-    "check_days",
-    "check_where",
-    "find_metric",
-    "only_longer",
-    "places_of",
-    "sliced",
-    "windows_within",
-]
-
 
 def places_of(scheme: Scheme, where: Mapping[str, str]) -> tuple[int, ...]:
     """The numbers of the combinations with these values; none if the scheme has no such segment

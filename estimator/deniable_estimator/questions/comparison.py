@@ -25,8 +25,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["Comparison", "compare", "has_memory"]
-
 
 def compare(
     before: Answer,

@@ -24,8 +24,6 @@ from deniable_estimator.questions.looks import Look, look
 from deniable_estimator.questions.reading import Question, select, unfinished
 from deniable_estimator.questions.trend import Progress, Trend, trend
 
-__all__ = ["closed_lists", "discover", "finds_of", "looks_at_rows", "trend_of_finds"]
-
 
 def discover(
     store: Store,

@@ -35,8 +35,6 @@ from deniable_estimator.questions.looks import Look
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import student_tails
 
-__all__ = ["LEAST_HISTORY", "LONGEST_HISTORY", "History", "Window", "inspect"]
-
 LEAST_HISTORY = 7
 """How many earlier windows are needed for a comparison: a week of days."""
 

@@ -26,8 +26,6 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
-__all__ = ["Look", "look", "look_at_each"]
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Look:

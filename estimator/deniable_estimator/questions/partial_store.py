@@ -27,8 +27,6 @@ from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
 
-__all__ = ["PartialStore"]
-
 _log = logging.getLogger("deniable.estimator")
 
 _AGAIN_SECONDS = 60.0

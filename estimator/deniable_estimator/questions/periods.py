@@ -23,8 +23,6 @@ from deniable_estimator.questions.reading import (
     unfinished,
 )
 
-__all__ = ["read_ranges"]
-
 _VALUES = 1 << 17
 """Values of all answers that are calculated at once: some columns of a megabyte each."""
 

@@ -31,16 +31,6 @@ from deniable_estimator.questions.asking import (
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = [
-    "Chosen",
-    "Part",
-    "Question",
-    "Selection",
-    "read",
-    "select",
-    "unfinished",
-]
-
 _COUNTERS = 1 << 20
 """Counters that are read at once, of 8 bytes each."""
 

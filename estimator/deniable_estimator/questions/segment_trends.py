@@ -23,8 +23,6 @@ from deniable_estimator.questions.reading import select
 from deniable_estimator.questions.segments import check_names, enough_reports, split
 from deniable_estimator.questions.trend import GROUPS, Trend, trend
 
-__all__ = ["SegmentTrend", "SegmentTrends", "period_of", "trends_by_segment"]
-
 
 @dataclass(frozen=True, eq=False)
 class SegmentTrend:

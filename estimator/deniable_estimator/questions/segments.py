@@ -25,16 +25,6 @@ from deniable_estimator.questions.reading import Part, Question, Selection, sele
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = [
-    "UNIONS",
-    "SplitQuestion",
-    "by_segment",
-    "check_names",
-    "enough_reports",
-    "split",
-    "split_question",
-]
-
 UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
 """The newest windows that a segment is estimated from, if they have enough reports; else all."""
 

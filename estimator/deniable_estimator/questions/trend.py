@@ -20,18 +20,16 @@ from typing import Any, TypeAlias
 
 from deniable import Metric, Registry, windows
 from deniable_collector.stores.base import Store
-from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.asking import check_days, find_metric
-from deniable_estimator.questions.comparison import Comparison, compare, has_memory
+from deniable_estimator.questions.comparison import compare, has_memory
 from deniable_estimator.questions.periods import read_ranges
 from deniable_estimator.questions.reading import unfinished
-
-__all__ = ["GROUPS", "MOST_PERIODS", "Period", "Points", "Progress", "Trend", "trend"]
 
 Points: TypeAlias = Callable[[Sequence[tuple[date, date]]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""

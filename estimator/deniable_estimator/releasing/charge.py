@@ -31,8 +31,6 @@ from deniable_estimator.privacy.composition import advanced
 from deniable_estimator.releasing.noise import of_rho
 from deniable_estimator.releasing.overlaps import Counted
 
-__all__ = ["Charge", "Kind", "total"]
-
 Kind: TypeAlias = Literal["exact", "laplace", "gaussian", "exponential"]
 
 

@@ -24,19 +24,6 @@ from deniable import DeniableError
 from deniable_estimator.releasing.charge import Charge, total
 from deniable_estimator.releasing.manifest import ManifestError, canonical, digest, verify
 
-__all__ = [
-    "COLUMNS",
-    "DAMAGED",
-    "KeptRelease",
-    "LedgerError",
-    "ReleaseLedger",
-    "ReleasesSpent",
-    "charges_of",
-    "checked",
-    "kept_of",
-    "link_of",
-]
-
 COLUMNS = "id, made, charge, document, csv"
 
 DAMAGED = (ValueError, KeyError, TypeError, AttributeError)

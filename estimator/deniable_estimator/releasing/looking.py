@@ -28,17 +28,6 @@ from deniable_estimator.releasing.ledger import (
     kept_of,
 )
 
-__all__ = [
-    "MOST_STEPS",
-    "ListedRelease",
-    "ReleaseAccount",
-    "account_in",
-    "kept_release",
-    "ledger_stamp",
-    "listed_releases",
-    "newest_release",
-]
-
 MOST_STEPS = 24
 """The most days of which an account says what was spent by then."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from deniable import Metric
 
-__all__ = ["Release", "made", "release"]
-
 _NUMBERS = ("estimate", "std_error", "low", "high")
 
 

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-__all__ = [
-    "FORMAT",
-    "ManifestError",
-    "canonical",
-    "digest",
-    "document",
-    "make_key",
-    "private_key",
-    "public_key",
-    "signed",
-    "verify",
-]
-
 FORMAT = 1
 """The version of the document, `manifest.deniable_release`."""
 

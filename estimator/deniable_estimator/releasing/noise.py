@@ -37,21 +37,6 @@ from typing import Literal, TypeAlias
 
 from deniable.randomness import Bits, below, system_bits
 
-__all__ = [
-    "AddedNoise",
-    "BufferedBits",
-    "Method",
-    "Sensitivity",
-    "decays",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "gaussian",
-    "happens",
-    "laplace",
-    "leader",
-    "of_rho",
-]
-
 _BLOCK = 1 << 10
 """Bytes that are fetched at a time."""
 

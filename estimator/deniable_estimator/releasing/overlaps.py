@@ -26,8 +26,6 @@ from typing import TypeAlias
 
 from deniable_estimator.questions.reading import Selection
 
-__all__ = ["Counted", "SumCell", "cells", "cells_near", "counted"]
-
 Counted: TypeAlias = Mapping[str, Mapping[str, int]]
 """The reports of one sum, by "metric scheme window" and by the number of the combination of
 segments. A text and no tuple, because it is kept as JSON."""

@@ -15,7 +15,8 @@ from deniable import Metric, Registry
 from deniable.compiled import to_document
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import Bound, Guarantee
-from deniable_estimator.privacy.outsider import LEAST_REPORTS, ReleasedSums, released_sums
+from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
+from deniable_estimator.privacy.spans import ReleasedSums
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
@@ -23,9 +24,6 @@ from deniable_estimator.releasing.noise import AddedNoise, Sensitivity, of_rho
 from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
 from deniable_estimator.releasing.request import ReleaseRequest
 from deniable_estimator.releasing.statistic import Statistic
-
-__all__ = ["NoReports", "Piece", "Prepared", "moved_by_device", "registry_digest"]
-
 
 _NAMED = 2
 """An error names so many windows; of more, their number of reports says enough."""

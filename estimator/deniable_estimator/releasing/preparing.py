@@ -31,8 +31,6 @@ from deniable_estimator.releasing.request import ReleaseRequest
 from deniable_estimator.releasing.share_statistics import MessageCounts, SupportCounts
 from deniable_estimator.releasing.statistic import CellCounts, ScoreSum, Statistic
 
-__all__ = ["prepare", "statistic_of"]
-
 MOST_MESSAGES = 1 << 17
 """The most messages that receive noise: each takes about 0.1 ms to draw."""
 

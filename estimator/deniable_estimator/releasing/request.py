@@ -14,8 +14,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy.outsider import DELTA, check_delta
 from deniable_estimator.releasing.noise import Method
 
-__all__ = ["LEAST_EPSILON", "MOST_EPSILON", "Form", "ReleaseRequest", "Unit", "exact_epsilon"]
-
 Form: TypeAlias = Literal["table", "trend", "leader"]
 """One sum of all windows, one for each window, or the name of the largest value alone."""
 

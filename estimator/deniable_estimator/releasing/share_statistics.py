@@ -25,8 +25,6 @@ from deniable_estimator.releasing.statistic import Statistic
 from deniable_estimator.statistics.intervals import Noise as ShareNoise
 from deniable_estimator.statistics.intervals import debias
 
-__all__ = ["MOST_STRINGS", "MessageCounts", "SupportCounts"]
-
 MOST_STRINGS = 2000
 """The most strings of one release with noise: their collisions are solved for together."""
 

@@ -44,8 +44,6 @@ from deniable_estimator.answers.mean import mean_answer
 from deniable_estimator.questions.reading import Part
 from deniable_estimator.releasing.noise import Sensitivity
 
-__all__ = ["CellCounts", "ScoreSum", "Statistic"]
-
 _UNIT = 1 << 20
 """A score of a mean is a multiple of one over this."""
 

@@ -12,19 +12,6 @@ from deniable_estimator.privacy.words import rounded_up
 if TYPE_CHECKING:
     from deniable_estimator.releasing.prepared import Prepared
 
-__all__ = [
-    "added_noise",
-    "assumed",
-    "figure",
-    "form_name",
-    "holds_against",
-    "method_name",
-    "of_shares",
-    "pair_part",
-    "statement",
-    "verdict",
-]
-
 _CHEAP, _DEAR = 0.01, 1.0
 """Noise that adds less than this part of the devices' own variance changes little; noise that adds
 more than that costs more accuracy than theirs."""

@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.significance import CAUTION
 
-__all__ = ["LEAST_EXPECTED", "benjamini_hochberg", "homogeneity"]
-
 LEAST_EXPECTED = 5.0
 """The fewest supporting reports that a segment must be able to expect to be tested by itself."""
 

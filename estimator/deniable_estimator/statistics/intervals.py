@@ -27,8 +27,6 @@ from typing import Any, Self, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FloatArray", "Noise", "debias", "interval_of_difference", "score_interval"]
-
 
 def interval_of_difference(
     old: tuple[FloatArray, FloatArray, FloatArray], new: tuple[FloatArray, FloatArray, FloatArray]

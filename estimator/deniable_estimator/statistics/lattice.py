@@ -22,8 +22,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Summand", "mean_and_variance", "tilt_to", "upper_expectation"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 _UNIT = 2.0**-53

@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["Normalization", "nearest", "normalize"]
-
 
 @dataclass(frozen=True, eq=False)
 class Normalization:

@@ -31,8 +31,6 @@ import numpy as np
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["Participation", "overlap", "together"]
-
 
 @dataclass(frozen=True)
 class Participation:

@@ -21,20 +21,6 @@ from numpy.typing import NDArray
 from deniable_estimator.forecasting.detection import FEW_SUPPORTERS
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
-__all__ = [
-    "CAUTION",
-    "Adjustment",
-    "adjust_p",
-    "adjust_rows",
-    "changes_beyond_noise",
-    "far_scores",
-    "low_scores",
-    "normal_score",
-    "p_values",
-    "share_p_values",
-    "step_up",
-]
-
 Adjustment: TypeAlias = Literal["storey", "bonferroni"]
 """Storey's step-up test bounds the expected share of false discoveries, which suits lists;
 Bonferroni bounds the chance of any, which suits alerts."""

@@ -7,16 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = [
-    "binomial_tail",
-    "chi_square_quantile",
-    "chi_square_tail",
-    "noncentral_chi_square_tail",
-    "normal_tails",
-    "poisson_tail",
-    "student_tails",
-]
-
 _SETTLED = 1e-17
 
 _NORMAL = 1e9

@@ -9,10 +9,8 @@ from pathlib import Path
 import click
 
 from deniable import Registry
-from deniable_collector.options import SettingOption
-from deniable_estimator.terminal.options import registry_option, reported
-
-__all__ = ["annotate"]
+from deniable_collector.options import SettingOption, registry_option
+from deniable_estimator.terminal.options import reported
 
 
 class _When(click.ParamType[date]):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     alarm_option,
     as_json,
@@ -23,14 +24,11 @@ from deniable_estimator.terminal.options import (
     progress,
     range_options,
     read_candidates,
-    registry_option,
     reported,
     store_option,
 )
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-__all__ = ["ALARM", "anomalies"]
 
 ALARM = 4
 """The exit code if `deniable anomalies` raises an alarm."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from deniable_collector.numeric import Real
-from deniable_collector.options import SettingOption
+from deniable_collector.options import SettingOption, registry_option
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
@@ -24,7 +24,6 @@ from deniable_estimator.terminal.options import (
     no_data,
     opened,
     range_options,
-    registry_option,
     reported,
     store_option,
 )
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from deniable_estimator.questions.trend import Trend
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-__all__ = ["discover"]
 
 
 @click.command()

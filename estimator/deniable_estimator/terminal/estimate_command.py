@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from deniable_collector.numeric import AnyReal
+from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     adjust_option,
     against_option,
@@ -30,7 +31,6 @@ from deniable_estimator.terminal.options import (
     progress,
     range_options,
     read_candidates,
-    registry_option,
     reported,
     store_option,
     where_option,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from deniable_estimator.answers.segmented import Segmented
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-__all__ = ["estimate"]
 
 
 @click.command()
@@ -185,8 +183,9 @@ def _print_split(split: Segmented, form: str | None) -> None:
 
 def _print(answer: Answer, form: str | None, limits: Sequence[float], given: str | None) -> None:
     from deniable_estimator.answers.pair import PairAnswer
-    from deniable_estimator.terminal.numbers import check_limits, estimate_view, shares_below
+    from deniable_estimator.terminal.numbers import check_limits, shares_below
     from deniable_estimator.terminal.pairs import direction
+    from deniable_estimator.terminal.tables import estimate_view
 
     check_limits(answer, limits)
     side = direction(answer, given)

@@ -21,8 +21,6 @@ from deniable_estimator.isolation import isolated
 from deniable_estimator.questions.trend import Trend
 from deniable_estimator.terminal.tables import MOST_ROWS, heading, picture, printable
 
-__all__ = ["finds_view", "trends_view"]
-
 _DOTS = "\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -23,8 +23,6 @@ from deniable_estimator.planning.lifetime_words import (
 from deniable_estimator.planning.numbers import number_type
 from deniable_estimator.privacy.words import chance
 
-__all__ = ["lifetime_plan_view", "print_lifetime"]
-
 _WINDOWS = {"day": "days", "week": "weeks", "month": "months"}
 
 

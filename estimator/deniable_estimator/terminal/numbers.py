@@ -24,8 +24,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.planning.population import Crowd
 from deniable_estimator.terminal.tables import alarms, estimate_view, heading, interval
 
-__all__ = ["check_limits", "estimate_view", "outside_words", "shares_below"]
-
 _BARS = 22
 """The most bars of a histogram between the first and the last, which have no ends."""
 

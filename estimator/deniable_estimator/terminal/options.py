@@ -15,32 +15,11 @@ import click
 
 from deniable import DeniableError, WindowError, windows
 from deniable_collector.numeric import Real
-from deniable_collector.options import SettingOption, registry_option
+from deniable_collector.options import SettingOption
 
 if TYPE_CHECKING:
     from deniable import Metric
     from deniable_collector.stores.base import Store
-
-__all__ = [
-    "NO_DATA",
-    "adjust_option",
-    "against_option",
-    "alarm_option",
-    "as_csv",
-    "as_json",
-    "candidates_option",
-    "fakes_option",
-    "level_option",
-    "no_data",
-    "opened",
-    "progress",
-    "range_options",
-    "read_candidates",
-    "registry_option",
-    "reported",
-    "store_option",
-    "where_option",
-]
 
 NO_DATA = 3
 """The exit code if the range has no reports."""

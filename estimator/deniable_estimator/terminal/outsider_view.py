@@ -8,8 +8,6 @@ from rich.text import Text
 
 from deniable_estimator.privacy.outsider import Outsider, figure, plain_delta, span_words
 
-__all__ = ["outsider_view"]
-
 
 def outsider_view(outsider: Outsider) -> RenderableType:
     """The bounds for each span beside the device's own, and beside other ways of composition."""

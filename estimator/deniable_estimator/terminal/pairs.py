@@ -15,14 +15,13 @@ from rich.text import Text
 
 from deniable.coded_message import counted
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.pair import Given, PairAnswer
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_estimate import Given
 from deniable_estimator.answers.pair_words import fakes_words, remarks, verdict_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.terminal.tables import MOST_ROWS, alarms, estimate_view, heading
-
-__all__ = ["direction", "estimate_view"]
 
 
 def direction(answer: Answer, given: str | None) -> Given:

@@ -18,8 +18,6 @@ from deniable_estimator.terminal.options import as_json, fakes_option, reported
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = ["plan"]
-
 _part = Real(1e-9, 1)
 """One device in a billion; below that, the numbers of a plan overflow."""
 

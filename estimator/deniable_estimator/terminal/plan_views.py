@@ -20,8 +20,6 @@ from deniable_estimator.planning.pairs import MOVE, PairPlan
 from deniable_estimator.planning.plan import Lifetime, Plan
 from deniable_estimator.terminal.tables import percent
 
-__all__ = ["discovery_plan_view", "number_plan_view", "pair_plan_view", "plan_view", "read_shape"]
-
 _HOPELESS = 0.5
 """If half of the strings take a larger share, there is nothing to find."""
 

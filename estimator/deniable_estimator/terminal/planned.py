@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-__all__ = ["check_lifetime", "check_number", "discovery", "number", "pair", "show"]
-
 _OF_PAIRS = frozenset(
     {"pair", "effect", "epsilon", "devices", "sample_rate", "lifetime_epsilon", "fakes", "form"}
 )

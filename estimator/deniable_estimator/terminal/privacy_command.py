@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable_collector.numeric import Real
-from deniable_estimator.terminal.options import as_json, registry_option, reported
+from deniable_collector.options import registry_option
+from deniable_estimator.terminal.options import as_json, reported
 
 if TYPE_CHECKING:
     from deniable import Metric, Registry
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-__all__ = ["privacy"]
 
 
 @click.command()

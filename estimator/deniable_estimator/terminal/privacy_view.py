@@ -25,8 +25,6 @@ from deniable_estimator.privacy.words import (
     shared_words,
 )
 
-__all__ = ["guarantee_view", "together_view"]
-
 _WIDTH = 20
 
 

@@ -24,8 +24,6 @@ from deniable_estimator.questions.asking import find_metric
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds
 
-__all__ = ["check_target", "followed_lists", "promote"]
-
 
 def followed_lists(
     registry: Registry, folder: Path | None, target: str | None, candidates: Path | None

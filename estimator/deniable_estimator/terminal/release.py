@@ -16,6 +16,7 @@ from typing import Any, Literal
 import click
 
 from deniable_collector.numeric import AnyReal
+from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
@@ -25,7 +26,6 @@ from deniable_estimator.terminal.options import (
     opened,
     range_options,
     read_candidates,
-    registry_option,
     reported,
     store_option,
     where_option,
@@ -40,8 +40,6 @@ from deniable_estimator.terminal.release_group import (
 )
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-__all__ = ["make", "release"]
 
 for _command in (key, list_releases, verify):
     release.add_command(_command)

@@ -18,8 +18,6 @@ from deniable_estimator.terminal.release_group import (
     total_delta_option,
 )
 
-__all__ = ["key", "list_releases", "verify"]
-
 
 @click.command("list")
 @ledger_option

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from deniable_estimator.releasing.ledger import ReleaseLedger
 
 
-__all__ = ["budget_option", "kept_ledger", "ledger_option", "release", "total_delta_option"]
-
-
 class _Releases(click.Group):
     """A group whose first word may be a metric instead of a command."""
 

@@ -24,8 +24,6 @@ from deniable_estimator.releasing.prepared import Prepared
 from deniable_estimator.releasing.words import figure, of_shares, pair_part, statement, verdict
 from deniable_estimator.terminal.tables import MOST_ROWS, printable
 
-__all__ = ["print_list", "print_plan", "print_release", "print_verified"]
-
 
 def print_release(found: Release, out: Path | None, *, table: bool) -> None:
     """The numbers, if `table` says so, and what they reveal."""

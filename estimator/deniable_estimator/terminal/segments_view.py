@@ -13,8 +13,6 @@ from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.terminal.tables import MOST_ROWS, heading, interval, picture
 
-__all__ = ["segments_view"]
-
 _UNLIMITED = 10_000
 """Columns of a terminal that has room for everything."""
 

@@ -16,6 +16,7 @@ from deniable.coded_message import counted
 from deniable.mechanisms.numeric import Numeric
 from deniable.types import Discovery, Pair
 from deniable_collector.numeric import Real
+from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     adjust_option,
     as_json,
@@ -23,7 +24,6 @@ from deniable_estimator.terminal.options import (
     level_option,
     progress,
     read_candidates,
-    registry_option,
     reported,
 )
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from deniable_estimator.statistics.intervals import FloatArray
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-__all__ = ["simulate"]
 
 
 def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, float] | None:
@@ -211,7 +209,7 @@ def _simulate_values(
         return
     from rich.console import Console
 
-    from deniable_estimator.terminal.pairs import estimate_view
+    from deniable_estimator.terminal.tables import estimate_view
 
     Console().print(estimate_view(answer, truth))
 
@@ -250,7 +248,7 @@ def _simulate_numbers(
         return
     from rich.console import Console
 
-    from deniable_estimator.terminal.numbers import estimate_view
+    from deniable_estimator.terminal.tables import estimate_view
 
     Console().print(estimate_view(answer, truth))
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deniable_collector.tally import Tally
     from deniable_estimator.answers.finds import Finds
 
-__all__ = ["simulate_discovery"]
-
 _MISSED = 10
 """So many of the commonest strings that were not found are named."""
 

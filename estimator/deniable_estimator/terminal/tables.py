@@ -21,18 +21,6 @@ from deniable_estimator.answers.units import Unit
 from deniable_estimator.questions.history import History
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = [
-    "MOST_ROWS",
-    "alarms",
-    "estimate_view",
-    "heading",
-    "history_view",
-    "interval",
-    "percent",
-    "picture",
-    "printable",
-]
-
 MOST_ROWS = 40
 """How many values a table shows; CSV and JSON have all of them."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
@@ -23,7 +24,6 @@ from deniable_estimator.terminal.options import (
     progress,
     range_options,
     read_candidates,
-    registry_option,
     reported,
     store_option,
     where_option,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from deniable_estimator.questions.segment_trends import SegmentTrends
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-__all__ = ["trend"]
 
 
 @click.command()

@@ -14,8 +14,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.trend import Period, Trend
 from deniable_estimator.terminal.tables import interval, picture
 
-__all__ = ["leading_value", "trend_view"]
-
 _FEW = 12
 """The most series that an error names."""
 

@@ -20,8 +20,6 @@ from deniable import DeniableError
 from deniable.errors import Problem
 from deniable_estimator.watching.rules_file import NoticeChannel, RulesError
 
-__all__ = ["MOST_MESSAGES", "ChannelError", "check_channels", "send"]
-
 MOST_MESSAGES = 100
 """The most messages in one delivery."""
 

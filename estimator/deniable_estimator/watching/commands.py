@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import DeniableError
-from deniable_estimator.terminal.options import opened, registry_option, reported, store_option
+from deniable_collector.options import registry_option
+from deniable_estimator.terminal.options import opened, reported, store_option
 
 if TYPE_CHECKING:
     from deniable_estimator.annotations import Annotation
     from deniable_estimator.watching.run import RunResult
-
-__all__ = ["FAILED", "TOLD", "digest", "watch"]
 
 TOLD = 4
 """The exit code of `--once` if something new was told."""

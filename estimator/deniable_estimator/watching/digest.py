@@ -33,15 +33,6 @@ from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.comparison import compare, has_memory
 from deniable_estimator.questions.reading import Selection, select
 
-__all__ = [
-    "MOST_WEEKS",
-    "NEAR_DAYS",
-    "DigestLine",
-    "WeeklyDigest",
-    "candidates_of",
-    "weekly_digest",
-]
-
 
 def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
     """The strings to look for, from METRIC.txt in that folder; None if there is no such file.

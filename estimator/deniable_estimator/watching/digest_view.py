@@ -9,8 +9,6 @@ from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.messages import message, sentence, translated
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest
 
-__all__ = ["as_html", "as_text", "digest_title"]
-
 _TITLE = sentence("deniable: {first} to {last}")
 _NONE = message("nothing")
 _FOOT = message(

@@ -16,18 +16,6 @@ from deniable.errors import MistakesError, Problem
 from deniable.toml_lines import line_of, locate
 from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per
 
-__all__ = [
-    "CHANNEL_KEYS",
-    "DEFAULT_KEYS",
-    "SCHEMA",
-    "TOP_KEYS",
-    "NoticeChannel",
-    "RulesError",
-    "WatchRules",
-    "load_rules",
-    "parse_rules",
-]
-
 
 class RulesError(MistakesError):
     """The rules have mistakes; `problems` holds all of them, in file order."""

@@ -25,8 +25,6 @@ from deniable_estimator.watching.digest_view import as_text, digest_title
 from deniable_estimator.watching.rules_file import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
 
-__all__ = ["RunResult", "Watcher"]
-
 _LASTING = ("change", "anomaly")
 """What one window says, so that it ends when later windows do not say it."""
 

@@ -16,8 +16,6 @@ from typing import Any
 from deniable import DeniableError, WindowError, windows
 from deniable_estimator.edited_files import replace_file
 
-__all__ = ["QUIET_DAYS", "ToldFinding", "WatchState", "WatchStateError"]
-
 SCHEMA = 1
 
 QUIET_DAYS = 7

@@ -129,7 +129,7 @@ def test_all_sessions_have_a_bounded_number_and_size(
 def _keep(folder: str, worker: int) -> int:
     """Keep many lists, and count the most that were there at any time."""
     uploads, most = Uploads(Path(folder), Clock(), 1000), 0
-    for number in range(150):
+    for number in range(40):
         uploads.keep(f"{worker:016}{number:016}", "site", b"x" * 40)
         sizes = []
         for each in Path(folder).iterdir():

@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import latest_finds
 from deniable_estimator.development.arrivals import Arrivals
-from deniable_estimator.development.latest_finds import Found, LatestFinds
+from deniable_estimator.development.latest_finds import LatestFind, LatestFinds
 from deniable_estimator.development.registry_file import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp, serving
 
@@ -272,5 +272,5 @@ def test_strings_are_looked_for_every_few_seconds(
     finds.look(source, metric, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
     assert looked == [0.0, 3.5, 3.5]
     reports[0] = 0
-    assert finds.look(source, metric, days) == Found(0, None, False)
+    assert finds.look(source, metric, days) == LatestFind(0, None, False)
     assert len(looked) == 3

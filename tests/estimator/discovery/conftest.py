@@ -12,7 +12,7 @@ import pytest
 from deniable import Registry, Scheme
 from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses.sampling import analysis_of
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.finds_making import Reported
 from deniable_estimator.statistics.participation import Participation
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from deniable import Registry, Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.terminal.release import release
+from deniable_estimator.terminal.release_group import release
 
 DAYS = [f"2026-01-{day:02}" for day in range(5, 10)]
 

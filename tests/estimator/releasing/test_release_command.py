@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from deniable import Registry, windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.terminal.release import release
+from deniable_estimator.terminal.release_group import release
 
 from .conftest import DAYS, Fill, Run, document
 

@@ -22,8 +22,6 @@ from redis.retry import Retry
 from deniable.coded_message import counted
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
-__all__ = ["ADDRESSES", "CLUSTER", "SINGLE", "Access", "Driver"]
-
 SINGLE = ("redis", "rediss", "unix")
 CLUSTER = ("redis+cluster", "rediss+cluster")
 

@@ -16,8 +16,6 @@ from redis.exceptions import RedisClusterException
 
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
-__all__ = ["lacks_right", "translated"]
-
 _TEMPORARY = (
     redis.exceptions.AskError,
     redis.exceptions.ClusterError,

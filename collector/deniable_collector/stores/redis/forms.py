@@ -27,16 +27,6 @@ from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed.blocks import add_counters, reports_in
 from deniable_collector.stores.vectors import Addition, Shape, full
 
-__all__ = [
-    "HEADER",
-    "TallyWrite",
-    "add_value",
-    "counters_of",
-    "is_sealed",
-    "reports_of",
-    "sealed_value",
-]
-
 HEADER = struct.Struct("<QQ")
 _SEALED = 64
 

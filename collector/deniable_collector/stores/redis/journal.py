@@ -19,8 +19,6 @@ from deniable_collector.stores.errors import StoreError, StoreUnavailable
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
 
-__all__ = ["AppendOnlyFiles"]
-
 _RUNNING = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
 
 

@@ -23,8 +23,6 @@ from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.stores.vectors import Shapes, rows_of
 from deniable_collector.tally import Tally
 
-__all__ = ["RedisReader"]
-
 _ATTEMPTS = 100
 """How often a tally is read while others drop windows of its metric."""
 

@@ -15,8 +15,6 @@ from deniable_collector.stores.redis.strings import RedisStrings
 from deniable_collector.stores.sealed.blocks import block_of
 from deniable_collector.stores.vectors import Shape, Shapes
 
-__all__ = ["RedisBlocks"]
-
 
 class RedisBlocks:
     """The sealed tallies of a store; `script` is that of seal.lua. The methods are as `Store` says

@@ -38,8 +38,6 @@ from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.stores.vectors import Shapes, full, gather
 from deniable_collector.tally import Tally
 
-__all__ = ["RedisStore"]
-
 _FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED, _NO_RIGHT = 2, 3, 4, 5, 6
 """What the script can answer beside that the commit is in, or that ids were seen."""
 

@@ -19,8 +19,6 @@ from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
 from deniable_collector.stores.redis.forms import HEADER
 
-__all__ = ["RedisStrings"]
-
 _LAYOUT = b"1"
 """The version of everything that RedisStore and its scripts write."""
 

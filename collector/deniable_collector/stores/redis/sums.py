@@ -33,8 +33,6 @@ from deniable_collector.stores.summed.sums import (
 )
 from deniable_collector.stores.vectors import Shape, Shapes
 
-__all__ = ["RedisSums"]
-
 _STAMP = 8
 _HEAD = struct.Struct("<8sI")
 _FIRST_READ = 8_192

@@ -18,8 +18,6 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed import coding
 
-__all__ = ["DamagedBlock", "add_counters", "block_of", "counters_in", "reports_in"]
-
 _DIGEST_BYTES = 16
 _HEAD = struct.Struct("<II")
 

@@ -20,8 +20,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["add", "decode", "encode"]
-
 _SPLIT, _GAPS, _CONSTANT = range(3)
 _STORED, _HUFFMAN = range(2)
 

@@ -13,8 +13,6 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.sqlite.pages import drop_pages, put_pages
 
-__all__ = ["blocks_of", "find_block", "find_open", "put_block", "reopen", "sealed_windows"]
-
 _KEY = "metric = ? AND scheme = ? AND window = ?"
 _ASKED = "metric = ? AND scheme = ? AND window IN (SELECT value FROM json_each(?))"
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 from deniable_collector.stores.sqlite.schema import MARKS, create
 
-__all__ = ["SqliteFile"]
-
 _BUSY_SECONDS = 10.0
 
 _CLEAR_SECONDS = 0.25

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from deniable_collector.stores import ids
 
-__all__ = ["prune", "remember"]
-
 _GENERATION = 1 << 40
 """How many slot numbers are reserved for a generation."""
 

@@ -24,20 +24,6 @@ from numpy.typing import NDArray
 from deniable_collector.stores.commits import MAX_CELL, TallyKey, version_of
 from deniable_collector.stores.vectors import Addition, full
 
-__all__ = [
-    "add_listing_all",
-    "add_pages",
-    "add_to",
-    "count_reports",
-    "drop_pages",
-    "forget",
-    "many_versions",
-    "mark",
-    "page_bytes",
-    "put_pages",
-    "stamps",
-]
-
 _PAGE = 1_000
 """Counters in a page that lists all: with 4 bytes each it fits into a page of the file."""
 

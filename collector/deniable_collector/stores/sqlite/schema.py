@@ -6,8 +6,6 @@ import sqlite3
 
 from deniable_collector.stores import ids
 
-__all__ = ["MARKS", "create"]
-
 MARKS = (int.from_bytes(b"deny"), 1)
 """What `PRAGMA application_id` and `PRAGMA user_version` say of a file with these tables."""
 

@@ -53,8 +53,6 @@ from deniable_collector.stores.summed.sums import Cover
 from deniable_collector.stores.vectors import Shapes, gather, rows_of
 from deniable_collector.tally import Tally
 
-__all__ = ["SqliteStore"]
-
 
 class SqliteStore(Store):
     """Tallies in one file. Writers create it; readers fail if it does not exist.

@@ -29,8 +29,6 @@ from deniable_collector.stores.summed.sums import (
 )
 from deniable_collector.stores.vectors import Shape, Shapes
 
-__all__ = ["SqliteSums", "drop_ended", "planned", "sum_blocks"]
-
 _OF = "FROM sums WHERE metric = ? AND scheme = ?"
 
 

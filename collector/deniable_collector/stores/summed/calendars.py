@@ -12,8 +12,6 @@ from functools import lru_cache
 
 from deniable import WindowError, windows
 
-__all__ = ["bounds", "period_of"]
-
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])", re.ASCII)
 
 

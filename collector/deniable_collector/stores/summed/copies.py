@@ -16,8 +16,6 @@ from deniable_collector.stores.summed.place import (
 )
 from deniable_collector.stores.summed.sums import SumName, SumRecord
 
-__all__ = ["add_up", "periods_due"]
-
 _FEWEST = 2
 """A copy of one window saves no read."""
 

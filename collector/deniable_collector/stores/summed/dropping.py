@@ -23,8 +23,6 @@ from deniable_collector.stores.summed.place import (
 )
 from deniable_collector.stores.summed.sums import SumName, SumRecord
 
-__all__ = ["drop_sum", "drop_together", "together"]
-
 
 def drop_together(
     place: SumPlace,

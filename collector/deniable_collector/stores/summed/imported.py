@@ -14,8 +14,6 @@ from deniable import windows
 from deniable.retention import CALENDARS
 from deniable_collector.stores.summed.calendars import bounds, period_of
 
-__all__ = ["TALLY", "Imported", "brought_before", "source_of"]
-
 TALLY = "tally"
 """The form of a window that came as a tally of its own."""
 

@@ -15,20 +15,6 @@ from deniable_collector.stores.sealed.blocks import block_of, counters_in
 from deniable_collector.stores.summed.sums import Holding, SumName, SumRecord, relevant
 from deniable_collector.stores.vectors import Shape
 
-__all__ = [
-    "ATTEMPTS",
-    "Dropped",
-    "KeptSum",
-    "SumChange",
-    "SumPlace",
-    "by_combination",
-    "counters_of",
-    "having",
-    "kept_names",
-    "plus",
-    "written_form",
-]
-
 ATTEMPTS = 5
 """How often a change is tried that others keep from being made."""
 

@@ -40,8 +40,6 @@ from deniable_collector.stores.summed.sums import (
     relevant,
 )
 
-__all__ = ["Sums"]
-
 
 class Sums:
     """The sums of a store; without a place of their own, as in a store of the tests, none."""

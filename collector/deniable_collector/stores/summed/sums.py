@@ -26,8 +26,6 @@ from deniable.retention import CALENDARS
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds, period_of
 
-__all__ = ["Cover", "Holding", "SumName", "SumRecord", "cover", "known_reports", "relevant"]
-
 
 class SumName(NamedTuple):
     """What names a sum of one metric and scheme: `str` of it is its text, like a window's label."""

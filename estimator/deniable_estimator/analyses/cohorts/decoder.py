@@ -41,8 +41,6 @@ from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import adjust_p, normal_score, p_values
 
-__all__ = ["Decoding", "decode"]
-
 _MOST_SELECTED = 600
 _MOST_ENTRIES = 1 << 25
 """The limit for the dense design of the selected candidates: 256 MB."""

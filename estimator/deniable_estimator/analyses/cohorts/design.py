@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["Design"]
-
 _BLOCK = 1 << 15
 """How many cells are made or gathered at a time, so that they fit into the processor's cache."""
 

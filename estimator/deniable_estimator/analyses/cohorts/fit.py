@@ -12,8 +12,6 @@ from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.table import CohortTable
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["Fit", "covariance", "joint_fit", "left_out", "scores", "singly", "skewness"]
-
 _STEPS = 20
 _SETTLED = 1e-3
 """In standard errors: smaller steps of the winsorized fit do not matter."""

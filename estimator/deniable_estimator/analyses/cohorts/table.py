@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["CohortTable", "Winsor"]
-
 _ENOUGH = 4096
 """Cells tell how much strings outside the fit lift them."""
 _NORMAL = ((-1.7320508, 1 / 6), (0.0, 2 / 3), (1.7320508, 1 / 6))

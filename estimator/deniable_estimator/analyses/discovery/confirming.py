@@ -25,8 +25,6 @@ from deniable_estimator.analyses.discovery.tree import AGREE, Candidate, varianc
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import binomial_tail, chi_square_tail
 
-__all__ = ["LEVEL", "Supported", "confirmed", "step_up", "support_of"]
-
 LEVEL = 0.01
 """The expected part of the finds that no device has, at most."""
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from deniable.mechanisms.prefix_code import ALPHABETS, WINDOW
 
-__all__ = ["BETWEEN", "DEAD", "ENDED", "steps"]
-
 DEAD = -1
 """No text goes on like this."""
 BETWEEN = 0

@@ -19,8 +19,6 @@ import click
 
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs
 
-__all__ = ["main"]
-
 
 @click.command()
 @click.argument("lists", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))

@@ -31,8 +31,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["FORMAT", "MAX_PRIOR", "START", "Prior", "counted_pairs", "read_prior", "shipped_prior"]
-
 FORMAT = "deniable byte pairs 1"
 
 START = 256

@@ -30,8 +30,6 @@ from deniable_estimator.analyses.discovery.letters import BETWEEN, DEAD, ENDED, 
 from deniable_estimator.analyses.discovery.prior import START
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["AGREE", "KEPT", "Candidate", "candidates", "variance"]
-
 KEPT = 512
 """Prefixes of a row that go on to the next: 256 lose a twentieth of what is found."""
 

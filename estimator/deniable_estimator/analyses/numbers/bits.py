@@ -35,8 +35,6 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["BitPart", "cell_shares", "estimate_bits"]
-
 
 @dataclass(frozen=True, eq=False)
 class BitPart(SchemeSums):

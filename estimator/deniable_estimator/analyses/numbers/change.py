@@ -28,8 +28,6 @@ from deniable_estimator.analyses.numbers.distribution import (
 )
 from deniable_estimator.statistics.tails import normal_tails
 
-__all__ = ["Shift", "quantile_shift"]
-
 
 class Shift(NamedTuple):
     """A difference in positions, later minus earlier."""

@@ -33,15 +33,6 @@ from deniable_estimator.analyses.numbers.sums import CellSums, combine_sums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = [
-    "DistributionEstimate",
-    "Quantile",
-    "RangeShare",
-    "combine_distributions",
-    "distribution",
-    "monotone",
-]
-
 _LEAST = 1e-18
 """Variances below it count as it: a curve needs weights that are finite."""
 

@@ -66,8 +66,6 @@ from deniable_estimator.statistics.tails import (
     poisson_tail,
 )
 
-__all__ = ["Found", "bit_figures", "tree_figures", "window_figures"]
-
 Found: TypeAlias = tuple[str, float, float, float]
 """(name, observed, expected, p-value)."""
 

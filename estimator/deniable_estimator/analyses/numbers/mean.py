@@ -41,18 +41,6 @@ from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = [
-    "EVEN_SPREAD",
-    "MeanEstimate",
-    "both_mean",
-    "cell_points",
-    "cells_mean",
-    "level_noise",
-    "tree_share_of_both",
-    "window_channel",
-    "window_mean",
-]
-
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
 

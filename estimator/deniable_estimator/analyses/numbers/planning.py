@@ -34,17 +34,6 @@ from deniable_estimator.analyses.numbers.mean import (
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
-__all__ = [
-    "HistogramVariances",
-    "QuantileReach",
-    "bits_variances",
-    "mean_half_width",
-    "quantile_reach",
-    "reports_for_mean",
-    "reports_for_quantile",
-    "tree_variances",
-]
-
 
 @dataclass(frozen=True)
 class HistogramVariances:

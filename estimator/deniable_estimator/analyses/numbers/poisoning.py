@@ -42,19 +42,6 @@ from deniable_estimator.analyses.numbers.mean import cell_points, tree_share_of_
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = [
-    "Attack",
-    "bits_attack",
-    "bits_curve_attack",
-    "both_attack",
-    "cdf_attack",
-    "flooded",
-    "mean_pull",
-    "quantile_attack",
-    "share_attack",
-    "window_attack",
-]
-
 
 class Attack(NamedTuple):
     """The most that fakes add to an estimate, and the most that they take away; both positive."""

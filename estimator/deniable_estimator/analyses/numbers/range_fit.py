@@ -12,8 +12,6 @@ import numpy as np
 
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 
-__all__ = ["FEW_CELLS", "MOST_CLAMPED", "RangeFinding", "range_findings"]
-
 MOST_CLAMPED = 0.01
 """A larger share outside of the range is worth a note, if it is certain."""
 

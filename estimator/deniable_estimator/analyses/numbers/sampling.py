@@ -24,16 +24,6 @@ from deniable_estimator.analyses.numbers.mean import window_channel
 from deniable_estimator.analyses.numbers.scores import ARITY, ownership, row_shares
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = [
-    "cell_crowd",
-    "node_channel",
-    "sample_bits",
-    "sample_crowd",
-    "sample_rows",
-    "sample_window",
-    "window_rates",
-]
-
 _Counts = NDArray[np.int64]
 
 

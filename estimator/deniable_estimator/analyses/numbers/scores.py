@@ -37,8 +37,6 @@ from deniable.mechanisms import hierarchical_histogram
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["ARITY", "MEAN_SHARE", "Scores", "ownership", "row_shares", "scores"]
-
 ARITY = 4
 """The children of a node."""
 

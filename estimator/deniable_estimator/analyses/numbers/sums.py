@@ -27,8 +27,6 @@ import numpy as np
 
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["LEAST_ROW", "CellSums", "SchemeSums", "combine_sums", "sum_weights"]
-
 LEAST_ROW = 30
 """A row with fewer reports is left out: its variance could not be estimated."""
 

@@ -19,8 +19,6 @@ from deniable_estimator.analyses.numbers.scores import ARITY, Scores, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["TreePart", "estimate_tree"]
-
 
 @dataclass(frozen=True, eq=False)
 class TreePart(SchemeSums):

@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["LEAST_ERRORS", "Conditionals", "conditionals"]
-
 LEAST_ERRORS = 3.0
 """A conditional is shown where its condition is this many standard errors above zero."""
 

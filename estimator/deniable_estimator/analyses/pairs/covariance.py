@@ -26,8 +26,6 @@ import numpy as np
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
-__all__ = ["Covariance"]
-
 
 @dataclass(frozen=True)
 class Covariance:

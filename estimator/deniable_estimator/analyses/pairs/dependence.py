@@ -24,8 +24,6 @@ from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import p_values
 from deniable_estimator.statistics.tails import chi_square_tail
 
-__all__ = ["Independence", "Residuals", "independence", "kernel", "residuals"]
-
 
 class Independence(NamedTuple):
     """The test that the two lists do not depend on each other."""

@@ -31,8 +31,6 @@ import numpy as np
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["Effect", "effect"]
-
 _STANDS_OUT = 5.0
 """Values whose share is fewer standard errors than this are lumped. Fewer would bias the test."""
 

@@ -36,8 +36,6 @@ from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
 
-__all__ = ["Fake", "faked_effect", "fakes_to_move", "fakes_to_reject", "moved", "worst_cells"]
-
 
 @dataclass(frozen=True)
 class Fake:

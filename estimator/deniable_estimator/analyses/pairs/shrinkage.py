@@ -26,8 +26,6 @@ from deniable_estimator.analyses.pairs.dependence import residuals
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.normalization import nearest
 
-__all__ = ["shrunken"]
-
 _CUTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, math.inf)
 
 

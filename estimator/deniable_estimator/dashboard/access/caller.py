@@ -13,19 +13,6 @@ from deniable_estimator.dashboard.access.tokens import ApiToken
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
 
-__all__ = [
-    "SESSION",
-    "allows",
-    "caller",
-    "may_read",
-    "reader_of",
-    "reads_all",
-    "reads_settled",
-    "require",
-    "require_role",
-    "role_name",
-]
-
 SESSION = "session"
 """Where the cookie has the session's id."""
 

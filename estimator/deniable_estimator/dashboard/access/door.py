@@ -40,8 +40,6 @@ from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
 
-__all__ = ["Door", "door", "end_session", "guard", "remember", "signed_in"]
-
 _PERSON = "person"
 """Where the cookie has the name of the person whose session it is."""
 

@@ -15,8 +15,6 @@ from deniable_collector.serving.rates import NetworkRate
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
 
-__all__ = ["Guesses"]
-
 _STRETCH = 60.0
 """Seconds whose wrong tokens are told as one number."""
 

@@ -22,19 +22,6 @@ from deniable.toml_lines import line_of, locate
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.roles import ROLES, Role, role_of
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_PEOPLE",
-    "NAME_LENGTH",
-    "PeopleError",
-    "PeopleFile",
-    "Person",
-    "check_name",
-    "hash_token",
-    "load_people",
-    "parse_people",
-]
-
 SCHEMA = 1
 """The version of the format."""
 

@@ -25,8 +25,6 @@ from deniable_estimator.dashboard.access.roles import ROLES
 from deniable_estimator.dashboard.access.tokens import new_token
 from deniable_estimator.edited_files import FileEditError, alone, replace_file
 
-__all__ = ["people"]
-
 
 @click.group()
 def people() -> None:

@@ -18,8 +18,6 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.people import Person, check_name
 from deniable_estimator.dashboard.access.roles import role_of
 
-__all__ = ["UNIX", "ProxyHeaders", "UnknownPersonError"]
-
 UNIX = "unix"
 """What the list of proxies calls whoever connects to the dashboard's own socket file."""
 

@@ -10,19 +10,6 @@ from flask import Request, current_app, has_request_context, request
 
 from deniable_estimator.dashboard.sharing.links import SharedLink
 
-__all__ = [
-    "API",
-    "OPENED",
-    "OpenedLink",
-    "asked_for",
-    "for_people",
-    "from_elsewhere",
-    "from_here",
-    "local",
-    "opened_link",
-    "over_tls",
-]
-
 API = "/api/"
 """Where the read API begins."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-__all__ = ["ROLES", "ROUTES", "Role", "needed_role", "role_of"]
-
 
 class Role(IntEnum):
     """A role may do whatever the roles before it may."""

@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 
-__all__ = ["SESSION_SECONDS", "Sessions"]
-
 SESSION_SECONDS = 12 * 3600
 """A session ends so long after it was used last."""
 

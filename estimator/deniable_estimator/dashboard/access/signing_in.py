@@ -11,8 +11,6 @@ from deniable_estimator.dashboard.access.requests import for_people, local
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.problems import ApiProblem
 
-__all__ = ["access"]
-
 access = Blueprint("access", __name__)
 
 

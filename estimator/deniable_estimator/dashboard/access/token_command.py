@@ -16,8 +16,6 @@ from deniable_estimator.dashboard.access.tokens import (
     token_lines,
 )
 
-__all__ = ["token"]
-
 
 @click.group()
 def token() -> None:

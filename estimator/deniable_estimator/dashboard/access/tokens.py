@@ -18,17 +18,6 @@ from typing import Any
 
 from deniable import Metric
 
-__all__ = [
-    "SCOPES",
-    "ApiToken",
-    "TokenError",
-    "digest_of_token",
-    "find_token",
-    "new_token",
-    "parse_tokens",
-    "token_lines",
-]
-
 SCOPES = {
     "read:metrics": "which metrics are declared, how many reported, what a report can reveal",
     "read:estimates": "estimates, trends and comparisons",

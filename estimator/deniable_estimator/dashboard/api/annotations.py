@@ -23,8 +23,6 @@ from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.sources import DataSource
 
-__all__ = ["list_annotations"]
-
 COLUMNS = ("date", "at", "text", "link", "metrics")
 
 

@@ -21,19 +21,6 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = [
-    "MAX_CELLS",
-    "MAX_VALUES",
-    "asked_below",
-    "asked_candidates",
-    "asked_grouping",
-    "asked_limit",
-    "asked_metric",
-    "asked_range",
-    "asked_segments",
-    "bound",
-]
-
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""
 

@@ -34,8 +34,6 @@ from deniable_estimator.dashboard.overview import list_metrics, read_filters, re
 from deniable_estimator.dashboard.overview.page import summary_cache
 from deniable_estimator.dashboard.source import current_source
 
-__all__ = ["metric", "metrics", "overview"]
-
 
 def metrics(asked: ListParameters, form: Form) -> ResponseReturnValue:
     """All metrics that the token reaches, or those that are looked for."""

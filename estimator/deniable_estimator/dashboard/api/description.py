@@ -17,8 +17,6 @@ from flask.typing import ResponseReturnValue
 from deniable_estimator.dashboard.api.parameters import Common
 from deniable_estimator.dashboard.api.representations import Form
 
-__all__ = ["Endpoint", "describe"]
-
 
 @dataclass(frozen=True)
 class Endpoint:

@@ -30,8 +30,6 @@ from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping
 
-__all__ = ["finds", "finds_trend"]
-
 
 def finds(asked: FindsParameters, form: Form, name: str) -> ResponseReturnValue:
     """The strings that a discovery found."""

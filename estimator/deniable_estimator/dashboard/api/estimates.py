@@ -44,8 +44,6 @@ from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.questions.comparison import has_memory
 
-__all__ = ["anomalies", "comparison", "estimate", "trend"]
-
 
 def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturnValue:
     """The share of each value over some days, or what is asked of a number."""

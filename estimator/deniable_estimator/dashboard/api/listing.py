@@ -17,8 +17,6 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 
-__all__ = ["LISTED", "LISTED_OF_NUMBERS", "chosen", "listed"]
-
 LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
     *("sample_rate", "longitudinal", "mechanism", "values", "expires", "expired"),

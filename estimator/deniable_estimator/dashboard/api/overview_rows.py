@@ -10,8 +10,6 @@ from deniable_estimator.answers.files import csv_text
 from deniable_estimator.dashboard.overview.listing import Listing, OverviewEntry
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
 
-__all__ = ["overview_csv", "overview_document"]
-
 _COLUMNS = (
     *("name", "type", "window", "from", "to", "n", "newest", "series", "estimate", "low", "high"),
     *("change_from", "change_to", "change_series", "difference", "change_low", "change_high"),

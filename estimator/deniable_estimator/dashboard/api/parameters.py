@@ -22,28 +22,6 @@ from deniable_estimator.planning.pairs import EFFECT
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = [
-    "AnnotationParameters",
-    "AnomaliesParameters",
-    "Common",
-    "ComparisonParameters",
-    "DeclaredParameters",
-    "EstimateParameters",
-    "LifetimePlanParameters",
-    "ListParameters",
-    "NumberPlanParameters",
-    "OutsiderParameters",
-    "OverviewParameters",
-    "PairPlanParameters",
-    "PlanParameters",
-    "PrivacyParameters",
-    "ReleaseParameters",
-    "ReleasesParameters",
-    "SegmentsParameters",
-    "TrendParameters",
-    "read_parameters",
-]
-
 _T = TypeVar("_T", bound=Struct)
 
 _Level = Annotated[float, Meta(ge=0.5, le=0.9999)]

@@ -27,8 +27,6 @@ from deniable_estimator.dashboard.calculations import (
 )
 from deniable_estimator.dashboard.source import current_source
 
-__all__ = ["plan", "plan_lifetime", "plan_number", "plan_pair"]
-
 
 def plan(asked: PlanParameters, form: Form) -> ResponseReturnValue:
     """What a metric can detect, before it is declared."""

@@ -37,8 +37,6 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.looking import ListedRelease
 
-__all__ = ["list_releases", "show_release"]
-
 _SCOPE = "read:releases"
 _TOLD = ("metric", "description", "form", "method", "reports", "epsilon", "delta", "holds_against")
 

@@ -13,17 +13,6 @@ import deniable
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.versions import digest
 
-__all__ = [
-    "GZIPPED",
-    "Form",
-    "etag",
-    "form_of",
-    "represent",
-    "same_as_known",
-    "to_csv",
-    "unchanged",
-]
-
 GZIPPED = "-gzip"
 """What the tag of a compressed response ends with: a strong tag stands for certain bytes."""
 

@@ -28,8 +28,6 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.privacy import guarantee_in, together
 
-__all__ = ["metric_outsider", "metric_privacy", "outsider", "privacy"]
-
 
 def metric_privacy(asked: PrivacyParameters, form: Form, name: str) -> ResponseReturnValue:
     """What the reports of one metric can reveal about a device."""

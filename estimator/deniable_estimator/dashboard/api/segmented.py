@@ -36,8 +36,6 @@ from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.segments import check_names
 
-__all__ = ["segments", "segments_trend"]
-
 
 def segments(asked: SegmentsParameters, form: Form, name: str) -> ResponseReturnValue:
     """The same for each segment, with their differences."""

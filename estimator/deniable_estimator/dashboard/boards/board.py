@@ -8,8 +8,6 @@ from typing import Literal, TypeAlias
 
 from deniable import windows
 
-__all__ = ["SIZES", "VIEWS", "Board", "BoardChart", "BoardItem", "BoardSize", "BoardText"]
-
 ChartView: TypeAlias = Literal["headline", "shares", "trend", "table"]
 BoardSize: TypeAlias = Literal["small", "half", "full"]
 

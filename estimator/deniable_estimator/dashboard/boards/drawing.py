@@ -31,8 +31,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.questions.trend import Trend
 
-__all__ = ["BARS", "LINES", "DrawnItem", "DrawnTrend", "draw"]
-
 BARS = 12
 LINES = 12
 """The most bars, and lines of a table, unless the board names the values."""

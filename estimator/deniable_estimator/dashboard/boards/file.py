@@ -23,17 +23,6 @@ from deniable_estimator.dashboard.boards.board import (
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.questions.trend import GROUPS
 
-__all__ = [
-    "CHART_KEYS",
-    "MOST_CHARTS",
-    "MOST_ITEMS",
-    "SCHEMA",
-    "TEXT_KEYS",
-    "TOP_KEYS",
-    "load_board",
-    "parse_board",
-]
-
 SCHEMA = 1
 """The version of the format."""
 

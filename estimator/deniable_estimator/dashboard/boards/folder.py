@@ -11,8 +11,6 @@ from deniable_estimator.checked_files import CheckedFileError, LastGood, nearest
 from deniable_estimator.dashboard.boards.board import Board
 from deniable_estimator.dashboard.boards.file import load_board
 
-__all__ = ["MOST_BOARDS", "NAME", "BoardFolder"]
-
 MOST_BOARDS = 100
 """The most files of a folder: the first by name are taken."""
 

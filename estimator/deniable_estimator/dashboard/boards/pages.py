@@ -27,8 +27,6 @@ from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
 
-__all__ = ["boards", "current_boards", "offer_boards", "show_board"]
-
 boards = Blueprint("boards", __name__)
 
 REFRESH = 5

@@ -22,16 +22,6 @@ from deniable_estimator.dashboard.charts import (
 from deniable_estimator.dashboard.words import estimate, series_name, short
 from deniable_estimator.messages import joined, message, spaced
 
-__all__ = [
-    "ChangeLine",
-    "ChangeText",
-    "change_chart",
-    "change_headline",
-    "change_lines",
-    "change_order",
-    "change_texts",
-]
-
 _STEPS = 5
 _NAMED = 3
 

@@ -16,8 +16,6 @@ from deniable_estimator.dashboard.charts.ticks import Tick
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.messages import translated
 
-__all__ = ["LETTERS", "WIDTHS", "DateLabel", "date_labels", "text_width"]
-
 WIDTHS = (4, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40)
 """The widths of a plot, in rem, that the style sheet tells apart."""
 

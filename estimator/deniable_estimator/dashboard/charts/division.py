@@ -14,8 +14,6 @@ from deniable_estimator.dashboard.charts import Tick
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 
-__all__ = ["DivisionChart", "Dot", "division_chart"]
-
 HEIGHT = 240
 _MOST_TICKS = 7
 _ROOM = 12.0

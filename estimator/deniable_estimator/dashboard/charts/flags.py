@@ -13,8 +13,6 @@ from typing import Literal
 
 from deniable_estimator.annotations.annotation import Annotation, Days
 
-__all__ = ["Flag", "flags_of"]
-
 _ROOM = 6.0
 """Percent of the plot that a flag needs: on a phone this is its width."""
 

@@ -32,8 +32,6 @@ from deniable_estimator.dashboard.words import percent
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
-__all__ = ["MOST_BARS", "Column", "Curve", "HistogramChart", "curve_chart", "histogram_chart"]
-
 MOST_BARS = 64
 """At most so many bars: on a phone each is then four pixels wide."""
 

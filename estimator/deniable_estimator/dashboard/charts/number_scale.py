@@ -19,17 +19,6 @@ from deniable_estimator.dashboard.charts import Tick, nice_step
 from deniable_estimator.dashboard.words import SeriesText, series_text
 from deniable_estimator.messages import counted, joined, message, sentence
 
-__all__ = [
-    "STRIP",
-    "NumberAxis",
-    "NumberMark",
-    "ScaleChart",
-    "described",
-    "end_text",
-    "marks_of",
-    "scale_chart",
-]
-
 STRIP = 6.0
 """How wide the strip for what lies outside of the range is, in percent."""
 _GAP = 1.5

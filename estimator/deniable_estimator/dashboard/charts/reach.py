@@ -15,8 +15,6 @@ from deniable_estimator.dashboard.charts import Tick
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, message
 
-__all__ = ["ReachChart", "reach_chart", "share_text"]
-
 HEIGHT = 240
 _DECADES = 6
 _STEPS = 20

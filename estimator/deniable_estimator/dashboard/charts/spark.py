@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from deniable_estimator.answers.units import Unit
 
-__all__ = ["MOST_POINTS", "SparkPoint", "Sparkline", "sparkline"]
-
 MOST_POINTS = 56
 """More windows are drawn by means of several, each weighted by its reports."""
 

@@ -17,8 +17,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.releasing.looking import ReleaseAccount
 from deniable_estimator.releasing.words import figure
 
-__all__ = ["MOST_BARS", "Spending", "SpendingBar", "SpendingLine", "spending_of"]
-
 HEIGHT = 150
 
 MOST_BARS = 30

@@ -15,16 +15,6 @@ from datetime import date, timedelta
 
 from deniable_estimator.messages import Dated
 
-__all__ = [
-    "DateTick",
-    "Tick",
-    "date_ticks",
-    "levels_from_zero",
-    "log_levels",
-    "nice_step",
-    "round_levels",
-]
-
 _FACTORS = (1.0, 2.0, 2.5, 5.0)
 _MOST_STEPS = 4
 _LEAST_TICKS, _MOST_TICKS = 4, 5

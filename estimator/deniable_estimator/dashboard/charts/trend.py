@@ -36,16 +36,6 @@ from deniable_estimator.dashboard.words import day as day_text
 from deniable_estimator.messages import listed, message, sentence, spaced
 from deniable_estimator.questions.trend import Period, Trend
 
-__all__ = [
-    "MOST_LINES",
-    "Mark",
-    "Plot",
-    "TrendChart",
-    "chart_of_lines",
-    "draw_trend",
-    "trend_chart",
-]
-
 MOST_LINES = 8
 """At most so many series in one chart: more cannot be told apart, by colour or by dashes."""
 

@@ -12,8 +12,6 @@ from deniable_estimator.answers.units import Unit
 from deniable_estimator.dashboard.charts.ticks import log_levels, round_levels
 from deniable_estimator.questions.trend import Period, Trend
 
-__all__ = ["TrendAxis", "TrendLine", "axis_of", "is_open", "lines_of"]
-
 _ROOM = 0.06
 """The part of its height that a chart without gridlines leaves free above and below."""
 

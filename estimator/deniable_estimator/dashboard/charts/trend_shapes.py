@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-__all__ = ["SHAPES", "Mark", "Plot", "dotted", "stretched"]
-
 SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
     "M-3.5-3.5h7v7h-7z",

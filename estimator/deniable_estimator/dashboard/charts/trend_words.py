@@ -12,8 +12,6 @@ from deniable_estimator.dashboard.words import window, with_ends
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.questions.trend import Period
 
-__all__ = ["Point", "described", "points_of"]
-
 _WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
 _ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {reports}")
 _UNFINISHED = sentence("{period}, unfinished: {value} {share}, {low} to {high}, {reports}")

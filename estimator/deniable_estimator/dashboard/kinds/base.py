@@ -10,8 +10,6 @@ from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.dashboard.view import View
 
-__all__ = ["AnyAnswer", "Kind"]
-
 AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 
 

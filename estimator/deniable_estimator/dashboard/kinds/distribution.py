@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.distribution import RangeShare
-from deniable_estimator.analyses.poisoning import FAKES
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.units import SHARES
@@ -25,8 +25,6 @@ from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import joined, message, sentence
-
-__all__ = ["Below", "DistributionKind", "read_limit"]
 
 _HEIGHT = 200
 _CURVE_HEIGHT = 160

@@ -13,8 +13,6 @@ from deniable_estimator.dashboard.kinds.numbers import NumberLine, number_lines,
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import message, sentence
 
-__all__ = ["MeanKind"]
-
 _MEAN = sentence("The mean is {estimate}; the {level:.0%} interval is {between}.")
 _GEOMETRIC = sentence("The geometric mean is {estimate}; the {level:.0%} interval is {between}.")
 

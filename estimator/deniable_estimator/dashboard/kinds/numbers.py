@@ -9,8 +9,6 @@ from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import SeriesText, series_text
 
-__all__ = ["NumberLine", "number_lines", "worst_case"]
-
 
 @dataclass(frozen=True, slots=True)
 class NumberLine:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.pair import Given, PairAnswer
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_estimate import Given
 from deniable_estimator.answers.pair_words import (
     conditional_words,
     fakes_words,
@@ -23,8 +24,6 @@ from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text
 from deniable_estimator.messages import message, sentence
-
-__all__ = ["HeatCell", "HeatMap", "PairKind"]
 
 _LINES = 100
 """How many cells the table lists; the files have all of them."""

@@ -15,8 +15,6 @@ from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.view import LONGEST_SEARCH, View
 from deniable_estimator.messages import message
 
-__all__ = ["SharesKind"]
-
 _CHART_BARS = 40
 _NOISE_BARS = 20
 _CARD_BARS = 5

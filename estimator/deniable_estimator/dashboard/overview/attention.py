@@ -23,8 +23,6 @@ from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.messages import message
 
-__all__ = ["ORDER", "AttentionReason", "attention", "reasons_of", "standing_notes"]
-
 ORDER: tuple[FindingKind, ...] = ("anomaly", "change", "stale", "expires", "few")
 """The codes of the reasons, the most pressing first."""
 

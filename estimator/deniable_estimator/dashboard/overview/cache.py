@@ -30,8 +30,6 @@ from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 
-__all__ = ["MOST_KEPT", "Asked", "SummaryCache", "latest_days"]
-
 MOST_KEPT = 4_000
 """So many summaries are kept, or four for each metric if that is more; each takes 6 to 12 KB."""
 

@@ -14,17 +14,6 @@ from deniable_estimator.dashboard.ranges import RangeError
 from deniable_estimator.dashboard.searching import SearchedValues
 from deniable_estimator.messages import alternatives, message
 
-__all__ = [
-    "FILTERS",
-    "LONGEST_SEARCH",
-    "STATES",
-    "Filters",
-    "State",
-    "declared_values",
-    "found_values",
-    "read_filters",
-]
-
 FILTERS = ("q", "owner", "tag", "type", "state", "platform")
 """The parameters of the filters."""
 

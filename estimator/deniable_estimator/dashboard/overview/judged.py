@@ -18,8 +18,6 @@ from deniable_estimator.questions.asking import LENGTHS
 from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.reading import select
 
-__all__ = ["FALSE_ALARMS", "RULES", "WAIT_DAYS", "newest_findings"]
-
 FALSE_ALARMS = FalseAlarms(0.05, "run")
 """How many changes may be expected to need attention on one overview although nothing changed."""
 

@@ -25,17 +25,6 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.messages import alternatives, message
 
-__all__ = [
-    "NAMES",
-    "PAGE_SIZE",
-    "Listing",
-    "OverviewEntry",
-    "OverviewView",
-    "Sort",
-    "list_metrics",
-    "read_overview",
-]
-
 PAGE_SIZE = 50
 """So many metrics are on one page: with more it would not stay below 150 KB."""
 

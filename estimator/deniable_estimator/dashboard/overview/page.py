@@ -19,8 +19,6 @@ from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 from deniable_estimator.dashboard.words import freshness, type_name
 from deniable_estimator.messages import Message, message, sentence
 
-__all__ = ["overview_page", "summary_cache"]
-
 _REFRESH = 2
 """Seconds after which a page looks again that has something to wait for."""
 

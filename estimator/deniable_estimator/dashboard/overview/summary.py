@@ -28,8 +28,6 @@ from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import MetricFinding
 from deniable_estimator.messages import message
 
-__all__ = ["LeadingSeries", "MetricSummary", "summarize"]
-
 
 @dataclass(frozen=True, slots=True)
 class LeadingSeries:

@@ -16,13 +16,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from deniable import Metric, windows
-from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.comparison import Comparison, compare, has_memory
-
-__all__ = ["LEVEL", "NoChange", "WeekChange", "newest_week", "week_change"]
+from deniable_estimator.questions.comparison import compare, has_memory
 
 LEVEL = 0.05
 """The expected number of false changes on an overview."""

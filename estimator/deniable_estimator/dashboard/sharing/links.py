@@ -20,17 +20,6 @@ from typing import Any
 from deniable import DeniableError
 from deniable_estimator.messages import message
 
-__all__ = [
-    "KEPT_DAYS",
-    "MOST_LINKS",
-    "MOST_OF_ONE",
-    "NOTE_LENGTH",
-    "PASSING",
-    "LinksError",
-    "SharedLink",
-    "SharedLinks",
-]
-
 MOST_LINKS = 10_000
 MOST_OF_ONE = 500
 """The most links that are kept, and the most of one person."""

@@ -28,8 +28,6 @@ from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
 from deniable_estimator.messages import message
 
-__all__ = ["open_links"]
-
 _PREFIX = "/shared/"
 _TROUBLE = "deniable.links_away"
 _BUSY = frozenset({429, 503})

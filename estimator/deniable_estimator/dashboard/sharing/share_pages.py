@@ -30,8 +30,6 @@ from deniable_estimator.dashboard.sharing.views import (
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
 
-__all__ = ["DAYS", "offer_share", "sharing"]
-
 sharing = Blueprint("sharing", __name__)
 
 DAYS = 30

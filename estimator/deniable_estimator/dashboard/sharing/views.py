@@ -20,8 +20,6 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
 
-__all__ = ["MOST_ADDRESS", "VIEWS", "SharedView", "ViewError", "read_address", "target_of"]
-
 MOST_ADDRESS = 2000
 """The most characters of a view's address."""
 

@@ -28,8 +28,6 @@ from deniable_estimator.questions.segments import check_names, split_question
 from deniable_estimator.questions.trend import Progress
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = ["AnswerSource", "Versioned", "check_listed"]
-
 _LIGHT_CELLS = 1 << 15
 """Up to so many values times segments an answer by segments is made where it is asked for."""
 

@@ -15,7 +15,7 @@ from deniable.coded_message import CodedMessage
 from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
-from deniable_estimator.analyses.poisoning import FAKES
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.versions import (
@@ -26,8 +26,6 @@ from deniable_estimator.dashboard.versions import (
 )
 from deniable_estimator.dashboard.workers import Workers
 from deniable_estimator.questions.trend import Progress
-
-__all__ = ["PAGE_PATIENCE", "ListSource", "day_of"]
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""

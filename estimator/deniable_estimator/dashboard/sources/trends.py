@@ -21,8 +21,6 @@ from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.periods import read_ranges
 from deniable_estimator.questions.trend import Points, Progress, Trend, trend
 
-__all__ = ["TrendSource"]
-
 _COMPARED_DAYS = 7
 """So many days before the first of a trend are looked at too."""
 

@@ -20,8 +20,6 @@ from deniable_estimator.questions.history import LONGEST_HISTORY, History, inspe
 from deniable_estimator.questions.looks import Look, look_at_each
 from deniable_estimator.questions.reading import Selection, unfinished
 
-__all__ = ["DataSource"]
-
 
 @dataclass(frozen=True)
 class DataSource(TrendSource):

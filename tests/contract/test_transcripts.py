@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from tests.client.test_compiled import FORM
 
 from deniable import compiled
 
-from .test_compiled import FORM
 from .transcript_cases import cases
 from .transcripts import FILE, Stream, run, seeded, text
 
