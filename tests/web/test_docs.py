@@ -123,13 +123,9 @@ def test_the_script_snippets_run(node: str, text: str) -> None:
     assert done.stdout.split() == ["no_consent", "{}"], done.stdout + done.stderr
 
 
-
-
 def test_the_policy_is_the_tested_one() -> None:
     """The Content Security Policy of the docs is that of the browser tests, but for the address."""
     (policy,) = (each for each in snippets("") if each.startswith("Content-Security-Policy"))
     harness = (ROOT / "tests/e2e/web/harness.mjs").read_text(encoding="utf-8")
     told = policy.strip().removeprefix("Content-Security-Policy: ")
     assert told.replace("https://t.acme.example", "${endpoint}") in harness
-
-
