@@ -21,6 +21,16 @@ from tests.estimator.conftest import MakeTally
 from deniable import Registry, windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.questions.reading import Question
+from deniable_estimator.releasing.manifest import (
+    ManifestError,
+    make_key,
+    private_key,
+    public_key,
+    signed,
+    verify,
+)
+from deniable_estimator.releasing.manifest import document as make_document
 from deniable_estimator.terminal.release_group import release
 
 from .conftest import DAYS, Fill, Run, document
