@@ -31,7 +31,7 @@ from deniable_estimator.releasing.manifest import (
     verify,
 )
 from deniable_estimator.releasing.manifest import document as make_document
-from deniable_estimator.terminal.release_group import release
+from deniable_estimator.terminal.release import release
 
 from .conftest import DAYS, Fill, Run, document
 
