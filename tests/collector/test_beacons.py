@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Registry
 from deniable_collector.app import create_app
 from deniable_collector.asgi import Collector as AsgiCollector
-from deniable_collector.intake import Intake
 from deniable_collector.serving import framing
 from deniable_collector.settings import Settings
 
-from . import fuzzing
 from .test_admission import KEY, OTHER, hashed
 
 socket_only = pytest.mark.parametrize("serve", ["socket"], indirect=True)
@@ -37,40 +31,6 @@ def client(serve, registry, store):
 def send(client, body, content_type=TEXT, path="/v1/reports", **headers):
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return client.post(path, data=body, content_type=content_type, headers=named)
-
-
-@socket_only
-def test_any_body_is_read_alike_as_text(serve, monkeypatch):
-    """Of 150 bodies, good and hurt, plain and compressed (seed 1), each gets the same response as
-    text/plain as it does as application/json, and adds the same to the tallies."""
-    monkeypatch.setattr(
-        "deniable_collector.app.Intake", functools.partial(Intake, clock=lambda: fuzzing.NOW)
-    )
-    registry = Registry.parse(fuzzing.METRICS)
-    settings = Settings(rate="off", max_reports=fuzzing.MAX_REPORTS, cors_origins=(OURS,))
-    stores = fuzzing.MemoryStore(), fuzzing.MemoryStore()
-    clients = [serve(create_app(settings, store, registry), settings) for store in stores]
-    draw = random.Random(1)
-    sender = fuzzing.Sender(fuzzing.PlainReader(registry), draw)
-    statuses = set()
-    for number in range(150):
-        body = sender.body()
-        text = (TEXT, "text/plain", 'Text/Plain; Charset="utf-8"')[number % 3]
-        # Pages and others, in turn.
-        origin = {"Origin": OURS} if number % 2 else {}
-        coding = {"Content-Encoding": body.encoding} if body.encoding else {}
-        first, second = (
-            send(each, body.data, kind, **origin, **coding)
-            for each, kind in zip(clients, (JSON, text), strict=True)
-        )
-        assert (first.status_code, first.data) == (second.status_code, second.data), body
-        # Only the slow path says that its responses depend on an origin that is not there.
-        fields = [{**each.headers, "vary": ""} for each in (first, second)]
-        assert fields[0] == fields[1]
-        statuses.add(first.status_code)
-    assert {202, 400, 413} <= statuses
-    assert stores[0].cells == stores[1].cells
-    assert stores[0].cells
 
 
 @given(st.text(st.characters(max_codepoint=255), max_size=40))

@@ -218,7 +218,6 @@ def test_what_memos_add() -> None:
         assert mechanism.bits == bits
         analysis = analysis_of(mechanism)
         assert isinstance(analysis, DBitFlipAnalysis)
-        assert analysis.memory is analysis
         a = mechanism.memo / ONE
         assert analysis.memo_channel() == (1 - a, a)
         assert analysis.entries(None) == bits + 1
