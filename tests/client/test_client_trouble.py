@@ -116,25 +116,6 @@ def test_a_switch_is_heeded_by_the_last_write(
         State(tmp_path / "state").switch(on=True)
 
 
-def test_ending_sends_only_what_is_due(make_client: MakeClient, clock: Any, collector: Any) -> None:
-    """`close` leaves a report whose delay is not over to the next run, so that the moment at which
-    an app ends is not told; once due it is sent by whatever runs, and `flush` sends at once."""
-    client = make_client(spread=3_600.0)
-    client.record("dark_mode", True)
-    client.flush()
-    clock.days(1)
-    client.close()
-    assert collector.bodies == []
-    clock.now += 3_600
-    make_client().close()
-    assert len(collector.reports) == 1
-    client = make_client(spread=3_600.0)
-    client.record("dark_mode", True)
-    clock.days(1)
-    assert client.flush()
-    assert len(collector.reports) == 2
-
-
 def test_a_slow_network_keeps_nothing_from_the_disk(
     make_client: MakeClient, marked: Registry, clock: Any, tmp_path: Path
 ) -> None:

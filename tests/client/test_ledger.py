@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sqlite3
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, TransportError
+from deniable import Client, Registry
 from deniable.ledger import Ledger
 from deniable.mechanisms import Memoizing
-from deniable.state import FILE_NAME, State
+from deniable.state import State
 
 from .conftest import metrics_toml
 
@@ -48,33 +46,6 @@ def test_the_sum_is_exact(tmp_path: Path, epsilon: float, reports: int) -> None:
     assert given * cost <= Fraction(metric.lifetime_epsilon) < (given + 1) * cost
 
 
-def test_schemes_of_one_metric_share_its_lifetime(tmp_path: Path, registry: Registry) -> None:
-    """A changed parameter does not begin a new budget."""
-    state = State(tmp_path)
-    browser = registry["browser"]
-    changed = dataclasses.replace(browser, epsilon=2.0)
-    with state.transaction() as connection:
-        ledger = Ledger(connection)
-        ledger.charge(browser)
-        assert ledger.allows(changed, registry)
-        ledger.charge(browser)
-        assert ledger.allows(browser, registry)
-        assert not ledger.allows(changed, registry)
-    state.close()
-
-
-def test_the_registry_caps_all_metrics_together(tmp_path: Path, registry: Registry) -> None:
-    """The sum over metrics stops at the registry's lifetime epsilon."""
-    capped = dataclasses.replace(registry, lifetime_epsilon=1.4)
-    state = State(tmp_path)
-    with state.transaction() as connection:
-        ledger = Ledger(connection)
-        ledger.charge(registry["browser"])
-        assert not ledger.allows(registry["dark_mode"], capped)
-        assert ledger.allows(registry["dark_mode"], registry)
-    state.close()
-
-
 def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) -> None:
     """Both limits are inclusive: what is left counts down to the report that spends them exactly,
     and a cap that is smaller by the least there is allows one report fewer."""
@@ -99,51 +70,6 @@ def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) 
         [(0, False), (0, False), (2, True)],
         [(0, False), (0, False), (1, True)],
     ]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "DROP TABLE ledger_memos",
-        "DROP TABLE ledger",
-    ],
-)
-def test_a_damaged_ledger_fails_closed(
-    make_client: MakeClient, tmp_path: Path, clock: Any, collector: Any, damage: str
-) -> None:
-    """Whatever is changed behind the ledger's back ends reporting from this device."""
-    client = make_client(on_trouble=None)
-    collector.replies = [TransportError("down")]
-    client.record("browser", "chrome")
-    clock.days(1)
-    client.close()  # a report waits, which must not be sent either
-    connection = sqlite3.connect(tmp_path / "state" / FILE_NAME, isolation_level=None)
-    connection.execute(damage)
-    connection.close()
-    bodies = len(collector.bodies)
-    client = make_client(on_trouble=None)
-    for _ in range(2):
-        client.record("browser", "edge")
-        clock.days(1)
-        assert not client.flush()
-    assert client.status == "failed"
-    assert len(collector.bodies) == bodies
-
-
-def test_what_was_charged_for_memos_is_kept(tmp_path: Path) -> None:
-    """The memos of a scheme are charged once, over restarts, and are not spending."""
-    registry = Registry.parse(metrics_toml(a=MEMOIZED, b=MEMOIZED))
-    mechanism = registry["a"].scheme.mechanism
-    assert isinstance(mechanism, Memoizing)
-    for turn in range(3):
-        state = State(tmp_path)
-        with state.transaction() as connection:
-            ledger = Ledger(connection)
-            assert ledger.memos("a") == min(turn, 1) * Fraction(mechanism.lifetime_epsilon)
-            assert ledger.memos("b") == 0
-            assert ledger.spent() == turn * Fraction(mechanism.fresh_epsilon)
-            ledger.charge(registry["a"])
-        state.close()
 
 
 def test_memos_are_charged_once_in_a_transaction(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ SMALL: dict[str, tuple[Memoizing[Any], list[Any]]] = {
     "basic RAPPOR": (BasicRappor(4, ROUNDS), list(range(4))),
     "tuned basic RAPPOR": (BasicRappor.design(3, 1.0, 2.5), list(range(3))),
     "RAPPOR, one hash": (Rappor(Bloom("city", 2, 4, 1), ROUNDS), STRINGS),
-    "RAPPOR, two hashes": (Rappor(Bloom("city", 2, 6, 2), ROUNDS), STRINGS),
+    "RAPPOR, two hashes": (Rappor(Bloom("city", 2, 5, 2), ROUNDS), STRINGS),
 }
 """Small enough to enumerate all memos and all reports, with values to do it over."""
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from deniable import Client, Metric, MetricError, Registry, RegistryError, Scheme, SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms import DBitFlip, SlidingWindow
+from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.types import Number
 
@@ -254,13 +254,6 @@ def test_memos_have_at_most_256_cells() -> None:
     kind = Number(NumberRange("0", "1"), ("distribution",), cells=16)
     with pytest.raises(SchemeError, match="choose one of auto, dbitflip"):
         kind.design_memoized("rappor", "m", 1.0, 2.0)
-
-
-def test_whole_numbers_may_have_a_mean() -> None:
-    """The range of a sliding window ends at the number after `high`, so `high` is inside."""
-    made = metric(integer="true").scheme.mechanism
-    assert isinstance(made, SlidingWindow)
-    assert (made.range.start, made.range.end) == (0, 11)
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,18 @@ def test_backoff_may_be_longer_than_retry_after(
     assert until == pytest.approx(clock.now + FIRST_BACKOFF * 2**9)
 
 
+def test_a_clock_set_back_does_not_hold_for_years(
+    waiting: Client, collector: Any, clock: Any
+) -> None:
+    """Times written under a clock that was far ahead are ignored after it was set right."""
+    clock.days(3650)
+    collector.replies = [Reply(503, retry_after="999999999")]
+    assert not waiting.flush()
+    clock.days(-3650)
+    assert waiting._device.take(urgent=False) is not None
+    assert waiting.flush()
+
+
 def test_one_bad_batch_does_not_hold_up_the_rest(
     make_client: MakeClient, collector: Any, clock: Any
 ) -> None:

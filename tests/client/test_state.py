@@ -172,6 +172,12 @@ def _newer(path: Path) -> None:
     connection.close()
 
 
+def _without_ledger(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE ledger")
+    connection.close()
+
+
 def _foreign(path: Path) -> None:
     path.unlink()
     connection = sqlite3.connect(path)
@@ -187,9 +193,10 @@ def _foreign(path: Path) -> None:
         _truncate,
         _scramble,
         _newer,
+        _without_ledger,
         _foreign,
     ],
-    ids=["empty", "garbage", "truncated", "scrambled", "newer", "foreign"],
+    ids=["empty", "garbage", "truncated", "scrambled", "newer", "no_ledger", "foreign"],
 )
 def test_a_damaged_file_fails_closed(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
     """Damaged, foreign and newer files raise StateError for good, and are left as they are."""
@@ -202,8 +209,8 @@ def test_a_damaged_file_fails_closed(tmp_path: Path, damage: Callable[[Path], An
     before = path.read_bytes()
     state = State(tmp_path)
     for _ in range(2):
-        with pytest.raises(StateError), state.transaction():
-            pass
+        with pytest.raises(StateError), state.transaction() as connection:
+            connection.execute("SELECT * FROM ledger")
     assert state.failure
     state.close()
     assert path.read_bytes() == before
