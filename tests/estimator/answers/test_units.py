@@ -9,7 +9,6 @@ import pytest
 from deniable_estimator.answers.units import SHARES, NumberUnit, half_width, points
 
 SECONDS = NumberUnit("s")
-BARE = NumberUnit()
 
 
 @pytest.mark.parametrize(

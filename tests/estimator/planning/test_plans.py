@@ -134,29 +134,6 @@ def test_impossible_plans() -> None:
         plan(10, float("nan"), 1000)
 
 
-REGISTRY = """
-schema = 1
-app = "example"
-[metrics.m]
-type = "number"
-description = "How many?"
-owner = "me"
-expires = 2027-06-30
-low = 1
-high = 1000
-scale = "{scale}"
-ask = {ask}
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-
-ASKED = {
-    "mean": '"mean"',
-    "distribution": '"distribution"',
-    "both": '["mean", "distribution"]',
-}
-
-
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize(("scale", "desired"), [("linear", 10.0), ("log", 0.05)])
 def test_the_devices_for_a_width_have_it(ask: str, scale: str, desired: float) -> None:
