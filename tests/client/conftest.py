@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable import Client, Registry
+from deniable import Client, Registry, state_file
 from deniable.replies import Reply
 
 REGISTRY = """
@@ -35,6 +38,57 @@ epsilon = 0.5
 lifetime_epsilon = 100.0
 aggregate = "max"
 """
+
+
+def metrics_toml(top: str = "", app: str = "example", **metrics: dict[str, Any]) -> str:
+    """The text of a registry: metrics by their names, each with what is not usual about it."""
+    text = f'schema = 1\napp = "{app}"\n{top}\n'
+    usual = {"type": "boolean", "description": "What it is.", "owner": "a"}
+    usual |= {"expires": "2040-06-30", "epsilon": 1.0, "lifetime_epsilon": 100.0}
+    for name, keys in metrics.items():
+        text += f"[metrics.{name}]\n"
+        for key, value in (usual | keys).items():
+            text += f"{key} = {value if key == 'expires' else json.dumps(value)}\n"
+    return text
+
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@contextmanager
+def http_server(answer: Callable[[str, dict[str, str], bytes], Answer | None]) -> Iterator[str]:
+    """A server on loopback. `answer` takes path, headers and body of a request, and gives status,
+    headers and body of the reply, or None to hang up."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            reply = answer(self.path, dict(self.headers), body)
+            if reply is None:
+                self.close_connection = True
+                return
+            status, headers, content = reply
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: Any) -> None:
+            """A client that is killed hangs up in the middle."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 class Clock:
@@ -79,6 +133,13 @@ class Collector:
     def reports(self) -> list[dict[str, Any]]:
         """Every report that arrived, in order."""
         return [report for body in self.bodies for report in json.loads(body)["reports"]]
+
+
+@pytest.fixture(autouse=True)
+def fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody pulls the plug in a test, so it need not wait for the disk."""
+    fast = [each.replace("FULL", "OFF") for each in state_file._SETTINGS]
+    monkeypatch.setattr(state_file, "_SETTINGS", tuple(fast))
 
 
 @pytest.fixture

@@ -11,59 +11,20 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry
-from deniable.mechanisms import (
-    Memoizing,
-)
-from deniable.wire import SealedReport, encode_batch
+
+from .conftest import metrics_toml
 
 MakeClient = Callable[..., Client]
 
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2040-06-30
-
-[metrics.remembered]
-type = "category"
-description = "Subset selection of a memo."
-values = ["a", "b", "c", "d", "e", "f"]
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-
-[metrics.bucket]
-type = "string"
-description = "Local hashing of a memo."
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-
-[metrics.bits]
-type = "string"
-description = "RAPPOR."
-longitudinal = "memoize"
-mechanism = "rappor"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-
-[metrics.fresh]
-type = "string"
-description = "Without memory."
-epsilon = 1.0
-lifetime_epsilon = 9999.0
-
-[metrics.sampled]
-type = "boolean"
-description = "On some days."
-epsilon = 1.0
-lifetime_epsilon = 9999.0
-sample_rate = 0.5
-"""
-LINK_BITS = {"remembered": 0, "bucket": 8, "bits": 6, "fresh": 0}
-"""What may link the reports of one device: the bits of a row that it stays in."""
+MEMOIZED = {"longitudinal": "memoize", "lifetime_epsilon": 2.0}
+REGISTRY = metrics_toml(
+    remembered={**MEMOIZED, "type": "category", "values": list("abcdef")},
+    bucket={**MEMOIZED, "type": "string"},
+    bits={**MEMOIZED, "type": "string", "mechanism": "rappor"},
+    fresh={"type": "string"},
+    sampled={"sample_rate": 0.5},
+)
 
 
 @pytest.fixture
@@ -86,41 +47,6 @@ def report_for_days(
         assert client.flush()
     client.close()
     return list(collector.bodies)
-
-
-def test_a_message_holds_nothing_but_its_reports(
-    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path, registry: Registry
-) -> None:
-    """A body is a random id and the reports, byte for byte, so its length says nothing that they
-    do not say; nothing but a row links the reports of a device, by at most the bits of its
-    cohorts, and no metric without memory keeps its row."""
-    bodies = report_for_days(make_client, clock, collector, tmp_path / "one", "abcdef" * 2)
-    rows: dict[str, list[int]] = {}
-    ids = set()
-    for body in bodies:
-        document = json.loads(body)
-        reports = [
-            SealedReport(
-                report["metric"],
-                registry[report["metric"]].scheme.fingerprint,
-                report["window"],
-                report.get("row", 0),
-                report["columns"],
-            )
-            for report in document["reports"]
-        ]
-        assert encode_batch(document["batch"], reports) == body
-        ids.add(document["batch"])
-        for report in reports:
-            rows.setdefault(report.metric, []).append(report.row)
-    assert len(ids) == len(bodies)
-    for name, bits in LINK_BITS.items():
-        mechanism = registry[name].scheme.mechanism
-        if isinstance(mechanism, Memoizing):
-            assert len(mechanism.rows) == 1 << bits
-            assert len(set(rows[name])) == 1
-        else:
-            assert len(set(rows[name])) > 1
 
 
 def test_the_shape_of_batches_does_not_depend_on_values(

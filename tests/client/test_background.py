@@ -20,7 +20,7 @@ import pytest
 from deniable import Client, Registry, outbox
 from deniable.worker import Worker
 
-from .conftest import REGISTRY
+from .conftest import REGISTRY, metrics_toml
 
 MakeClient = Callable[..., Client]
 
@@ -159,16 +159,8 @@ def test_an_answer_at_once_leaves_after_a_burst(
     them."""
     monkeypatch.setattr(outbox, "JITTER", 0.0)
     names = ["first", "second"]
-    at_once = "".join(
-        f'[metrics.{name}]\ntype = "boolean"\ndescription = "At once."\nepsilon = 1\n'
-        'lifetime_epsilon = 9\naggregate = "first"\nanswer = "at_once"\n'
-        for name in names
-    )
-    registry = Registry.parse(
-        'schema = 1\napp = "example"\n[defaults]\nowner = "a"\nexpires = 2030-01-01\n'
-        '[metrics.dark_mode]\ntype = "boolean"\ndescription = "Dark."\nepsilon = 1\n'
-        f'lifetime_epsilon = 9\naggregate = "max"\n{at_once}'
-    )
+    soon = {"aggregate": "first", "answer": "at_once"}
+    registry = Registry.parse(metrics_toml(dark_mode={}, **dict.fromkeys(names, soon)))
     client = make_client(registry=registry, background=True)
     for number, name in enumerate(names, 1):
         record_burst(client, tmp_path / "state")

@@ -13,13 +13,12 @@ import pytest
 from deniable.errors import SchemeError
 from deniable.exact import exp_below, log_above
 from deniable.mechanisms import (
-    FrequencyOracle,
     Mechanism,
     MemoizedSubsetSelection,
     Memoizing,
     Packing,
     Row,
-    base,
+    limits,
     total_variance,
 )
 
@@ -63,16 +62,6 @@ def number(**numbers: Any) -> Any:
     return SimpleNamespace(name="m", parameters=dict, epsilon=0, lifetime_epsilon=0, **numbers)
 
 
-def test_an_item_lies_in_its_domain() -> None:
-    """From 0 to the size, which is none."""
-    closed = number(size=3)
-    for item in (0, 1, 2):
-        FrequencyOracle.require_item(closed, item)
-    for item in (-1, 3):
-        with pytest.raises(ValueError, match=f"item {item} is outside the domain of 3"):
-            FrequencyOracle.require_item(closed, item)
-
-
 def test_odds_are_within_what_was_declared() -> None:
     """Exactly as much as was declared is allowed, and a hair more is not, for a report and for a
     memo."""
@@ -104,13 +93,13 @@ def test_epsilons_are_logarithms_of_odds() -> None:
 @pytest.mark.parametrize(
     ("check", "arguments", "lowest", "highest", "below", "above"),
     [
-        (base.check_size, ("m",), 2, base.MAX_CELLS, 1, base.MAX_CELLS + 1),
-        (lambda size: base.check_size("m", size, 10), (), 2, 10, 1, 11),
-        (base.check_epsilon, (), 1e-9, 10.0, 0.0, 10.000001),
-        (base.check_epsilon, (), 0.5, 1.0, -0.5, math.inf),
-        (base.check_epsilon, (), 0.5, 1.0, -1.0, math.nan),
-        (base.check_memo_epsilon, (1.0,), 1.000001, 20.0, 1.0, 20.000001),
-        (base.check_memo_epsilon, (10.0,), 10.1, 20.0, 9.0, math.nan),
+        (limits.check_size, ("m",), 2, limits.MAX_CELLS, 1, limits.MAX_CELLS + 1),
+        (lambda size: limits.check_size("m", size, 10), (), 2, 10, 1, 11),
+        (limits.check_epsilon, (), 1e-9, 10.0, 0.0, 10.000001),
+        (limits.check_epsilon, (), 0.5, 1.0, -0.5, math.inf),
+        (limits.check_epsilon, (), 0.5, 1.0, -1.0, math.nan),
+        (limits.check_memo_epsilon, (1.0,), 1.000001, 20.0, 1.0, 20.000001),
+        (limits.check_memo_epsilon, (10.0,), 10.1, 20.0, 9.0, math.nan),
     ],
 )
 def test_both_ends_of_a_limit(
@@ -132,26 +121,4 @@ def test_both_ends_of_a_limit(
 def test_a_memo_needs_an_epsilon_of_its_reports() -> None:
     """The epsilon of a report is checked before that of the memo."""
     with pytest.raises(SchemeError, match="epsilon must be above 0 and at most 10, not 0"):
-        base.check_memo_epsilon(0.0, 5.0)
-
-
-def test_parameters_are_checked_one_by_one() -> None:
-    """They come back in the order of their bounds, both of which are allowed; what is missing,
-    unknown, outside or no integer is named."""
-    bounds = {"size": (2, 5), "k": (1, 3)}
-    assert base.check_parameters("m", {"k": 3, "size": 2}, **bounds) == [2, 3]
-    assert base.check_parameters("m", {"k": 1, "size": 5}, **bounds) == [5, 1]
-    for parameters, name in (
-        ({"k": 1}, "size"),
-        ({"size": 1, "k": 1}, "size"),
-        ({"size": 6, "k": 1}, "size"),
-        ({"size": 2, "k": 0}, "k"),
-        ({"size": 2, "k": True}, "k"),
-        ({"size": 2, "k": 1.0}, "k"),
-        ({"size": 2, "k": "1"}, "k"),
-    ):
-        low, high = bounds[name]
-        with pytest.raises(SchemeError, match=f"m: {name} must be an integer from {low} to {high}"):
-            base.check_parameters("m", parameters, **bounds)
-    with pytest.raises(SchemeError, match="m: unknown parameters a, z"):
-        base.check_parameters("m", {"size": 2, "k": 1, "z": 1, "a": 1}, **bounds)
+        limits.check_memo_epsilon(0.0, 5.0)

@@ -10,9 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,39 +19,22 @@ from deniable.mechanisms import Memoizing
 from deniable.memo import draw
 from deniable.state import State
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "a"
-expires = 2999-01-01
-[metrics.one]
-type = "boolean"
-description = "One."
-epsilon = 1.0
-lifetime_epsilon = 10000
-[metrics.two]
-type = "category"
-description = "Two."
-values = ["a", "b", "c", "d"]
-epsilon = 2.0
-lifetime_epsilon = 10000
-[metrics.three]
-type = "string"
-description = "Three, with memory."
-longitudinal = "memoize"
-mechanism = "rappor"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-[metrics.four]
-type = "category"
-description = "Four, answered at once."
-values = ["a", "b", "c", "d"]
-aggregate = "first"
-answer = "at_once"
-epsilon = 2.0
-lifetime_epsilon = 10000
-"""
+from .conftest import Answer, http_server, metrics_toml
+
+LONG = {"expires": "2999-01-01", "lifetime_epsilon": 10_000}
+CHOICE = {**LONG, "type": "category", "values": list("abcd"), "epsilon": 2.0}
+REGISTRY = metrics_toml(
+    one=LONG,
+    two=CHOICE,
+    three={
+        **LONG,
+        "type": "string",
+        "longitudinal": "memoize",
+        "mechanism": "rappor",
+        "lifetime_epsilon": 2.0,
+    },
+    four={**CHOICE, "aggregate": "first", "answer": "at_once"},
+)
 
 DEVICE = """
 import sys, time
@@ -115,31 +96,12 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sink, str]]:
         monkeypatch.delenv(name, raising=False)
     sink = Sink()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            reply = sink.take(body)
-            if reply is None:
-                self.close_connection = True
-                return
-            self.send_response(202)
-            self.send_header("Content-Length", str(len(reply)))
-            self.end_headers()
-            self.wfile.write(reply)
+    def answer(path: str, headers: dict[str, str], body: bytes) -> Answer | None:
+        reply = sink.take(body)
+        return None if reply is None else (202, {}, reply)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: Any) -> None:
-            """A killed device hangs up in the middle."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield sink, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with http_server(answer) as address:
+        yield sink, address
 
 
 def start(folder: Path, endpoint: str, first: int, days: int) -> subprocess.Popen[bytes]:
@@ -231,27 +193,3 @@ def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> N
     assert len(reports) == spent_reports(tmp_path) == 40
     check_memory(tmp_path, counts)
     assert counts.changed_bytes == []
-
-
-@pytest.mark.campaign
-def test_processes_merge_their_records(tmp_path: Path) -> None:
-    """Records of four processes into one open window are all counted, each once. A flush that
-    waits too long for the others fails, keeps its records, and is tried again."""
-    (tmp_path / "metrics.toml").write_text(REGISTRY)
-    script = (
-        "import sys, time, deniable\n"
-        "client = deniable.Client(sys.argv[1] + '/metrics.toml', None, sys.argv[1],"
-        " clock=lambda: 1.8e9)\n"
-        "until = time.monotonic() + 120\n"
-        "for _ in range(25):\n"
-        "    client.record('one', True)\n"
-        "    while not client.flush(30):\n"
-        "        assert time.monotonic() < until\n"
-        "client.close()\n"
-    )
-    children = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(4)]
-    assert [child.wait() for child in children] == [0] * 4
-    state = State(tmp_path)
-    with state.transaction() as connection:
-        assert connection.execute("SELECT records FROM open_values").fetchall() == [(100,)]
-    state.close()

@@ -24,50 +24,24 @@ from deniable import Client, Registry, TransportError
 from deniable.ledger import Ledger
 from deniable.replies import Reply
 
-REGISTRY = """
-schema = 1
-app = "example"
-lifetime_epsilon = 9.0
-[defaults]
-owner = "a"
-expires = 2027-03-01
-[metrics.daily]
-type = "category"
-description = "Daily."
-values = ["a", "b", "c"]
-aggregate = "any"
-epsilon = 1.0
-lifetime_epsilon = 4.0
-[metrics.weekly]
-type = "boolean"
-description = "Weekly."
-window = "week"
-epsilon = 0.7
-lifetime_epsilon = 2.1
-[metrics.sampled]
-type = "boolean"
-description = "Sampled."
-sample_rate = 0.5
-epsilon = 1.0
-lifetime_epsilon = 100.0
-[metrics.once]
-type = "category"
-description = "Answered at once."
-values = ["a", "b", "c"]
-aggregate = "first"
-answer = "at_once"
-epsilon = 0.5
-lifetime_epsilon = 2.0
-[metrics.once_a_week]
-type = "boolean"
-description = "Answered at once in a week."
-window = "week"
-aggregate = "first"
-answer = "at_once"
-sample_rate = 0.5
-epsilon = 0.5
-lifetime_epsilon = 100.0
-"""
+from .conftest import metrics_toml
+
+CHOICE = {"type": "category", "values": ["a", "b", "c"], "expires": "2027-03-01"}
+SOON = {"aggregate": "first", "answer": "at_once", "epsilon": 0.5}
+REGISTRY = metrics_toml(
+    "lifetime_epsilon = 9.0",
+    daily={**CHOICE, "aggregate": "any", "lifetime_epsilon": 4.0},
+    weekly={"window": "week", "expires": "2027-03-01", "epsilon": 0.7, "lifetime_epsilon": 2.1},
+    sampled={"sample_rate": 0.5},
+    once={**CHOICE, **SOON, "lifetime_epsilon": 2.0},
+    once_a_week={**SOON, "window": "week", "sample_rate": 0.5},
+    kept={
+        "longitudinal": "memoize",
+        "epsilon": 0.1,
+        "memo_epsilon": 0.2,
+        "lifetime_epsilon": 0.3,
+    },
+)
 START = 1_798_761_600.0  # 2027-01-01T00:00:00Z
 
 
@@ -123,7 +97,7 @@ class DeviceLife(RuleBasedStateMachine):
     def record_category(self, name: str, value: str) -> None:
         self.client.record(name, value)
 
-    @rule(name=st.sampled_from(["weekly", "sampled", "once_a_week"]), value=st.booleans())
+    @rule(name=st.sampled_from(["weekly", "sampled", "once_a_week", "kept"]), value=st.booleans())
     def record_boolean(self, name: str, value: bool) -> None:
         self.client.record(name, value)
 
@@ -151,6 +125,10 @@ class DeviceLife(RuleBasedStateMachine):
         self.client.opt_out()
         self.client.opt_in()
 
+    @rule()
+    def erase(self) -> None:
+        self.client.erase()
+
     @invariant()
     def promises(self) -> None:
         if not hasattr(self, "client"):
@@ -158,6 +136,7 @@ class DeviceLife(RuleBasedStateMachine):
         with self.client._state.transaction() as connection:
             ledger = Ledger(connection)
             spent = {metric.name: ledger.spent(metric.name) for metric in self.registry}
+            memos = ledger.memos("kept")
             total = ledger.spent()
             kept = {name for (name,) in connection.execute("SELECT metric FROM open_values")}
         sent: Counter[tuple[str, str]] = Counter()
@@ -169,10 +148,13 @@ class DeviceLife(RuleBasedStateMachine):
         assert all(count == 1 for count in sent.values()), "two reports for one window"
         for metric in self.registry:
             epsilon = Fraction(metric.scheme.mechanism.epsilon)
-            assert spent[metric.name] <= Fraction(metric.lifetime_epsilon)
+            limited = memos if metric.name == "kept" else spent[metric.name]
+            assert limited <= Fraction(metric.lifetime_epsilon)
             assert spent[metric.name] >= cost[metric.name] * epsilon, "sent and not in the ledger"
         assert total <= 9
-        assert kept <= {"daily", "weekly", "sampled"}, "a value that is answered at once was kept"
+        assert kept <= {"daily", "weekly", "sampled", "kept"}, (
+            "a value that is answered at once was kept"
+        )
 
     def teardown(self) -> None:
         if hasattr(self, "client"):
@@ -187,7 +169,7 @@ def test_promises_hold_in_any_order() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         DeviceLife,
         settings=settings(
-            max_examples=40,
+            max_examples=15,
             stateful_step_count=40,
             deadline=None,
             derandomize=True,

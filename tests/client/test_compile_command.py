@@ -60,29 +60,6 @@ def test_a_module_holds_the_same_document(
     assert module.partition("\n")[2] == f"export default {text} as const;\n"
 
 
-def test_mistakes_are_all_listed(run: Callable[..., Any], tmp_path: Path) -> None:
-    """A registry with mistakes is not compiled: each has its line, the exit code is 1, and a file
-    that there was stays."""
-    path = REGISTRIES / "every_mistake.toml"
-    (tmp_path / "metrics.json").write_text("before")
-    result = run(path, "-o", "metrics.json")
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    lines = result.stderr.splitlines()
-    assert len(lines) > 20
-    assert all(line.startswith(f"{path}:") and ": error: " in line for line in lines)
-    assert (tmp_path / "metrics.json").read_text() == "before"
-
-
-def test_an_expired_metric_is_a_warning(run: Callable[..., Any], toml: Path) -> None:
-    """An expired metric is compiled, as devices must know that it is over, and gives a warning."""
-    toml.write_text(toml.read_text(encoding="utf-8").replace("2027-06-30", "2020-06-30"), "utf-8")
-    result = run(toml, "-o", "metrics.json")
-    assert result.exit_code == 0
-    assert "metrics.toml:9: warning: metrics.dark_mode: expired on 2020-06-30" in result.stderr
-    assert len(result.stderr.splitlines()) == len(Registry.load(toml))
-
-
 @pytest.mark.parametrize("name", ["metrics.json", "metrics.ts"])
 def test_check_says_whether_a_file_is_up_to_date(
     run: Callable[..., Any], toml: Path, tmp_path: Path, name: str

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import ipaddress
 import json
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -24,66 +22,50 @@ from deniable.loopback import is_loopback_host, loopback_address
 from deniable.randomness import system_bits
 from deniable.testing import MemoryClient
 
+from .conftest import Answer, http_server, metrics_toml
+
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")
 )["development"]
 
-METRICS = """
-schema = 1
-app = "example"
-lifetime_epsilon = 1.0
-[defaults]
-owner = "growth@acme.example"
-expires = 2030-06-30
-
-[metrics.browser]
-type = "category"
-description = "The browser in use."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-epsilon = 1.0
-lifetime_epsilon = 1.0
-
-[metrics.rare]
-type = "boolean"
-description = "Few devices answer, and months are long."
-epsilon = 0.5
-lifetime_epsilon = 1.0
-sample_rate = 0.000001
-window = "month"
-
-[metrics.memory]
-type = "boolean"
-description = "A metric with memos."
-epsilon = 0.5
-lifetime_epsilon = 1.0
-longitudinal = "memoize"
-
-[metrics.number]
-type = "number"
-description = "A number."
-low = 0
-high = 10
-ask = "mean"
-epsilon = 0.5
-lifetime_epsilon = 1.0
-answer = "at_once"
-aggregate = "first"
-"""
+SHORT = {"epsilon": 0.5, "lifetime_epsilon": 1.0}
+METRICS = metrics_toml(
+    "lifetime_epsilon = 1.0",
+    browser={
+        "type": "category",
+        "values": ["firefox", "chrome", "safari", "edge", "other"],
+        "lifetime_epsilon": 1.0,
+    },
+    rare={**SHORT, "sample_rate": 0.000001, "window": "month"},
+    memory={**SHORT, "longitudinal": "memoize"},
+    number={
+        **SHORT,
+        "type": "number",
+        "low": 0,
+        "high": 10,
+        "ask": "mean",
+        "answer": "at_once",
+        "aggregate": "first",
+    },
+)
 
 
-class Server(http.server.ThreadingHTTPServer):
+class Server:
     """A `deniable dev` that remembers what it was sent."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self.address = ""
         self.posts: list[tuple[str, bytes]] = []
         self.status = 202
-        self.location: str | None = None
+        self.headers: dict[str, str] = {}
         self.rejected: list[dict[str, Any]] = []
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def answer(self, path: str, _: dict[str, str], body: bytes) -> Answer:
+        self.posts.append((path, body))
+        told = {"batch": json.loads(body).get("batch"), "rejected": self.rejected}
+        if self.status == 400:
+            told = {"type": "urn:deniable:problem:malformed-batch"}
+        return self.status, self.headers, json.dumps(told).encode()
 
     def bodies(self, path: str = "/v1/reports") -> list[dict[str, Any]]:
         return [json.loads(body) for name, body in self.posts if name == path]
@@ -98,36 +80,12 @@ class Server(http.server.ThreadingHTTPServer):
         return [(each["code"], each["metric"]) for each in found]
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.posts.append((self.path, body))
-        answer = {"batch": json.loads(body).get("batch"), "rejected": self.server.rejected}
-        if self.server.status == 400:
-            answer = {"type": "urn:deniable:problem:malformed-batch"}
-        content = json.dumps(answer).encode()
-        self.send_response(self.server.status)
-        if self.server.location is not None:
-            self.send_header("Location", self.server.location)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server that takes every batch."""
-    with Server() as made:
-        thread = threading.Thread(target=made.serve_forever)
-        thread.start()
+    made = Server()
+    with http_server(made.answer) as made.address:
         yield made
-        made.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -303,8 +261,9 @@ def test_no_proxy_and_no_redirect(
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://192.0.2.1:3128")
     monkeypatch.delenv("no_proxy", raising=False)
-    with Server() as elsewhere:
-        server.status, server.location = 307, f"{elsewhere.address}/v1/reports"
+    elsewhere = Server()
+    with http_server(elsewhere.answer) as address:
+        server.status, server.headers = 307, {"Location": f"{address}/v1/reports"}
         client = Client(registry, development=server.address, background=False)
         client.record("browser", "firefox")
         assert not client.flush()
@@ -406,10 +365,13 @@ def test_what_went_wrong_is_told(
 
 def test_pairs_are_joined(server: Server) -> None:
     """Two metrics that are recorded between two flushes make the report of their pair as well."""
-    pair = '[metrics.both]\ntype = "pair"\ndescription = "Both."\nof = ["browser", "theme"]\n'
-    theme = '[metrics.theme]\ntype = "boolean"\ndescription = "Dark."\n'
-    spent = "epsilon = 0.5\nlifetime_epsilon = 1.0\n"
-    registry = Registry.parse(METRICS + pair + spent + theme + spent)
+    registry = Registry.parse(
+        metrics_toml(
+            browser={"type": "category", "values": ["firefox", "chrome"]},
+            theme={},
+            both={"type": "pair", "of": ["browser", "theme"]},
+        )
+    )
     client = Client(registry, development=server.address, background=False)
     for _ in range(3):
         client.record("browser", "firefox")
@@ -420,22 +382,6 @@ def test_pairs_are_joined(server: Server) -> None:
     client.close()
     named = [report["metric"] for report in server.reports]
     assert {name: named.count(name) for name in named} == {"browser": 3, "theme": 4, "both": 3}
-
-
-def test_a_missing_segment_is_told(server: Server) -> None:
-    """A metric whose segment was not told is not recorded, and the developer is told so."""
-    text = METRICS.replace(
-        'description = "The browser', 'segments = ["system"]\ndescription = "The'
-    )
-    registry = Registry.parse(text + '[segments.system]\nvalues = ["ios", "android"]\n')
-    client = Client(registry, development=server.address, background=False)
-    client.record("browser", "firefox")
-    client.set_segments({"system": "ios"})
-    client.record("browser", "firefox")
-    assert client.flush()
-    client.close()
-    assert server.troubles == [("missing_segment", None)]
-    assert len(server.reports) == 1
 
 
 def test_a_normal_collector_is_named(
@@ -470,24 +416,3 @@ def test_it_can_be_declined(
     assert server.posts == []
     with pytest.raises(TypeError, match="development must be"):
         Client(registry, development=True)  # type: ignore[arg-type]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_reports_as_well(server: Server, registry: Registry) -> None:
-    """After a fork, as under gunicorn with --preload, parent and child both report."""
-    client = Client(registry, development=server.address, background=False)
-    client.record("browser", "firefox")
-    assert client.flush()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            client.record("browser", "chrome")
-            status = 0 if client.flush() else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    client.record("browser", "edge")
-    assert client.flush()
-    assert len(server.reports) == 3
-    client.close()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import pytest
 
-from deniable import Registry, StateError, TransportError, outbox
+from deniable import Registry, TransportError, outbox
 from deniable.device import LONGEST_BACKOFF, Device
 from deniable.recording import Record
-from deniable.replies import Reply
 from deniable.state import State
 
 ALL = (1 << 53) - 1
@@ -81,61 +78,8 @@ def test_backoff_doubles_up_to_an_hour(device: Device, clock: Any, collector: An
     assert LONGEST_BACKOFF == 3600
 
 
-def test_what_a_collector_does_not_know_yet_waits_for_half_an_hour_or_a_whole_one(
-    device: Device, clock: Any, collector: Any
-) -> None:
-    """A report that was left out for a reason that passes is due after 30 to 60 minutes."""
-    record(device, clock)
-    device.write([])
-    clock.days(1)
-    batch = device.take(urgent=False)
-    assert batch is not None
-    collector.rejected = [{"index": 0, "reason": "unknown_metric"}]
-    (told,) = device.deliver(batch)
-    assert told.waits
-    assert device.waiting() == 1
-    assert device.seconds_to_send() == pytest.approx(1800 * (1 + share(device)), rel=1e-12)
-
-
-def test_a_batch_that_is_refused_is_not_tried_again(
-    device: Device, clock: Any, collector: Any
-) -> None:
-    """A problem that the same bytes would meet again ends the batch, with its reason for the
-    owner; one that passes does not."""
-    record(device, clock)
-    device.write([])
-    clock.days(1)
-    for kind, status, waiting in (("store-unavailable", 503, 1), ("malformed-batch", 400, 0)):
-        problem = json.dumps({"type": f"urn:deniable:problem:{kind}"}).encode()
-        collector.replies = [Reply(status, problem)]
-        batch = device.take(urgent=True)
-        assert batch is not None
-        with pytest.raises(TransportError) as caught:
-            device.deliver(batch)
-        assert caught.value.final is (waiting == 0)
-        assert device.waiting() == waiting
-    (entry,) = device.entries()
-    assert entry.status == "rejected"
-    assert "malformed-batch" in (entry.reason or "")
-    assert device.take(urgent=True) is None
-
-
 def test_without_an_endpoint_nothing_is_delivered(device: Device) -> None:
     """It says so, and the batch waits."""
     device.transport = None
     with pytest.raises(TransportError, match="no endpoint"):
         device.deliver(outbox.OutgoingBatch("0" * 32, b"", 0))
-
-
-class Damaged:
-    """A state that cannot be read."""
-
-    def __init__(self, damaged: bool, blanks: bool) -> None:
-        self.damaged, self.blanks, self.blanked = damaged, blanks, 0
-
-    def transaction(self) -> AbstractContextManager[Any]:
-        raise StateError("it cannot be read", damaged=self.damaged)
-
-    def blank(self) -> bool:
-        self.blanked += 1
-        return self.blanks

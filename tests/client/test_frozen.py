@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import pickle
 from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar
@@ -58,14 +56,6 @@ class Pair:
         return hash(self.name)
 
 
-def test_takes_arguments_as_a_dataclass_does() -> None:
-    """Positions, names and defaults give the same fields as in a dataclass."""
-    for args, kwargs in (((1,), {}), ((1, 3), {}), ((), {"x": 1, "y": 4}), ((1,), {"y": 5})):
-        made, twin = Point(*args, **kwargs), Twin(*args, **kwargs)
-        assert (made.x, made.y, made.names) == (twin.x, twin.y, twin.names)
-        assert repr(made) == repr(twin).replace("Twin", "Point")
-
-
 @pytest.mark.parametrize(
     ("args", "kwargs", "told"),
     [
@@ -108,12 +98,6 @@ def test_compares_and_hashes_by_its_fields() -> None:
     assert len({Pair("a", "first"), Pair("a", "second")}) == 1
 
 
-def test_checks_itself_at_the_end() -> None:
-    """`__post_init__` runs with all fields in place, and its error passes."""
-    with pytest.raises(ValueError, match="negative"):
-        Point(-1)
-
-
 def test_serves_the_functions_of_dataclasses() -> None:
     """`replace`, `fields`, `asdict` and `is_dataclass` take instances, and `match` takes fields."""
     made = Point(1)
@@ -130,9 +114,3 @@ def test_serves_the_functions_of_dataclasses() -> None:
             assert (x, y) == (1, 2)
         case _:
             pytest.fail("no match")
-
-
-def test_can_be_copied_and_pickled() -> None:
-    """A copy and a pickled instance are equal to the original, as worker processes need it."""
-    made = Point(1, names={"a": 1})
-    assert copy.deepcopy(made) == copy.copy(made) == pickle.loads(pickle.dumps(made)) == made

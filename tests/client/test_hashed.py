@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from deniable.errors import SchemeError
-from deniable.hashing import hash64
 from deniable.mechanisms import (
     CohortLocalHashing,
     CountMeanSketch,
@@ -22,7 +21,6 @@ from deniable.mechanisms import (
     Report,
     SubsetSelection,
     UnaryEncoding,
-    design_string,
 )
 from deniable.randomness import PRECISION
 
@@ -52,36 +50,6 @@ def test_q_is_the_average_over_all_hash_functions(kind: type[Hashed], channel: A
         total += sum(channel.likelihood(Report(0, each), place) for each in supporting)
     assert total / channel.size**2 == mechanism.q
     assert mechanism.p == channel.p
-
-
-def test_q_of_hashed_projective_geometry_is_simple() -> None:
-    """Every message supports s of the K places, so q = s / K whatever the threshold."""
-    for threshold in (HALF, HALF + HALF // 3):
-        channel = ProjectiveGeometry(156, 5, 4, threshold)
-        assert HashedProjectiveGeometry("city", 4, channel).q == Fraction(31, 156)
-
-
-@pytest.mark.parametrize(("kind", "channel"), HASHED)
-def test_support_follows_the_hash(kind: type[Hashed], channel: Any) -> None:
-    """In each row a string is supported by the cells of the place it hashes to."""
-    mechanism = kind("city", 3, channel)
-    expected = [
-        (row, cell.column)
-        for row in range(3)
-        for cell in channel.support(hash64("city", row, "Oslo") % channel.size)
-    ]
-    assert list(mechanism.support("Oslo")) == expected
-
-
-def test_metrics_hash_apart() -> None:
-    """The metric's name is the salt: the same string falls elsewhere in another metric."""
-    one = design_string("auto", "city", 1.0)
-    other = design_string("auto", "street", 1.0)
-    assert isinstance(one, HashedProjectiveGeometry)
-    assert isinstance(other, HashedProjectiveGeometry)
-    assert [one.place(row, "Oslo") for row in range(4)] != [
-        other.place(row, "Oslo") for row in range(4)
-    ]
 
 
 @pytest.mark.parametrize(("salt", "rows"), [("", 2), ("a\0b", 2), ("a", 0), ("a", 1 << 23)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -89,48 +88,6 @@ def test_the_row_does_not_depend_on_the_value(cells: int, weights: tuple[int, ..
                 for row, width in enumerate(each.width for each in histogram.rows)
             ]
             assert found == shares
-
-
-@pytest.mark.parametrize("mean", [False, True])
-def test_a_report_favours_ranges(mean: bool) -> None:
-    """The spans that a report favours are those of largest likelihood, in order, and not
-    adjacent."""
-    histogram = HierarchicalHistogram.design(UNIT, 1.0, 16, mean)
-    edges = [-1, *histogram.edges]
-    if histogram.mean is not None:
-        edges += [level + step for level in histogram.mean.levels for step in (0, 1)]
-    positions = sorted({min(each, TOP) for each in edges})
-    for row, each in enumerate(histogram.rows):
-        for column in range(each.width):
-            report = Report(row, column)
-            spans = histogram.favoured(report)
-            assert all(a.last + 1 < b.first for a, b in pairwise(spans))
-            likelihoods = {each: histogram.likelihood(report, each) for each in positions}
-            most = max(likelihoods.values())
-            inside = {each for each, found in likelihoods.items() if found == most}
-            listed = {
-                each for each in positions for span in spans if span.first <= each <= span.last
-            }
-            # What is below `low` counts as `low` in the row of the mean.
-            assert inside - {-1} == listed - {-1}
-            if row < histogram.height:
-                assert inside == listed
-
-
-def test_a_report_is_that_of_the_node() -> None:
-    """The likelihood of a row is its share times that of its mechanism, for the node that the
-    cell belongs to."""
-    histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
-    for position in (-1, 0, TOP // 5, TOP // 2, TOP - 1, TOP):
-        cell = bisect_right(histogram.edges, position)
-        for row, (level, weight) in enumerate(
-            zip(histogram.levels, histogram.weights, strict=True)
-        ):
-            node = cell // 4 ** (histogram.height - row - 1)
-            for column in (0, level.columns // 2, level.columns - 1):
-                within = level.oracle.likelihood(Report(0, column), node)
-                expected = Fraction(weight, 16) * within
-                assert histogram.likelihood(Report(row, column), position) == expected
 
 
 GOOD: dict[str, Any] = dict(HierarchicalHistogram.design(UNIT, 1.0, 64).parameters())

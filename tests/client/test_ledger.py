@@ -4,50 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sqlite3
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, TransportError
+from deniable import Client, Registry
 from deniable.ledger import Ledger
 from deniable.mechanisms import Memoizing
-from deniable.state import FILE_NAME, State
+from deniable.state import State
+
+from .conftest import metrics_toml
 
 MakeClient = Callable[..., Client]
-
-
-def test_it_stops_for_good_when_a_lifetime_is_spent(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
-    """A lifetime of three reports gives three, over restarts, and not even keeps a fourth."""
-    for _ in range(6):
-        with make_client() as client:
-            client.record("browser", "chrome")
-        clock.days(1)
-        with make_client() as client:
-            assert client.flush()
-    assert len(collector.reports) == 3
-    client = make_client()
-    client.record("browser", "chrome")
-    client.flush()
-    with client._state.transaction() as connection:
-        assert connection.execute("SELECT count(*) FROM open_values").fetchone() == (0,)
+MEMOIZED = {"longitudinal": "memoize", "lifetime_epsilon": 2.0}
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 2.0, 1 / 3])
 @pytest.mark.parametrize("reports", [1, 3, 7, 10])
 def test_the_sum_is_exact(tmp_path: Path, epsilon: float, reports: int) -> None:
     """What is allowed is exactly what the fractions of the rounded-up epsilons allow."""
-    text = (
-        'schema = 1\napp = "example"\n'
-        '[metrics.m]\ntype = "boolean"\ndescription = "M."\nowner = "a"\n'
-        f"expires = 2030-01-01\nepsilon = {epsilon!r}\nlifetime_epsilon = {epsilon * reports!r}\n"
-    )
-    registry = Registry.parse(text)
+    keys = {"epsilon": epsilon, "lifetime_epsilon": epsilon * reports}
+    registry = Registry.parse(metrics_toml(m=keys))
     metric = registry["m"]
     cost = Fraction(metric.scheme.mechanism.epsilon)
     expected = Fraction(metric.lifetime_epsilon) // cost
@@ -65,33 +44,6 @@ def test_the_sum_is_exact(tmp_path: Path, epsilon: float, reports: int) -> None:
     state.close()
     assert given == expected
     assert given * cost <= Fraction(metric.lifetime_epsilon) < (given + 1) * cost
-
-
-def test_schemes_of_one_metric_share_its_lifetime(tmp_path: Path, registry: Registry) -> None:
-    """A changed parameter does not begin a new budget."""
-    state = State(tmp_path)
-    browser = registry["browser"]
-    changed = dataclasses.replace(browser, epsilon=2.0)
-    with state.transaction() as connection:
-        ledger = Ledger(connection)
-        ledger.charge(browser)
-        assert ledger.allows(changed, registry)
-        ledger.charge(browser)
-        assert ledger.allows(browser, registry)
-        assert not ledger.allows(changed, registry)
-    state.close()
-
-
-def test_the_registry_caps_all_metrics_together(tmp_path: Path, registry: Registry) -> None:
-    """The sum over metrics stops at the registry's lifetime epsilon."""
-    capped = dataclasses.replace(registry, lifetime_epsilon=1.4)
-    state = State(tmp_path)
-    with state.transaction() as connection:
-        ledger = Ledger(connection)
-        ledger.charge(registry["browser"])
-        assert not ledger.allows(registry["dark_mode"], capped)
-        assert ledger.allows(registry["dark_mode"], registry)
-    state.close()
 
 
 def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) -> None:
@@ -120,75 +72,10 @@ def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) 
     ]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE ledger SET answers = answers - 1",
-        "UPDATE ledger SET epsilon = '0x1p-10'",
-        "DELETE FROM ledger",
-        "INSERT INTO ledger VALUES ('a', 'b', '0x1p+0', -5)",
-        "INSERT INTO ledger_memos VALUES ('a', 'b', '0x1p+0')",
-        "DROP TABLE ledger_memos",
-        "DROP TABLE ledger",
-    ],
-)
-def test_a_damaged_ledger_fails_closed(
-    make_client: MakeClient, tmp_path: Path, clock: Any, collector: Any, damage: str
-) -> None:
-    """Whatever is changed behind the ledger's back ends reporting from this device."""
-    client = make_client(on_trouble=None)
-    collector.replies = [TransportError("down")]
-    client.record("browser", "chrome")
-    clock.days(1)
-    client.close()  # a report waits, which must not be sent either
-    connection = sqlite3.connect(tmp_path / "state" / FILE_NAME, isolation_level=None)
-    for (trigger,) in connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-    ).fetchall():
-        connection.execute(f"DROP TRIGGER {trigger}")
-    connection.execute(damage)
-    connection.close()
-    bodies = len(collector.bodies)
-    client = make_client(on_trouble=None)
-    for _ in range(2):
-        client.record("browser", "edge")
-        clock.days(1)
-        assert not client.flush()
-    assert client.status == "failed"
-    assert len(collector.bodies) == bodies
-
-
-def test_what_was_charged_for_memos_is_kept(tmp_path: Path) -> None:
-    """The memos of a scheme are charged once, over restarts, and are not spending."""
-    registry = Registry.parse(
-        'schema = 1\napp = "example"\n'
-        + "".join(
-            f'[metrics.{name}]\ntype = "boolean"\ndescription = "M."\nowner = "a"\nexpires = '
-            '2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\nlongitudinal = "memoize"\n'
-            for name in ("a", "b")
-        )
-    )
-    mechanism = registry["a"].scheme.mechanism
-    assert isinstance(mechanism, Memoizing)
-    for turn in range(3):
-        state = State(tmp_path)
-        with state.transaction() as connection:
-            ledger = Ledger(connection)
-            assert ledger.memos("a") == min(turn, 1) * Fraction(mechanism.lifetime_epsilon)
-            assert ledger.memos("b") == 0
-            assert ledger.spent() == turn * Fraction(mechanism.fresh_epsilon)
-            ledger.charge(registry["a"])
-        state.close()
-
-
 def test_memos_are_charged_once_in_a_transaction(tmp_path: Path) -> None:
     """A second report in the transaction of the first finds its memos charged; with memory no
     number ends the reports, unless a cap does, which counts the fresh noise."""
-    registry = Registry.parse(
-        'schema = 1\napp = "example"\n[metrics.a]\ntype = "boolean"\ndescription = "M."\n'
-        'owner = "a"\nexpires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 2.0\n'
-        'longitudinal = "memoize"\n'
-    )
+    registry = Registry.parse(metrics_toml(a=MEMOIZED))
     metric = registry["a"]
     mechanism = metric.scheme.mechanism
     assert isinstance(mechanism, Memoizing)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from deniable import Client, Metric, MetricError, Registry, RegistryError, Scheme, SchemeError
 from deniable.exact import exp_below
-from deniable.mechanisms import DBitFlip, SlidingWindow
+from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.types import Number
 
@@ -105,29 +105,6 @@ def test_the_question_chooses_the_mechanism(
     assert type(again.mechanism) is type(scheme.mechanism)
     with pytest.raises(SchemeError, match="no shares of values"):
         again.oracle  # noqa: B018
-
-
-@pytest.mark.parametrize("key", ["low", "high", "scale", "integer", "ask", "cells", "mechanism"])
-def test_what_changes_the_channel_is_another_scheme(key: str) -> None:
-    """Bounds, scale, question, cells and mechanism are in the fingerprint; the unit is not."""
-    keys = {"low": "1", "high": "11", "ask": '"distribution"'}
-    edits = {
-        "low": "2",
-        "high": "12",
-        "scale": '"log"',
-        "integer": "true",
-        "ask": '"mean"',
-        "cells": "64",
-    }
-    before = metric(**keys).scheme.fingerprint
-    if key == "mechanism":
-        mean = metric(**keys | {"ask": '"mean"'})
-        assert dataclasses.replace(mean, mechanism="duchi").scheme.fingerprint != (
-            mean.scheme.fingerprint
-        )
-        return
-    assert metric(**keys | {key: edits[key]}).scheme.fingerprint != before
-    assert metric(**keys, unit='"s"').scheme.fingerprint == before
 
 
 @pytest.mark.parametrize("value", [True, False, "5", b"5", None, math.nan, 1j, [5], Fraction(1, 2)])
@@ -279,8 +256,21 @@ def test_memos_have_at_most_256_cells() -> None:
         kind.design_memoized("rappor", "m", 1.0, 2.0)
 
 
-def test_whole_numbers_may_have_a_mean() -> None:
-    """The range of a sliding window ends at the number after `high`, so `high` is inside."""
-    made = metric(integer="true").scheme.mechanism
-    assert isinstance(made, SlidingWindow)
-    assert (made.range.start, made.range.end) == (0, 11)
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"ask": '"mean"'}, "cannot combine a mean with a distribution"),
+        ({"high": "200"}, "over days of both tell those of the larger part"),
+        ({"cells": "64"}, "over days of both tell those of the larger part"),
+        ({"scale": '"linear"'}, "cannot combine another scale"),
+        ({"epsilon": "0.5"}, "combine both schemes"),
+    ],
+)
+def test_an_edit_of_a_number_is_explained(change: dict[str, str], told: str) -> None:
+    """What estimates over days before and after it will do, and what another unit means."""
+    keys = {"low": "1", "high": "100", "scale": '"log"', "ask": '"distribution"'}
+    before = metric(**keys).type
+    assert told in metric(**keys | change).type.combines(before)
+    assert before.reread(before) is None
+    told_unit = metric(**keys, unit='"s"').type.reread(before)
+    assert "had the unit none and has 's': the scheme is the same" in str(told_unit)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deniable import Client, RejectedError, TransportError, outbox, windows
-from deniable.device import FIRST_BACKOFF, LONGEST_BACKOFF, ROLLOUT_PAUSE
+from deniable.device import FIRST_BACKOFF
 from deniable.replies import Reply
 from deniable.wire import LATEST, SealedReport
 
@@ -49,87 +49,7 @@ def fill(client: Client, count: int) -> None:
             outbox.queue(connection, report, 0.0)
 
 
-def test_every_retry_sends_the_same_bytes(
-    waiting: Client, make_client: MakeClient, clock: Any, collector: Any
-) -> None:
-    """Through network trouble, errors of the server, restarts and new reports, a batch keeps
-    its id and its bytes until it is acknowledged."""
-    collector.replies = [TransportError("down"), Reply(500), Reply(503), Reply(429), Reply(408)]
-    for _ in range(3):
-        assert not waiting.flush()
-    client = make_client(on_trouble=None)
-    client.record("dark_mode", True)
-    clock.days(1)
-    assert not client.flush()
-    assert not client.flush()
-    assert client.flush()
-    bodies: dict[str, set[bytes]] = {}
-    for body in collector.bodies:
-        bodies.setdefault(json.loads(body)["batch"], set()).add(body)
-    assert len(collector.bodies) == 7
-    assert [len(each) for each in bodies.values()] == [1, 1]
-    assert [json.loads(*each)["reports"][0]["metric"] for each in bodies.values()] == [
-        "browser",
-        "dark_mode",
-    ]
-    assert status(client) == [("sent", None)] * 2
-
-
-def problem(code: str, status: int) -> Reply:
-    """A problem document of the collector."""
-    return Reply(status, json.dumps({"type": f"urn:deniable:problem:{code}"}).encode())
-
-
-@pytest.mark.parametrize(
-    ("code", "status_code"),
-    [("malformed-batch", 400), ("bad-batch-id", 400), ("body-too-large", 413)],
-)
-def test_a_refusal_is_final(waiting: Client, collector: Any, code: str, status_code: int) -> None:
-    """A problem that the same batch would meet again marks its reports rejected, and they are
-    not sent again."""
-    collector.replies = [problem(code, status_code)]
-    assert waiting.flush()
-    assert waiting.flush()
-    assert len(collector.bodies) == 1
-    assert status(waiting) == [
-        ("rejected", f"the collector responded with {code} (status {status_code})")
-    ]
-    assert waiting.counters == {"rejected": 1}
-
-
 HTML = b"<!doctype html><title>Not found</title>"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *(Reply(status, HTML) for status in (400, 401, 403, 404, 405, 410, 413, 415, 422, 451)),
-        Reply(404, b'{"type": "https://proxy.example/problems/malformed-batch"}'),
-        Reply(400, b'{"type": "about:blank", "status": 400}'),
-        Reply(400, b'{"type": ["urn:deniable:problem:not-json"]}'),
-        Reply(400, b'"urn:deniable:problem:not-json"'),
-        problem("http-404", 404),
-        problem("http-405", 405),
-        problem("no-ingest-key", 401),
-        problem("unsupported-encoding", 415),
-        problem("malformed-batch", 502),
-    ],
-    ids=lambda reply: f"{reply.status}-{reply.body[:40].decode()}",
-)
-def test_nothing_else_gives_a_report_up(
-    waiting: Client, collector: Any, clock: Any, reply: Reply
-) -> None:
-    """A wrong path, a proxy's response or a missing key says nothing of the batch: it waits, over
-    ten days of such responses, and is sent unchanged once the collector responds."""
-    for _ in range(10):
-        collector.replies = [reply]
-        assert not waiting.flush()
-        assert status(waiting) == [("queued", None)]
-        clock.days(1)
-    assert waiting.flush()
-    assert status(waiting) == [("sent", None)]
-    assert len(set(collector.bodies)) == 1
-    assert "rejected" not in waiting.counters
 
 
 def test_a_wrong_endpoint_is_told_once(
@@ -174,45 +94,6 @@ def test_rejected_reports_are_known_by_index(
     assert (told.metric, told.reason, told.waits) == ("dark_mode", "bad_columns", False)
 
 
-@pytest.mark.parametrize("reason", ["unknown_metric", "unknown_scheme", "window_not_closed"])
-def test_an_app_ahead_of_its_collector_loses_nothing(
-    make_client: MakeClient, clock: Any, collector: Any, reason: str
-) -> None:
-    """A report that the collector does not know yet waits, is counted and told, is not sent
-    again before half an hour, not even by `flush`, and arrives once the collector knows it; the
-    others of its batch are counted once."""
-    troubles: list[Exception] = []
-    client = make_client(on_trouble=troubles.append)
-    client.record("browser", "chrome")
-    client.record("dark_mode", True)
-    clock.days(1)
-    collector.rejected = [{"index": 0, "reason": reason, "detail": "..."}]
-    assert not client.flush()
-    assert not client.flush()
-    assert len(collector.bodies) == 1
-    assert status(client) == [("queued", reason), ("sent", None)]
-    assert client.counters == {reason: 1}
-    (told,) = troubles
-    assert isinstance(told, RejectedError)
-    assert (told.metric, told.reason, told.waits) == ("browser", reason, True)
-    assert "metrics.toml first" in str(told)
-    clock.days(2 * ROLLOUT_PAUSE / 86_400)
-    assert not client.flush()  # still behind
-    assert client.counters == {reason: 2}
-    clock.days(2 * ROLLOUT_PAUSE / 86_400)
-    collector.rejected = []
-    assert client.flush()
-    assert status(client) == [("sent", None), ("sent", None)]
-    assert [report["metric"] for report in collector.reports] == [
-        "browser",
-        "dark_mode",
-        "browser",
-        "browser",
-    ]
-    assert collector.reports[0] == collector.reports[2] == collector.reports[3]
-    assert len({json.loads(body)["batch"] for body in collector.bodies}) == 3
-
-
 def test_it_waits_until_the_window_is_too_old(
     make_client: MakeClient, clock: Any, collector: Any
 ) -> None:
@@ -243,99 +124,6 @@ def test_a_reason_cannot_write_into_logs(waiting: Client, collector: Any) -> Non
     assert status(waiting) == [("rejected", "unknown_reason")]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(200, b"welcome to this hotel"),
-        Reply(204),
-        Reply(302),
-        Reply(202, b"not json"),
-        Reply(202, b"[]"),
-        Reply(202, b'{"batch": "another", "rejected": []}'),
-        Reply(202, b"[" * 100_000),
-        Reply(202, b'{"batch": "B", "rejected": [{"index": Infinity, "reason": "x"}]}'),
-        Reply(202, b'{"batch": "B", "rejected": [{"index": 1e999, "reason": "x"}]}'),
-        Reply(407),
-    ],
-    ids=lambda reply: f"{reply.status}-{reply.body[:12].decode()}",
-)
-def test_only_the_collector_can_acknowledge(waiting: Client, collector: Any, reply: Reply) -> None:
-    """Whatever responds in the collector's place, the batch stays and is sent again."""
-    with waiting._state.transaction() as connection:
-        batch = outbox.take(connection, waiting._clock(), waiting._device.bits, urgent=True)
-    assert batch is not None
-    collector.replies = [reply._replace(body=reply.body.replace(b'"B"', f'"{batch.id}"'.encode()))]
-    assert not waiting.flush()
-    assert status(waiting) == [("queued", None)]
-    assert waiting.counters == {"endpoint": 1}
-    assert waiting.flush()
-    assert collector.bodies[0] == collector.bodies[1]
-
-
-def test_backoff_doubles_up_to_an_hour_with_full_jitter(
-    waiting: Client, collector: Any, clock: Any
-) -> None:
-    """The pause after the n-th failure is uniform up to min(1 h, 1 s * 2**n): with all bits
-    set it is just below that bound, with none it is nothing."""
-    device = waiting._device
-    bounds = []
-    for _ in range(15):
-        collector.replies = [TransportError("down")]
-        device.bits = lambda count: (1 << count) - 1
-        waiting.flush()
-        until, asked = pause(waiting)
-        assert asked == clock.now
-        bounds.append(until - clock.now)
-    expected = [min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**failures) for failures in range(15)]
-    assert bounds == pytest.approx(expected, abs=1e-5)
-    device.bits = lambda count: 0
-    collector.replies = [TransportError("down")]
-    waiting.flush()
-    assert pause(waiting)[0] == clock.now
-    assert waiting.flush()
-    collector.replies = [TransportError("down")]
-    fill(waiting, 1)
-    device.bits = lambda count: (1 << count) - 1
-    waiting.flush()
-    assert pause(waiting)[0] - clock.now == pytest.approx(FIRST_BACKOFF)  # success began anew
-
-
-def test_backoff_holds_the_thread_but_not_flush(waiting: Client, collector: Any) -> None:
-    """During backoff nothing is due of itself; flush tries at once."""
-    waiting._device.bits = lambda count: (1 << count) - 1
-    collector.replies = [TransportError("down")]
-    waiting.flush()
-    assert waiting._device.take(urgent=False) is None
-    assert waiting.flush()
-
-
-def test_retry_after_is_a_minimum_for_all(waiting: Client, collector: Any, clock: Any) -> None:
-    """Not even flush sends before the time that the collector asked for has passed."""
-    collector.replies = [Reply(503, retry_after="120")]
-    assert not waiting.flush()
-    fill(waiting, 1)
-    clock.now += 119
-    assert not waiting.flush()
-    assert len(collector.bodies) == 1
-    clock.now += 1
-    assert waiting.flush()
-    assert len(collector.bodies) == 3
-
-
-def test_retry_after_holds_the_thread_too(waiting: Client, collector: Any, clock: Any) -> None:
-    """In the background nothing is sent, and nothing is due, before the time that the collector
-    asked for, even where backoff would end at once."""
-    waiting._device.bits = lambda count: 0
-    collector.replies = [Reply(503, retry_after="120")]
-    assert not waiting.flush()
-    assert pause(waiting) == (clock.now + 120, clock.now + 120)
-    assert waiting._device.seconds_to_send() == 120
-    clock.now += 119
-    assert waiting._device.take(urgent=False) is None
-    clock.now += 1
-    assert waiting._device.take(urgent=False) is not None
-
-
 def test_backoff_may_be_longer_than_retry_after(
     waiting: Client, collector: Any, clock: Any
 ) -> None:
@@ -361,15 +149,6 @@ def test_a_clock_set_back_does_not_hold_for_years(
     assert waiting.flush()
 
 
-def test_batches_hold_a_hundred_reports(make_client: MakeClient, collector: Any) -> None:
-    """250 reports go in batches of 100, 100 and 50, each report once."""
-    client = make_client()
-    fill(client, 250)
-    assert client.flush()
-    assert [len(json.loads(body)["reports"]) for body in collector.bodies] == [100, 100, 50]
-    assert len({report["window"] for report in collector.reports}) == 250
-
-
 def test_one_bad_batch_does_not_hold_up_the_rest(
     make_client: MakeClient, collector: Any, clock: Any
 ) -> None:
@@ -392,22 +171,6 @@ def test_one_bad_batch_does_not_hold_up_the_rest(
     batch = device.take(urgent=False)
     assert batch is not None
     assert batch.id not in tried
-
-
-def test_a_batch_in_flight_is_left_to_its_sender(make_client: MakeClient, clock: Any) -> None:
-    """A second process does not take a batch that is being sent, until the lease is over."""
-    one, two = make_client(), make_client()
-    fill(one, 1)
-    batch = one._device.take(urgent=False)
-    assert batch is not None
-    assert two._device.take(urgent=False) is None
-    clock.now += outbox.LEASE_SECONDS
-    again = two._device.take(urgent=False)
-    assert again is not None
-    assert again.body == batch.body
-    one._device.deliver(batch)
-    two._device.deliver(again)
-    assert status(one) == [("sent", None)]
 
 
 def test_the_outbox_is_bounded(
@@ -500,18 +263,6 @@ def test_clearing_and_withdrawing_leave_what_they_say(waiting: Client, collector
     with waiting._state.transaction() as connection:
         outbox.clear(connection)
     assert rows() == {"batches": 0, "reports": 0, "schemes": 0}
-
-
-def test_clearing_takes_batches_as_well(waiting: Client, collector: Any) -> None:
-    """A batch that waits for an answer is forgotten with all reports, so nothing is sent again."""
-    collector.replies = [TransportError("down")]
-    assert not waiting.flush()
-    with waiting._state.transaction() as connection:
-        outbox.clear(connection)
-        assert connection.execute("SELECT count(*) FROM batches").fetchone() == (0,)
-        assert outbox.next_attempt(connection) is None
-    assert waiting.flush()
-    assert len(collector.bodies) == 1
 
 
 def test_a_refusal_ends_the_pause(waiting: Client, collector: Any, clock: Any) -> None:

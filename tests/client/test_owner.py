@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from dataclasses import asdict
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +24,10 @@ MakeClient = Callable[..., Client]
 HOSTILE = "<script>alert(1)</script>\"'&"
 
 
-class Visible(HTMLParser):
-    """The text and the tags of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.words: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self._style = False
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._style = tag == "style"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._style = False
-
-    def handle_data(self, data: str) -> None:
-        if not self._style:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
+def text_of(page: str) -> str:
+    """The words of a page that a person sees."""
+    words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.S)
+    return " ".join(html.unescape(words).split())
 
 
 @pytest.fixture
@@ -63,18 +43,6 @@ def told(make_client: MakeClient, clock: Any) -> Client:
     return client
 
 
-def test_the_page_says_it_in_words(told: Client) -> None:
-    """It says what was sent and what that reveals, what waits, and what the ledger has left."""
-    page = Visible(told.owner_page(app="Acme Notes"))
-    assert "What Acme Notes has reported" in page.text
-    assert "Reporting is on" in page.text
-    assert page.text.count("Your device said") + page.text.count("Your device named") == 2
-    assert "of the time if that were true" in page.text or "if one of them were true" in page.text
-    assert "1 true value waits on this device" in page.text
-    assert "Reports left" in page.text
-    assert "firefox" not in page.text.split("How often")[0].split("Reported")[0]
-
-
 def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
     """Reports sent and left are the ledger's, and the last column never says less than it is."""
     ledger, _, _ = told._device.owned()
@@ -83,7 +51,7 @@ def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
     assert browser.reports == 2
     limit = registry["browser"].lifetime_epsilon / registry["browser"].scheme.mechanism.epsilon
     assert browser.left == int(limit + 1e-9) - 2
-    page = Visible(told.owner_page()).text
+    page = text_of(told.owner_page())
     cells = re.search(
         r"The browser in use\. (\d+) (\d+) ([0-9.]+)", page.partition("reveals in total")[2]
     )
@@ -95,13 +63,11 @@ def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
 
 def test_the_page_needs_nothing_else(told: Client) -> None:
     """No script, picture, font or address of anybody; its own policy forbids what is not there."""
-    page = Visible(told.owner_page(opt_out_url="/off"))
-    names = {tag for tag, _ in page.tags}
+    page = told.owner_page(opt_out_url="/off")
+    names = set(re.findall(r"<(\w+)", page))
     assert not names & {"script", "img", "link", "iframe", "object", "embed"}
-    loads = [attrs for _, attrs in page.tags if {"src", "srcset", "style"} & set(attrs)]
-    assert loads == []
-    policy = next(attrs for _, attrs in page.tags if attrs.get("http-equiv"))
-    assert str(policy["content"]).startswith("default-src 'none'")
+    assert not re.search(r"<[^>]*\b(src|srcset|style)=", page)
+    assert re.search(r"<meta http-equiv=[^>]*content=\"default-src 'none'", page)
 
 
 def test_everything_is_escaped() -> None:
@@ -127,7 +93,7 @@ def test_everything_is_escaped() -> None:
     )
     assert "<script" not in page
     assert HOSTILE not in page
-    assert Visible(page).text.count(HOSTILE) >= 8
+    assert text_of(page).count(HOSTILE) >= 8
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", " JavaScript:x", "data:text/html,x"])
@@ -147,11 +113,11 @@ def test_the_command_writes_the_page(told: Client, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     done = run("--state-dir", tmp_path / "state", "--html", path)
     assert done.exit_code == 0, done.output
-    page = Visible(path.read_text(encoding="utf-8")).text
+    page = text_of(path.read_text(encoding="utf-8"))
     assert page.count("Your device said") + page.count("Your device named") == 2
     assert "not known without its metrics.toml" in page
     assert run("--state-dir", tmp_path / "state", "--html", path, "--language", "zh-Hans")
-    page = Visible(path.read_text(encoding="utf-8")).text
+    page = text_of(path.read_text(encoding="utf-8"))
     assert page.count("您的设备说") == 2
     assert "没有 metrics.toml，无法得知" in page
 

@@ -59,28 +59,6 @@ def test_the_sdk_brings_mmh3_and_nothing_else(bare: Path) -> None:
     assert names == {"deniable", "mmh3"}
 
 
-def test_two_hops_say_what_they_need(bare: Path) -> None:
-    """Without its extra, the transport of two hops says which one to install; the rest works."""
-    told = run(
-        bare,
-        "-c",
-        "from deniable.oblivious import ObliviousTransport\n"
-        "try: ObliviousTransport('https://a.example', 'https://b.example', '')\n"
-        "except ImportError as error: print(error)",
-    )
-    assert "pip install 'deniable[oblivious]'" in told
-
-
-def test_the_command_says_which_extra_it_needs(bare: Path) -> None:
-    """Without click the command ends with the extra that brings it."""
-    done = subprocess.run(
-        [str(bare.parent / "deniable"), "lint"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "its extra cli" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_the_owner_needs_no_extra(bare: Path, tmp_path: Path) -> None:
     """`deniable sent` of the wheel alone shows, in words and as JSON, what a device has sealed."""
     (tmp_path / "metrics.toml").write_text(REGISTRY)

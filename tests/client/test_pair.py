@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -84,27 +83,6 @@ def with_keys(*lines: str, of: str = '["plan", "dark_mode"]') -> str:
     return text + "\n".join(lines) + "\n"
 
 
-def test_a_pair_is_subset_selection_over_its_cells() -> None:
-    """Cell (i, j) is value i * k2 + j, and the mechanism keeps within the declared epsilon."""
-    metric = declared()["plan_by_mode"]
-    assert metric.scheme.mechanism.name == "subset_selection"
-    assert metric.scheme.oracle.size == 8
-    assert metric.values[3] == cell_text("plan", "pro", "dark_mode", "false")
-    assert metric.scheme.mechanism.epsilon <= 2.0
-
-
-def test_numbers_are_cut_into_bins() -> None:
-    """A number on an edge belongs to the bin above it, and what is outside of the range to the
-    first or the last."""
-    pair = declared(with_keys("bins = { seconds = [1, 5.5] }", of='["seconds", "dark_mode"]'))
-    kind = pair["plan_by_mode"].type
-    assert isinstance(kind, Pair)
-    part = kind.parts[0]
-    assert part.values == ("below 1", "1 to 5.5", "5.5 or more")
-    places = [part.place(text) for text in ("-3", "0.999", "1", "5.5", "1000")]
-    assert places == [0, 0, 1, 2, 2]
-
-
 @pytest.mark.parametrize(
     ("pair", "expected"),
     [
@@ -165,12 +143,6 @@ def test_a_pair_of_different_platforms_is_refused() -> None:
     assert any("no device has both" in each for each in mistakes(PAIR_TABLE, base))
 
 
-def test_a_broken_metric_is_reported_once() -> None:
-    """A pair of a metric with mistakes adds no mistake of its own."""
-    base = BASE.replace('["free", "pro", "team", "other"]', '["free"]')
-    assert len(mistakes(PAIR_TABLE, base)) == 1
-
-
 @pytest.mark.parametrize(("size", "fine"), [(30, True), (31, False)])
 def test_the_limit_of_cells(size: int, fine: bool) -> None:
     """30 x 30 cells are taken, and one list more is refused with the limit."""
@@ -183,12 +155,6 @@ def test_the_limit_of_cells(size: int, fine: bool) -> None:
         assert len(declared(pair, base)["plan_by_mode"].values) == 900
     else:
         assert any("930 cells, above the limit of 900" in each for each in mistakes(pair, base))
-
-
-def test_a_pair_may_stand_before_its_metrics() -> None:
-    """The order of the file is kept, and does not matter."""
-    registry = Registry.parse(BASE.replace("[metrics.plan]", PAIR_TABLE + "\n[metrics.plan]"))
-    assert next(iter(registry.metrics)) == "plan_by_mode"
 
 
 def test_margins_are_read_back() -> None:
@@ -263,26 +229,6 @@ def test_a_pair_is_not_recorded(make_client: MakeClient) -> None:
         client.record("plan_by_mode", "free")
 
 
-PAIRED = declared()["plan_by_mode"]
-
-
-@given(st.integers(0, 3), st.booleans(), st.integers(0, 2**32))
-def test_the_joined_cell_is_the_right_one(plan: int, dark: bool, seed: int) -> None:
-    """The cell of two values has the text of both, and its report is drawn for that cell."""
-    metric = PAIRED
-    kind = metric.type
-    value = kind.joined([kind_text(plan), "true" if dark else "false"])
-    assert value is not None
-    text = metric.values[metric.item(value)]
-    assert text == cell_text("plan", kind_text(plan), "dark_mode", "true" if dark else "false")
-    report = metric.scheme.mechanism.randomize(int(value), random.Random(seed).getrandbits)
-    assert metric.scheme.mechanism.likelihood(report, int(value)) > 0
-
-
-def kind_text(place: int) -> str:
-    return ("free", "pro", "team", "other")[place]
-
-
 def test_lint_says_what_adds_up() -> None:
     """Reports about the same values add up: lint names them with the sum of their epsilons."""
     registry = declared()
@@ -291,16 +237,6 @@ def test_lint_says_what_adds_up() -> None:
     ]
     assert any("(plan, dark_mode, plan_by_mode)" in each for each in told)
     assert any("add up to 3.5" in each for each in told)
-
-
-def test_lint_forecasts_what_is_reported() -> None:
-    """A metric that a pair spares asking has no forecast of its own; the pair has one."""
-    base = BASE.replace('aggregate = "first"', 'aggregate = "first"\ndevices = 50', 1)
-    for pair, expected in ((PAIR_TABLE, True), (with_keys('forget = "marginals"'), False)):
-        found = remarks(declared(pair, base), None)
-        told = {each.where for each in found if "50 devices" in each.message}
-        assert "metrics.plan_by_mode" in told
-        assert ("metrics.plan" in told) is expected
 
 
 VECTORS = json.loads(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import pytest
 
@@ -70,16 +69,6 @@ def test_support_is_the_hyperplane(order: int, dimension: int) -> None:
         assert all(cell.row == 0 for cell in space.support(item))
 
 
-@pytest.mark.parametrize(("order", "dimension"), [(2, 4), (3, 3), (5, 3)])
-def test_two_hyperplanes_meet_evenly(order: int, dimension: int) -> None:
-    """Every hyperplane has s points and any two have lambda in common, so q holds for any pair."""
-    space = whole(order, dimension)
-    planes = [{cell.column for cell in space.support(item)} for item in range(space.messages)]
-    assert {len(plane) for plane in planes} == {points(order, dimension - 1)}
-    common = {len(a & b) for place, a in enumerate(planes) for b in planes[:place]}
-    assert common == {points(order, dimension - 2)}
-
-
 @pytest.mark.parametrize("size", [2, 5, 40, 3000, 500_000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
 def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
@@ -104,17 +93,6 @@ def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
     space = ProjectiveGeometry.design(size, epsilon)
     chosen = float(total_variance(space.p, space.q, size))
     assert chosen <= min(map(variance, primes)) * (1 + 1e-9)
-
-
-def test_formulas() -> None:
-    """p, q and the odds follow from the threshold by the formulas of the docstring."""
-    threshold = 4 * HALF // 3
-    space = ProjectiveGeometry(100, 5, 4, threshold)
-    messages, near, shared = 156, 31, 6
-    p = Fraction(threshold, 1 << PRECISION)
-    assert space.p == p
-    assert space.q == (shared * p + (near - shared) * (1 - p) * near / (messages - near)) / near
-    assert space.odds == p * (messages - near) / ((1 - p) * near)
 
 
 def test_a_domain_beyond_the_table_cap_is_refused() -> None:

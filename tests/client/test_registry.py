@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
-from deniable.mechanisms import Memoizing
 from deniable.types import Category
 from deniable.value_list import MAX_VALUE_BYTES
 
@@ -184,26 +182,6 @@ def test_a_category_takes_only_strings(registry: Registry, value: object) -> Non
         registry["drink"].normalize(value)  # type: ignore[arg-type]
 
 
-def test_strings_are_normalized_and_bounded(registry: Registry) -> None:
-    """A string metric takes text of up to MAX_VALUE_BYTES, in NFC, and keeps it as the item."""
-    homepage = registry["homepage"]
-    assert homepage.values == ()
-    assert homepage.normalize("cafe\u0301.example") == "caf\u00e9.example"
-    assert homepage.item("caf\u00e9.example") == "caf\u00e9.example"
-    assert homepage.normalize("x" * MAX_VALUE_BYTES) == "x" * MAX_VALUE_BYTES
-    with pytest.raises(MetricError, match=f"longer than {MAX_VALUE_BYTES} bytes"):
-        homepage.normalize("\u00e9" * (MAX_VALUE_BYTES // 2) + "x")
-    with pytest.raises(MetricError, match="not valid Unicode") as caught:
-        homepage.normalize("secret\ud800")
-    assert "secret" not in str(caught.value)
-
-
-def test_a_string_metric_has_a_salted_mechanism(registry: Registry) -> None:
-    """Strings are hashed under their metric's name, so that two metrics never share ghosts."""
-    assert registry["homepage"].scheme.mechanism.parameters()["salt"] == "homepage"
-    assert registry["homepage"].scheme.values == ()
-
-
 def memoized(kind: str, **settings: str) -> str:
     """A registry with one metric that remembers, as TOML."""
     keys = {"epsilon": "1.0", "lifetime_epsilon": "3.0", "longitudinal": '"memoize"'} | settings
@@ -213,36 +191,6 @@ def memoized(kind: str, **settings: str) -> str:
         f"[metrics.m]\ntype = '{kind}'\ndescription = 'd'\nowner = 'o'\n"
         f"expires = 2027-01-01\n{lines}"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (memoized("boolean"), "memoized_subset_selection"),
-        (memoized("boolean", mechanism='"basic_rappor"'), "basic_rappor"),
-        (memoized("category", values='["a", "b", "c"]'), "memoized_subset_selection"),
-        (
-            memoized("category", values='["a", "b", "c"]', mechanism='"memoized_local_hashing"'),
-            "memoized_local_hashing",
-        ),
-        (memoized("string"), "memoized_local_hashing"),
-        (memoized("string", mechanism='"rappor"'), "rappor"),
-    ],
-)
-def test_a_metric_may_remember(text: str, name: str) -> None:
-    """`longitudinal = "memoize"` takes a mechanism with memory within both epsilons, and its
-    scheme is another one than without memory."""
-    metric = Registry.parse(text)["m"]
-    mechanism = metric.scheme.mechanism
-    assert metric.longitudinal == "memoize"
-    assert isinstance(mechanism, Memoizing)
-    assert mechanism.name == name
-    assert mechanism.epsilon <= 1 + 1e-15
-    assert mechanism.lifetime_epsilon <= 3 + 1e-15
-    fresh = dataclasses.replace(metric, longitudinal="fresh", mechanism="auto")
-    assert fresh.scheme.fingerprint != metric.scheme.fingerprint
-    longer = dataclasses.replace(metric, lifetime_epsilon=3.5)
-    assert longer.scheme.fingerprint != metric.scheme.fingerprint
 
 
 def test_a_mechanism_for_strings_takes_the_texts_of_a_list() -> None:

@@ -42,12 +42,30 @@ def test_a_problem_of_the_batch_is_final() -> None:
     assert caught.value.retry_after is None
 
 
-@pytest.mark.parametrize("status", [200, 301, 400, 413, 503])
-def test_all_else_may_be_retried(status: int) -> None:
-    """The error carries the wait that was asked for."""
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        *((status, b"<!doctype html>") for status in (200, 301, 400, 413, 503)),
+        (404, b'{"type": "https://proxy.example/problems/malformed-batch"}'),
+        (400, b'{"type": "about:blank", "status": 400}'),
+        (400, b'{"type": ["urn:deniable:problem:not-json"]}'),
+        (400, b'"urn:deniable:problem:not-json"'),
+        (202, b"not json"),
+        (202, b"[]"),
+        (202, b'{"batch": "another", "rejected": []}'),
+        (202, b"[" * 100_000),
+        (202, b'{"batch": "b", "rejected": [{"index": Infinity, "reason": "x"}]}'),
+        (202, b'{"batch": "b", "rejected": [{"index": 1e999, "reason": "x"}]}'),
+    ],
+    ids=lambda each: ascii(each)[:60],
+)
+def test_all_else_may_be_retried(status: int, body: bytes) -> None:
+    """Whatever responds in the collector's place neither acknowledges a batch nor gives it up; the
+    error carries the wait that was asked for."""
     with pytest.raises(TransportError) as caught:
-        read_reply(Reply(status, b"", "60"), "b", lambda: 0.0)
+        read_reply(Reply(status, body, "60"), "b", lambda: 0.0)
     assert not caught.value.final
+    assert caught.value.foreign
     assert caught.value.retry_after == 60.0
 
 

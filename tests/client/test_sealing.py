@@ -14,7 +14,6 @@ from deniable import Registry, outbox, windows
 from deniable.ledger import Ledger
 from deniable.sealing import UNDECLARED_SECONDS, seal
 from deniable.state import State
-from deniable.types import Category
 
 MONDAY, TUESDAY = "2027-01-04", "2027-01-05"
 END = windows.end(MONDAY)
@@ -82,28 +81,6 @@ def test_a_window_is_sealed_when_it_has_ended(connection: Connection, sealed: An
     assert sealed(END) == 0
 
 
-def test_windows_are_reported_in_their_order(
-    connection: Connection, sealed: Any, registry: Registry
-) -> None:
-    """The oldest first, and of the same end by name, so that a short budget goes to those; what it
-    does not reach is closed without a report."""
-    for window in (TUESDAY, MONDAY):
-        for metric, value in (("dark_mode", "true"), ("browser", "chrome")):
-            wait(connection, metric, window, value)
-    cost = registry["browser"].scheme.mechanism.epsilon
-    cap = 1.1 * (cost + registry["dark_mode"].scheme.mechanism.epsilon)
-    assert sealed(windows.end(TUESDAY), dataclasses.replace(registry, lifetime_epsilon=cap)) == 2
-    told = [(each.report.metric, each.report.window) for each in outbox.entries(connection)]
-    assert told == [("dark_mode", MONDAY), ("browser", MONDAY)]
-    assert states(connection) == {
-        f"browser {MONDAY}": "answered",
-        f"dark_mode {MONDAY}": "answered",
-        f"browser {TUESDAY}": "unanswered",
-        f"dark_mode {TUESDAY}": "unanswered",
-    }
-    assert waiting(connection) == 0
-
-
 def test_a_value_without_a_metric_is_kept_for_a_day(connection: Connection, sealed: Any) -> None:
     """A registry that does not declare it leaves the value alone for a day after its window, and
     then closes it without a report; other windows are sealed meanwhile."""
@@ -119,14 +96,6 @@ def test_a_value_without_a_metric_is_kept_for_a_day(connection: Connection, seal
     assert len(outbox.entries(connection)) == 1
 
 
-def test_a_window_without_a_value_is_closed(connection: Connection, sealed: Any) -> None:
-    """A window whose value was withdrawn gives no report and costs nothing."""
-    wait(connection, "browser", MONDAY, None)
-    assert sealed(END) == 0
-    assert states(connection) == {f"browser {MONDAY}": "unanswered"}
-    assert Ledger(connection).spent() == 0
-
-
 @pytest.mark.parametrize(("expires", "reports"), [(date(2027, 1, 4), 1), (date(2027, 1, 3), 0)])
 def test_the_day_of_expiry_is_the_last(
     connection: Connection, sealed: Any, registry: Registry, expires: date, reports: int
@@ -136,18 +105,4 @@ def test_the_day_of_expiry_is_the_last(
     metric = dataclasses.replace(registry["browser"], expires=expires)
     changed = dataclasses.replace(registry, metrics={**registry.metrics, "browser": metric})
     assert sealed(END, changed) == reports == Ledger(connection).reports("browser")
-    assert waiting(connection) == 0
-
-
-@pytest.mark.parametrize(("other", "reports"), [("other", 1), (None, 0)])
-def test_a_value_that_has_left_the_domain(
-    connection: Connection, sealed: Any, registry: Registry, other: str | None, reports: int
-) -> None:
-    """It is reported as what stands for all others; where nothing does it is not reported."""
-    wait(connection, "browser", MONDAY, "netscape")
-    browser = registry["browser"]
-    assert isinstance(browser.type, Category)
-    metric = dataclasses.replace(browser, type=dataclasses.replace(browser.type, other=other))
-    changed = dataclasses.replace(registry, metrics={**registry.metrics, "browser": metric})
-    assert sealed(END, changed) == reports == len(outbox.entries(connection))
     assert waiting(connection) == 0

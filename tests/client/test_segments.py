@@ -176,16 +176,6 @@ def test_rows_are_combinations_first() -> None:
     assert Registry.parse(same)["both"].scheme.fingerprint == scheme.fingerprint
 
 
-def test_a_metric_without_segments_keeps_its_fingerprint() -> None:
-    """Declaring segments changes no metric that does not name them."""
-    plain = Registry.parse(HEAD + metric())["dark_mode"].scheme
-    assert (
-        Registry.parse(HEAD + SEGMENTS + metric())["dark_mode"].scheme.canonical()
-        == plain.canonical()
-    )
-    assert plain.fingerprint == "5a9aecab0f02"
-
-
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=2, unique=True), st.data())
 def test_every_combination_has_its_place(sizes: list[int], data: st.DataObject) -> None:
     """The place of a combination is that of its labels; what is not listed is `other`, and nothing

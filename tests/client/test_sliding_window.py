@@ -28,29 +28,6 @@ def chances(window: SlidingWindow, position: int) -> list[Fraction]:
     return [window.likelihood(Report(0, column), position) for column in range(window.columns)]
 
 
-def variance(window: SlidingWindow, position: int) -> float:
-    """The variance of one report's score."""
-    scores = window.scores()
-    within = [float(chance) for chance in chances(window, position)]
-    mean = sum(map(lambda p, a: p * a, within, scores))
-    return sum(map(lambda p, a: p * a * a, within, scores)) - mean * mean
-
-
-def worst_variance(window: SlidingWindow) -> float:
-    """The largest variance over all positions, found between each two levels.
-
-    Between levels it is a parabola that opens downwards, so three of its points tell its top.
-    """
-    worst = 0.0
-    for low, high in zip(window.levels, window.levels[1:], strict=False):
-        ends = [variance(window, low), variance(window, (low + high) // 2), variance(window, high)]
-        bend = 2 * (ends[0] - 2 * ends[1] + ends[2])
-        slope = ends[2] - ends[0] - bend
-        top = min(max(-slope / (2 * bend), 0.0), 1.0) if bend < 0 else 0.0
-        worst = max(worst, *ends, ends[0] + slope * top + bend * top * top)
-    return worst
-
-
 @pytest.mark.parametrize(("epsilon", "columns"), DESIGNS)
 def test_the_mean_of_scores_is_the_number(epsilon: float, columns: int) -> None:
     """The expected score, over the exact chances of all columns, is the place of the number
@@ -70,34 +47,6 @@ def test_positions_outside_are_the_ends(epsilon: float, columns: int) -> None:
     assert chances(window, TOP + 5) == chances(window, TOP)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "width", "worst", "optimum"),
-    [
-        (0.25, 32, 64.001, 64.001),
-        (0.5, 32, 16.003, 16.003),
-        (1.0, 32, 4.0122, 3.991),
-        (1.5, 28, 1.7225, 1.692),
-        (2.0, 25, 0.87576, 0.8655),
-        (2.5, 23, 0.49804, 0.4936),
-        (3.0, 22, 0.30945, 0.3042),
-        (3.5, 19, 0.19536, 0.1934),
-        (4.0, 17, 0.12895, 0.1271),
-        (5.0, 13, 0.05807, 0.0574),
-        (6.0, 10, 0.02773, 0.02713),
-    ],
-)
-def test_the_worst_variance_is_near_the_least(
-    epsilon: float, width: int, worst: float, optimum: float
-) -> None:
-    """n * Var on [-1, 1], at its worst, and at most 1.02 times the least of any mechanism up to
-    epsilon 5 (a linear program over 33 numbers and 65 outputs)."""
-    window = SlidingWindow.design(UNIT, epsilon)
-    found = worst_variance(window)
-    assert window.width == width
-    assert found == pytest.approx(worst, rel=2e-4)
-    assert found <= optimum * (1.02 if epsilon <= 5 else 1.025)
-
-
 def test_reference_scores() -> None:
     """The first scores of two designs, and all of the design with a closed form: with
     A = (e+1)/(e-1), four columns of width two score +-(A + 1/2) and +-(A - 1/2)."""
@@ -109,13 +58,6 @@ def test_reference_scores() -> None:
     assert closed == pytest.approx((-a - 0.5, -a + 0.5, a - 0.5, a + 0.5), abs=1e-12)
     one_bit = SlidingWindow.design(UNIT, 1.0, 2).scores()
     assert one_bit == pytest.approx((-a, a), abs=1e-12)
-
-
-def test_odds_follow_from_the_threshold() -> None:
-    """P (D-w) / [(2**53 - P) w], whatever the levels and the range are."""
-    threshold = 3 * (ONE // 4)
-    window = SlidingWindow(UNIT, 8, 3, threshold, (0, 5, 70, 800, 9_000, TOP))
-    assert window.odds == Fraction(threshold * 5, (ONE - threshold) * 3)
 
 
 def test_rounding_between_levels_is_exact() -> None:
@@ -171,17 +113,3 @@ def test_scores_belong_to_their_levels() -> None:
     assert isinstance(moved, SlidingWindow)
     with pytest.raises(SchemeError, match="do not belong"):
         moved.scores()
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_a_report_favours_a_stretch_of_the_range(epsilon: float) -> None:
-    """Inside the stretch that a report favours it has its largest likelihood, and outside it a
-    smaller one."""
-    window = SlidingWindow.design(UNIT, epsilon, 16)
-    positions = sorted({*window.levels, *(level + 1 for level in window.levels[:-1])})
-    for column in range(16):
-        (span,) = window.favoured(Report(0, column))
-        likelihoods = {each: window.likelihood(Report(0, column), each) for each in positions}
-        most = max(likelihoods.values())
-        inside = {each for each, found in likelihoods.items() if found == most}
-        assert inside == {each for each in positions if span.first <= each <= span.last}

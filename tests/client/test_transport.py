@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -15,46 +14,32 @@ from deniable import Registry, TransportError
 from deniable.replies import Reply
 from deniable.transport import HttpTransport
 
+from .conftest import Answer, http_server
 
-class Handler(BaseHTTPRequestHandler):
-    """Keeps every request, and answers as the class says."""
 
-    seen: ClassVar[list[dict[str, Any]]] = []
-    status: ClassVar[int] = 202
-    body: ClassVar[bytes] = b"{}"
-    headers_out: ClassVar[dict[str, str]] = {}
+class Answers:
+    """Keeps every request, and answers as it says."""
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.seen.append({"path": self.path, "headers": dict(self.headers), "body": body})
-        self.send_response(self.status)
-        for name, value in self.headers_out.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self.status, self.body, self.headers = 202, b"{}", dict[str, str]()
 
-    do_GET = do_POST
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def __call__(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        self.seen.append({"path": path, "headers": headers, "body": body})
+        return self.status, self.headers, self.body
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Handler]]]:
-    """A server's address and its handler, fresh for each test."""
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Answers]]:
+    """A server's address and what it answers."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    handler = type("Fresh", (Handler,), {"seen": [], "headers_out": {}})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}", handler
-        running.shutdown()
-        thread.join()
+    answers = Answers()
+    with http_server(answers) as address:
+        yield address, answers
 
 
-def test_a_request_says_nothing_but_the_batch(server: tuple[str, type[Handler]]) -> None:
+def test_a_request_says_nothing_but_the_batch(server: tuple[str, Answers]) -> None:
     """It is a POST of JSON to /v1/reports, and its headers name deniable alone."""
     address, handler = server
     reply = HttpTransport(f"{address}/in/").send(b'{"batch": 1}')
@@ -74,7 +59,7 @@ def test_a_request_says_nothing_but_the_batch(server: tuple[str, type[Handler]])
 
 
 def test_the_proxy_of_the_environment_is_used(
-    server: tuple[str, type[Handler]], monkeypatch: pytest.MonkeyPatch
+    server: tuple[str, Answers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the environment names a proxy, the batch goes to it, with the whole address."""
     address, handler = server
@@ -85,7 +70,7 @@ def test_the_proxy_of_the_environment_is_used(
     assert handler.seen[0]["path"] == "http://collector.invalid/v1/reports"
 
 
-def test_an_ingest_key_is_sent_along(server: tuple[str, type[Handler]]) -> None:
+def test_an_ingest_key_is_sent_along(server: tuple[str, Answers]) -> None:
     """The key that an app names travels in the Authorization header of every batch."""
     address, handler = server
     HttpTransport(address, ingest_key="key-of-this-app-123=").send(b"x")
@@ -101,16 +86,16 @@ def test_an_ingest_key_is_checked(key: str) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 301, 302, 307, 400, 404, 429, 500, 503])
-def test_every_status_is_a_reply(server: tuple[str, type[Handler]], status: int) -> None:
+def test_every_status_is_a_reply(server: tuple[str, Answers], status: int) -> None:
     """No status raises, Retry-After is passed on, and no redirect is followed."""
     address, handler = server
     handler.status = status
-    handler.headers_out = {"Retry-After": "7", "Location": f"{address}/elsewhere"}
+    handler.headers = {"Retry-After": "7", "Location": f"{address}/elsewhere"}
     assert HttpTransport(address).send(b"x") == Reply(status, b"{}", "7")
     assert len(handler.seen) == 1
 
 
-def test_a_reply_without_end_is_cut(server: tuple[str, type[Handler]]) -> None:
+def test_a_reply_without_end_is_cut(server: tuple[str, Answers]) -> None:
     """A reply larger than any of the collector's is trouble, not memory."""
     address, handler = server
     handler.body = b"x" * (1 << 20)

@@ -140,6 +140,12 @@ def test_the_longest_value_passes(file: Path) -> None:
     """The limit itself is allowed."""
     file.write_text("x" * MAX_VALUE_BYTES)
     assert read_values(file) == ["x" * MAX_VALUE_BYTES]
+    # A letter has at most four bytes.
+    widest = "\U0001f600" * (MAX_VALUE_BYTES // 4)
+    assert value_texts([widest], "list") == [widest]
+    for refused in (value_text, lambda text: value_texts([text], "list")):
+        with pytest.raises((ValueError, ValueListError), match="longer than"):
+            refused(f"{widest}\U0001f600")
     # In normal form, that is: nothing shrinks more than these three letters, to two bytes.
     assert value_text("U\u0308\u0304" * (MAX_VALUE_BYTES // 2)) == "\u01d5" * (MAX_VALUE_BYTES // 2)
 

@@ -55,20 +55,23 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("text", "build"),
+    ("text", "flags", "build"),
     [
-        (CLOSED, "deniable.closed"),
-        (WHOLE, "deniable"),
-        (compiled_cases.SEGMENTED, "deniable.joint"),
+        (CLOSED, (), "deniable.closed"),
+        (WHOLE, (), "deniable"),
+        (compiled_cases.SEGMENTED, (), "deniable.joint"),
+        (CLOSED, ("--development",), "deniable.development"),
+        (CLOSED, ("--oblivious",), "deniable.oblivious"),
+        (WHOLE, ("--oblivious", "--development"), "deniable.oblivious.development"),
     ],
 )
 def test_the_files_hold_sdk_and_registry(
-    run: Callable[..., Any], tmp_path: Path, text: str, build: str
+    run: Callable[..., Any], tmp_path: Path, text: str, flags: tuple[str, ...], build: str
 ) -> None:
     """Folders are made; the registry is the compiled one in each form; a registry of booleans
     and categories gets the small build, one with segments that which tells them, any other the
-    whole one."""
-    done = run(text, "--out", "public/static")
+    whole one; options ask for the build that explains mistakes or sends in two hops."""
+    done = run(text, "--out", "public/static", *flags)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "public/static"
     assert sorted(each.name for each in folder.iterdir()) == NAMES
@@ -82,16 +85,6 @@ def test_the_files_hold_sdk_and_registry(
     registry = script.removeprefix(sdk).removeprefix("deniable.metrics=").removesuffix(";\n")
     assert json.loads(registry) == document
     assert (folder / "deniable.js").read_bytes() == (BUILT / f"{build}.js").read_bytes()
-
-
-def test_the_development_build(run: Callable[..., Any], tmp_path: Path) -> None:
-    """--development writes the build that explains mistakes, under the same names."""
-    done = run(CLOSED, "--out", "static", "--development")
-    assert done.exit_code == 0, done.output
-    assert sorted(each.name for each in (tmp_path / "static").iterdir()) == NAMES
-    script = (tmp_path / "static/deniable.min.js").read_text(encoding="utf-8")
-    assert script.startswith((BUILT / "deniable.development.min.js").read_text(encoding="utf-8"))
-    assert "is not declared" in script
 
 
 def test_a_mechanism_that_the_web_lacks_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
@@ -115,20 +108,3 @@ def test_mistakes_are_named(run: Callable[..., Any], tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "taken/static cannot be written" in done.output
     assert run(CLOSED).exit_code == 2
-
-
-@pytest.mark.parametrize("text", [CLOSED, WHOLE, compiled_cases.SEGMENTED])
-@pytest.mark.parametrize("development", [False, True])
-def test_the_build_for_two_hops(
-    run: Callable[..., Any], tmp_path: Path, text: str, development: bool
-) -> None:
-    """--oblivious writes the build that sends in two hops, for any registry."""
-    more = ("--development",) if development else ()
-    done = run(text, "--out", "static", "--oblivious", *more)
-    assert done.exit_code == 0, done.output
-    assert sorted(each.name for each in (tmp_path / "static").iterdir()) == NAMES
-    name = "deniable.oblivious.development" if development else "deniable.oblivious"
-    script = (tmp_path / "static/deniable.min.js").read_text(encoding="utf-8")
-    assert script.startswith((BUILT / f"{name}.min.js").read_text(encoding="utf-8"))
-    module = (tmp_path / "static/deniable.js").read_bytes()
-    assert module == (BUILT / f"{name}.js").read_bytes()

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-__all__ = ["OPEN_ALL", "complaints", "follow", "look", "resize"]
-
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
 
 RUN_AXE = """
@@ -50,19 +48,26 @@ def look(browser: Chrome, *, colours: str = "light", media: str = "") -> None:
 
 
 def complaints(browser: Chrome, axe: str, address: str) -> list[str]:
-    """What axe-core, whose source `axe` is, finds on a page with everything unfolded: in light and
-    dark, on a desktop and on a phone; and whether the page is wider than the phone."""
+    """What axe-core, whose source `axe` is, finds on a page with everything unfolded."""
     browser.get(address)
     browser.execute_script(OPEN_ALL)
+    return [f"{address}: {each}" for each in judge(browser, axe)]
+
+
+def judge(browser: Chrome, axe: str) -> list[str]:
+    """What axe-core finds on the page that is shown: in light and dark, on a desktop and on a
+    phone; and whether the page is wider than the screen."""
+    browser.set_script_timeout(60)
     browser.execute_script(axe)
     found: list[str] = []
-    for width in (1200, 375):
-        resize(browser, width, mobile=width == 375)
+    for width in (1200, 360):
+        resize(browser, width, mobile=width == 360)
         wide = browser.execute_script("return document.documentElement.scrollWidth")
         if wide > width:
-            found.append(f"{address}: {wide} pixels wide where there are {width}")
+            found.append(f"{browser.title}: {wide} pixels wide where there are {width}")
         for colours in ("light", "dark"):
             look(browser, colours=colours)
             problems: list[str] = browser.execute_async_script(RUN_AXE)
-            found.extend(f"{address}, {width}, {colours}: {each}" for each in problems)
+            found.extend(f"{browser.title}, {width}, {colours}: {each}" for each in problems)
+    resize(browser, 1200)
     return found

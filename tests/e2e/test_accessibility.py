@@ -100,7 +100,6 @@ def test_axe_finds_nothing(
     """axe-core finds nothing at all, of whatever impact, on any page, with everything unfolded, in
     light and dark, on a desktop and on a phone, in both languages; and no page is wider than the
     phone."""
-    browser.set_script_timeout(60)
     found: list[str] = []
 
     def judge(address: str) -> None:

@@ -11,35 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry, windows
-from deniable_collector.stores import open_store
-from deniable_demo.fleet import Device, report_from
 
-METRICS = """
-schema = 1
-app = "example"
-[defaults]
-owner = "tests@acme.example"
-expires = 2999-12-31
-window = "month"
+from .running import counted, until
 
-[metrics.command]
-type = "category"
-description = "The command that was run first in the month."
-values = ["build", "check", "publish", "other"]
-epsilon = 10.0
-lifetime_epsilon = 80.0
-aggregate = "first"
-answer = "at_once"
-
-[metrics.last_command]
-type = "category"
-description = "The command that was run last in the month."
-values = ["build", "check", "publish", "other"]
-epsilon = 10.0
-lifetime_epsilon = 80.0
-"""
+COMMANDS = {"type": "category", "values": ["build", "check", "publish", "other"], "window": "month",
+            "epsilon": 10.0, "lifetime_epsilon": 80.0}  # fmt: skip
+METRICS = declared(
+    command={**COMMANDS, "aggregate": "first", "answer": "at_once"}, last_command=COMMANDS
+)
 
 TOOL = """
 import os, signal, sys
@@ -54,29 +36,6 @@ if end == "killed":
 client.close(20.0)
 """
 DEVICES = 6
-
-
-class Collector:
-    """The collector, which can be killed and started again at the same address."""
-
-    def __init__(
-        self, command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
-    ) -> None:
-        self._command, self._start = command, start
-        self.address = ""
-        self.process: subprocess.Popen[str] | None = None
-
-    def begin(self) -> None:
-        self.process = self._start([*self._command, "collect"])
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert "listening at" in line
-        self.address = line.rsplit(" ", 1)[1].strip()
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
 
 
 def run_tool(folder: Path, endpoint: str, device: int, command: str, end: str = "") -> None:
@@ -111,25 +70,31 @@ def test_a_tool_that_runs_once_is_counted_once(
     month = windows.window_at("month", time.time())
     if windows.end(month) - time.time() < 300:
         pytest.skip("the month ends within five minutes")
-    collector = Collector(command, start)
-    collector.begin()
+
+    def begin() -> tuple[subprocess.Popen[str], str]:
+        process = start([*command, "collect"])
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "listening at" in line
+        return process, line.rsplit(" ", 1)[1].strip()
+
+    collector, address = begin()
     for device in range(DEVICES):
-        run_tool(tmp_path, collector.address, device, "build", ["", "killed"][device % 2])
+        run_tool(tmp_path, address, device, "build", ["", "killed"][device % 2])
     collector.kill()
+    collector.wait()
     for device in range(DEVICES, 2 * DEVICES):
-        run_tool(tmp_path, collector.address, device, "build")
-    environ["DENIABLE_BIND"] = collector.address.removeprefix("http://")
-    collector.begin()
+        run_tool(tmp_path, address, device, "build")
+    environ["DENIABLE_BIND"] = address.removeprefix("http://")
+    begin()
     for _ in range(2):
         for device in range(2 * DEVICES):
-            run_tool(tmp_path, collector.address, device, "check")
+            run_tool(tmp_path, address, device, "check")
     registry = Registry.load(tmp_path / "metrics.toml")
-    deadline = time.monotonic() + 30
-    while _counted(store, registry, "command", month) < 2 * DEVICES:
-        assert time.monotonic() < deadline, _counted(store, registry, "command", month)
-        time.sleep(0.2)
-    assert _counted(store, registry, "command", month) == 2 * DEVICES
-    assert _counted(store, registry, "last_command", month) == 0
+    command_metric = registry["command"]
+    until(lambda: counted(store, command_metric, month) >= 2 * DEVICES)
+    assert counted(store, command_metric, month) == 2 * DEVICES
+    assert counted(store, registry["last_command"], month) == 0
     shown = subprocess.run(
         [*command, "estimate", "command", "--json"],
         env=environ,
@@ -143,51 +108,3 @@ def test_a_tool_that_runs_once_is_counted_once(
     # At epsilon 10 a report is another value with probability below 0.00014, and two or more of
     # twelve are with probability below 2e-6.
     assert share["build"] > 0.85
-
-
-def test_simulated_devices_answer_at_once(
-    command: list[str],
-    environ: dict[str, str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The demo's devices report such a metric like any other, and `deniable simulate` draws it."""
-    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
-        monkeypatch.delenv(name, raising=False)
-    path = tmp_path / "metrics.toml"
-    path.write_text(METRICS.replace('window = "month"', 'window = "day"'))
-    store = f"sqlite:///{tmp_path / 'store.db'}"
-    environ.update(
-        DENIABLE_REGISTRY=str(path),
-        DENIABLE_STORE=store,
-        DENIABLE_BIND="127.0.0.1:0",
-        DENIABLE_LOG_FORMAT="text",
-    )
-    collector = Collector(command, start)
-    collector.begin()
-    now = time.time()
-    devices: list[Device] = [({}, {"command": "build", "last_command": "check"})] * 50
-    assert report_from(str(path), collector.address, devices, now) == 50
-    yesterday, registry = windows.window_at("day", now - 86_400), Registry.load(path)
-    assert _counted(store, registry, "command", yesterday) == 50
-    assert _counted(store, registry, "last_command", yesterday) == 50
-    drawn = subprocess.run(
-        [*command, "simulate", "command", "--devices", "1000", "--seed", "1", "--json"],
-        env=environ,
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
-    assert json.loads(drawn.stdout)["n"] == 1000
-
-
-def _counted(store: str, registry: Registry, metric: str, month: str) -> int:
-    opened = open_store(store)
-    try:
-        scheme = registry[metric].scheme.fingerprint
-        if scheme not in opened.schemes().get(metric, {}):
-            return 0
-        return opened.tally(metric, scheme, [month]).reports
-    finally:
-        opened.close()

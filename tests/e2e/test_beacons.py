@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.tools import leave_out
+from tests.registries import declared
 
 from deniable import Registry, windows
-from deniable_collector.stores import open_store
+
+from .running import counted, firefox, serving, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from selenium.webdriver import Chrome
 
-METRICS = """
-schema = 1
-app = "example"
-[metrics.browser]
-owner = "tests@acme.example"
-expires = 2999-12-31
-type = "category"
-description = "The browser in use."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-window = "month"
-aggregate = "first"
-answer = "at_once"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+METRICS = declared(
+    browser={"type": "category", "values": ["firefox", "chrome", "other"], "window": "month",
+             "aggregate": "first", "answer": "at_once"},
+)  # fmt: skip
 KEY = "key+of/the-example.app=="
-ANSWER_SECONDS, SILENCE_SECONDS = 30.0, 3.0
+SILENCE_SECONDS = 3.0
 
 BEACON = """
     const [url, body, type] = arguments;
@@ -63,38 +49,14 @@ LEAVE_FETCH = """
 """
 
 
-PAGES: dict[str, str] = {}
-"""The scripts of pages by their path."""
-
-
 @pytest.fixture
-def site() -> Iterator[str]:
-    """The address of a site of pages; `localhost` in it is another origin. Pages under `/quiet` do
-    not name themselves to other sites."""
-    PAGES.clear()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            if self.path.startswith("/quiet"):
-                self.send_header("Referrer-Policy", "no-referrer")
-            self.end_headers()
-            script = PAGES.get(self.path, "")
-            self.wfile.write(
-                f"<!doctype html><title>page</title><script>{script}</script>".encode()
-            )
-
-        def log_message(self, *arguments: object) -> None:
-            """Nothing: the tests' output is for the tests."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def site(tmp_path: Path) -> Iterator[str]:
+    """The address of a site of pages; `localhost` in it is another origin."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "index.html").write_text("<!doctype html><title>page</title>")
+    with serving(folder, {}) as address:
+        yield address
 
 
 class Receiver:
@@ -116,18 +78,11 @@ class Receiver:
     @property
     def counted(self) -> int:
         """The reports in the store."""
-        store = open_store(self._store)
-        try:
-            scheme = self._metric.scheme.fingerprint
-            return store.tally("browser", scheme, [self._window]).reports
-        finally:
-            store.close()
+        return counted(self._store, self._metric)
 
     def reaches(self, number: int) -> bool:
-        """Whether it counts so many reports within half a minute."""
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while self.counted < number and time.monotonic() < deadline:
-            time.sleep(0.05)
+        """Whether it counts so many reports, and no more."""
+        until(lambda: self.counted >= number)
         return self.counted == number
 
     def stays(self, number: int) -> bool:
@@ -210,18 +165,17 @@ def test_pages_that_may_not_send(
     assert receiver.stays(0)
 
 
-@pytest.mark.parametrize(("page", "counted"), [("/open", 3), ("/quiet", 2)])
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("strict-origin-when-cross-origin", 3), ("no-referrer", 2)]
+)
 def test_what_firefox_sends(
-    receiver: Receiver, site: str, tmp_path: Path, page: str, counted: int
+    receiver: Receiver, site: str, tmp_path: Path, policy: str, expected: int
 ) -> None:
     """Of a page in Firefox the same arrives: two `fetch` with keepalive, a beacon of text/plain,
     and none of application/json. The beacon of a page that hides its origin is refused."""
-    firefox = shutil.which("firefox-esr") or shutil.which("firefox")
-    if firefox is None:
-        leave_out("firefox-esr")
-    batches = [receiver.batch() for _ in range(4)]
-    PAGES[page] = f"""
-        const [first, second, third, fourth] = {json.dumps(batches)};
+    (tmp_path / "site" / "sending.html").write_text(f"""<!doctype html>
+        <title>page</title><meta name="referrer" content="{policy}"><script>
+        const [first, second, third, fourth] = {json.dumps([receiver.batch() for _ in range(4)])};
         const url = {json.dumps(receiver.keyed)};
         const send = (body, type) => navigator.sendBeacon(url, new Blob([body], {{type}}));
         send(first, "application/json");
@@ -229,11 +183,8 @@ def test_what_firefox_sends(
         const headers = {{"Content-Type": "application/json"}};
         fetch(url, {{method: "POST", body: third, keepalive: true}});
         fetch(url, {{method: "POST", body: fourth, headers, keepalive: true}});
-    """
-    command = [firefox, "--headless", "--no-remote", "--profile", str(tmp_path), site + page]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
-        try:
-            assert receiver.reaches(counted)
-            assert receiver.stays(counted)
-        finally:
-            browser.terminate()
+        </script>
+    """)
+    with firefox(f"{site}/sending.html", tmp_path):
+        assert receiver.reaches(expected)
+        assert receiver.stays(expected)

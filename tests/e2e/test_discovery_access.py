@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.ports import free_port
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import open_store
@@ -20,29 +20,13 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_estimator.analyses import analysis_of
 
 from .browsing import complaints
+from .running import until
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2999-06-30
-[metrics.terms]
-type = "discovery"
-epsilon = 4.0
-lifetime_epsilon = 40.0
-description = "What was searched for."
-max_length = 6
-[metrics.quiet]
-type = "discovery"
-epsilon = 4.0
-lifetime_epsilon = 40.0
-description = "Nobody has reported."
-max_length = 6
-"""
+TERMS = {"type": "discovery", "max_length": 6, "epsilon": 4.0, "lifetime_epsilon": 40.0}
+REGISTRY = declared(terms=TERMS, quiet=TERMS)
 CROWD = {"search": 30_000, "\u0645\u0627": 16_000, "<b>\u202e": 15_000, "\u641c\u7d22": 14_000}
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUb"
 
@@ -87,13 +71,13 @@ def test_axe_finds_nothing_on_a_discovery(
     """axe-core finds nothing on the page of a discovery, whether it found strings or has no report,
     in light and dark, on a desktop and on a phone, in both languages."""
     browser = open_browser(True)
-    browser.set_script_timeout(60)
     browser.get(f"{discovery_page}/login?token={TOKEN}")
-    deadline = time.monotonic() + 60
-    while "search" not in browser.find_element("tag name", "main").text:
-        assert time.monotonic() < deadline
+
+    def decoded() -> bool:
         browser.get(f"{discovery_page}/metric/terms")
-        time.sleep(0.5)
+        return "search" in browser.find_element("tag name", "main").text
+
+    until(decoded)
     found: list[str] = []
     for language in ("en", "zh-Hans"):
         for path in ("terms", "terms?by=week", "quiet"):

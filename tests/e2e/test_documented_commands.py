@@ -9,12 +9,10 @@ import re
 import secrets
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
 import tomllib
-import urllib.request
 import venv
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -24,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.ports import free_port
 from tests.tools import need
 
 from deniable import Metric, Registry, compiled
@@ -34,6 +33,8 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
+
+from .running import run, until_answered
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -98,74 +99,26 @@ title = "Every Monday"
 metric = "browser"
 """
 
-MORE_METRICS = """
-[segments.platform]
-values = ["ios", "android", "web"]
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on."
+WHO = """
 owner = "growth@acme.example"
 expires = 2027-06-30
-epsilon = 2.0
-lifetime_epsilon = 8.0
-segments = ["platform"]
-[metrics.homepage]
-type = "string"
-description = "The host that the app opens with."
-owner = "growth@acme.example"
-expires = 2027-06-30
-epsilon = 2.0
-lifetime_epsilon = 8.0
-[metrics.site]
-type = "string"
-description = "A site."
-owner = "growth@acme.example"
-expires = 2027-06-30
-epsilon = 2.0
-lifetime_epsilon = 8.0
-[metrics.popular_terms]
-type = "string"
-description = "What was searched for, out of what we know."
-owner = "growth@acme.example"
-expires = 2027-06-30
-epsilon = 2.0
-lifetime_epsilon = 8.0
-[metrics.engine]
-type = "category"
-description = "The engine that was searched with."
-owner = "growth@acme.example"
-expires = 2027-06-30
-epsilon = 2.0
-lifetime_epsilon = 8.0
-values = ["maps", "weather"]
-[metrics.search_terms]
-type = "discovery"
-description = "What was searched for."
-owner = "growth@acme.example"
-expires = 2027-06-30
-epsilon = 4.0
+description = "?"
 lifetime_epsilon = 16.0
-[metrics.checkout_step]
-type = "category"
-description = "The last step of the checkout."
-owner = "growth@acme.example"
-expires = 2027-06-30
-epsilon = 1.0
-lifetime_epsilon = 8.0
-values = ["cart", "address", "payment", "done"]
-[metrics.startup_time]
-type = "number"
-description = "How long the app took to start."
-owner = "growth@acme.example"
-expires = 2027-06-30
-low = 0.05
-high = 20
-unit = "s"
-scale = "log"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
 """
+MORE_METRICS = (
+    '[segments.platform]\nvalues = ["ios", "android", "web"]\n'
+    + f'[metrics.dark_mode]\ntype = "boolean"\nepsilon = 2.0\nsegments = ["platform"]{WHO}'
+    + "".join(
+        f'[metrics.{name}]\ntype = "string"\nepsilon = 2.0{WHO}'
+        for name in ("homepage", "site", "popular_terms")
+    )
+    + f'[metrics.engine]\ntype = "category"\nepsilon = 2.0\nvalues = ["maps", "weather"]{WHO}'
+    + f'[metrics.search_terms]\ntype = "discovery"\nepsilon = 4.0{WHO}'
+    + '[metrics.checkout_step]\ntype = "category"\nepsilon = 1.0\n'
+    + f'values = ["cart", "address", "payment", "done"]{WHO}'
+    + '[metrics.startup_time]\ntype = "number"\nlow = 0.05\nhigh = 20\nunit = "s"\n'
+    + f'scale = "log"\nask = "distribution"\nepsilon = 2.0{WHO}'
+)
 HOSTS = "a.example\nb.example\nc.example\n"
 
 
@@ -243,19 +196,7 @@ class World:
                 stderr=subprocess.STDOUT,
             )
         self.processes.append(process)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            assert process.poll() is None, (self.folder / "server.log").read_text()
-            with contextlib.suppress(OSError), urllib.request.urlopen(probe, timeout=2):
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"{command} did not answer at {probe}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        until_answered(probe)
 
 
 @pytest.fixture(scope="module")
@@ -276,15 +217,7 @@ def furnished(world: World) -> Iterator[World]:
         (world.folder / name).write_text(HOSTS, encoding="utf-8")
     shutil.copy(PRIOR, world.folder / "ours.json")
     # The owner's commands need a device of one app that has reported.
-    made = subprocess.run(
-        [sys.executable, "-c", DEVICE],
-        cwd=world.folder,
-        env={**world.environ, "DO_NOT_TRACK": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
+    run([sys.executable, "-c", DEVICE], world.folder, {**world.environ, "DO_NOT_TRACK": "0"})
     yield world
     for process in world.processes:
         process.terminate()
@@ -420,16 +353,7 @@ def test_each_python_snippet_runs(serving: World, tmp_path: Path, page: str, tex
     document = compiled.to_document(Registry.load(tmp_path / "metrics.toml"))
     (tmp_path / "metrics.json").write_text(compiled.to_text(document), encoding="utf-8")
     environ = {**serving.environ, "XDG_STATE_HOME": str(tmp_path), "DO_NOT_TRACK": "0"}
-    done = subprocess.run(
-        [sys.executable, "app.py"],
-        cwd=tmp_path,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run([sys.executable, "app.py"], tmp_path, environ)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -470,15 +394,8 @@ def test_each_command_that_is_named_exists(page: str, command: str) -> None:
 
 @cache
 def help_of(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", "from deniable.cli import main; main()", *words, "--help"],
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command = [sys.executable, "-c", "from deniable.cli import main; main()", *words, "--help"]
+    return run(command, ROOT, {**os.environ, "COLUMNS": "200"})
 
 
 @pytest.mark.parametrize("line", of("python"), ids=lambda line: line.command)
@@ -490,16 +407,9 @@ def test_each_script_starts(line: Line) -> None:
     script = program[-1]
     options = [word for word in words if word.startswith("--")]
     load = ["-c", f"import runpy; runpy.run_path({script!r}, run_name='loaded')"]
-    done = subprocess.run(
-        [sys.executable, *([*program, "--help"] if options else load)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / script.rpartition("/")[0])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert all(option in done.stdout for option in options)
+    command = [sys.executable, *([*program, "--help"] if options else load)]
+    told = run(command, ROOT, {**os.environ, "PYTHONPATH": str(ROOT / script.rpartition("/")[0])})
+    assert all(option in told for option in options)
 
 
 def test_each_target_of_make_exists() -> None:
@@ -514,13 +424,7 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     `pip install '.[all]'` brings every command."""
     clone, environ = tmp_path / "clone", {**os.environ}
     clone.mkdir()
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    listed = run("git ls-files -z --cached --others --exclude-standard", ROOT, environ)
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).exists():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -536,32 +440,22 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     }
     environ.pop("PYTHONPATH", None)
 
-    def run(command: str) -> str:
-        done: subprocess.CompletedProcess[str] = subprocess.run(
-            ["bash", "-c", command],
-            cwd=clone,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        return done.stdout
+    def typed(command: str) -> str:
+        return run(["bash", "-c", command], clone, environ)
 
     readme = [line.command for line in LINES if line.page == "README.md"]
     commands = ["make dist", "pip install dist/deniable-*.whl", "pip install '.[all]'"]
     installing = ("make dist", "pip install dist/", "pip install '.")
     assert {each for each in readme if each.startswith(installing)} == {*commands}
     for command in commands[:2]:
-        run(command)
-    assert "deniable" in run("pip list")
-    assert "flask" not in run("pip list").lower()
-    run(commands[2])
+        typed(command)
+    assert "deniable" in typed("pip list")
+    assert "flask" not in typed("pip list").lower()
+    typed(commands[2])
     names: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    text = run("deniable --help")
+    text = typed("deniable --help")
     assert all(name in text for name in names["entry-points"]["deniable.commands"])
-    run(
+    typed(
         'python -c "from importlib.metadata import entry_points; '
         "[each.load() for each in entry_points(group='deniable.commands')]\""
     )

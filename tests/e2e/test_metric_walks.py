@@ -30,47 +30,6 @@ def text(browser: Chrome, selector: str = "main") -> str:
     return browser.find_element("css selector", selector).text
 
 
-def _what_changed(browser: Chrome) -> None:
-    """One click leads to the metric: its page names the week, what changed in it by more than noise
-    and every value's change with its interval; a second one puts the largest changes first."""
-    follow(browser, "xpath", "//h2/a[.='language']")
-    page = text(browser)
-    assert re.search(r"Newest complete week, .* to .*: english [\d.]+% \(", page)
-    told = re.search(
-        r"(No change that can be told from noise\.|\w+ is (up|down) [\d.]+ points)", page
-    )
-    assert told is not None
-    assert re.search(r"Compared with .* 20\d\d to .* 20\d\d\.", page)
-    follow(browser, "link text", "Change, points")
-    rows = browser.find_elements("css selector", "#content form.draw tbody tr")
-    assert len(rows) == 21
-    cells = [row.find_elements("css selector", "td")[2] for row in rows]
-    assert all(re.search(r"\(\S+ to \S+\)$", cell.text) for cell in cells)
-    marked = ["changed" in cell.text for cell in cells]
-    assert marked == sorted(marked, reverse=True), "what changed comes first"
-    assert any(marked) == ("points" in told[0])
-
-
-def _one_percent(browser: Chrome) -> None:
-    """One click answers it for the crowd that there is, the second leads to the planner with its
-    numbers filled in, the third tells what a larger crowd would see."""
-    follow(browser, "xpath", "//h2/a[.='language']")
-    assert re.search(
-        r"Shares of [\d.]+% or more stand out from the noise\. So a share of 1% is", text(browser)
-    )
-    follow(browser, "link text", "Plan with other numbers")
-    assert "are detectable" in text(browser, "h2.headline")
-    assert browser.find_element("id", "size").get_attribute("value") == "21"
-    assert browser.find_element("id", "epsilon").get_attribute("value") == "2"
-    devices = browser.find_element("id", "devices")
-    assert int(devices.get_attribute("value") or 0) > 1_000
-    assert re.search(r"To detect 1%\s+[\d,]+ devices", text(browser))
-    devices.clear()
-    devices.send_keys("2000000")
-    follow(browser, "css selector", ".planner button")
-    assert re.search(r"Shares of 0\.\d+% or more are detectable", text(browser, "h2.headline"))
-
-
 def seen(browser: Chrome) -> list[WebElement]:
     """The tooltips that are seen."""
     tips = browser.find_elements("css selector", ".points .tip")
@@ -138,8 +97,8 @@ def _ticked(browser: Chrome) -> None:
 
 
 def test_a_person_has_answers_in_three_clicks(browser: Chrome, showcase_page: str) -> None:
-    """What changed last week and whether it is real, whether a share of one percent is visible, how
-    several values went together, and what each point of a trend says: each from the overview."""
-    for each in (_what_changed, _one_percent, _ticked, _points):
+    """How several values went together, and what each point of a trend says: each from the
+    overview."""
+    for each in (_ticked, _points):
         browser.get(showcase_page)
         each(browser)

@@ -1,4 +1,4 @@
-"""Which metrics need me? The overview in a browser: the strip, filters while typing, the list."""
+"""The overview in a browser: it filters while somebody types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .browsing import follow
 from .conftest import SHOWCASE_TOKEN
 
 if TYPE_CHECKING:
@@ -27,33 +26,6 @@ def shown(browser: Chrome) -> list[str]:
     names = "return [...document.querySelectorAll('.metric h2')].map(each => each.textContent)"
     found: list[str] = browser.execute_script(names)
     return found
-
-
-def test_which_metrics_need_me(showcase_page: str, open_browser: Callable[[bool], Chrome]) -> None:
-    """The first page answers without a click: each metric that needs attention, and why. One click
-    leads to the days that show it; three show all of one state as a list. No JavaScript runs."""
-    browser = open_browser(False)
-    sign_in(browser, showcase_page)
-    strip = browser.find_element("id", "strip")
-    lines = {
-        each.find_element("tag name", "a").text: each.find_element("tag name", "span").text
-        for each in strip.find_elements("tag name", "li")
-    }
-    assert strip.find_element("class name", "count").text == str(len(lines))
-    assert lines["old_importer"].startswith("expired on 2026-01-31")
-    assert "too few to see a share" in lines["crash_on_start"]
-    assert set(lines) < set(shown(browser)), "not every metric needs it"
-    follow(browser, "css selector", "#strip li a")
-    assert "/metric/" in browser.current_url
-    browser.back()
-    follow(browser, "link text", "list")
-    state = browser.find_element("id", "state")
-    state.find_element("css selector", "option[value=few]").click()
-    follow(browser, "css selector", ".filters button")
-    rows = browser.find_elements("css selector", ".metrics tbody th a")
-    assert {each.text for each in rows} == {n for n, text in lines.items() if "too few" in text}
-    assert "view=list" in browser.current_url
-    assert "state=few" in browser.current_url
 
 
 def test_it_filters_while_somebody_types(

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from deniable_estimator.dashboard.access.people_command import people
 
-from .browsing import RUN_AXE, follow, look, resize
+from .browsing import follow, judge
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -37,32 +37,18 @@ def test_three_clicks_share_a_chart(
     it; somebody else opens it, and stays in that view; a third click in the list revokes it.
     axe-core finds nothing on any of these pages, on a desktop and on a phone, in light and dark."""
     browser = open_browser(True)
-    browser.set_script_timeout(60)
     found = []
-
-    def judge() -> None:
-        browser.execute_script(axe)
-        for width in (1200, 360):
-            resize(browser, width, mobile=width == 360)
-            wide = browser.execute_script("return document.documentElement.scrollWidth")
-            if wide > width:
-                found.append(f"{browser.title}: {wide} pixels wide where there are {width}")
-            for colours in ("light", "dark"):
-                look(browser, colours=colours)
-                problems: list[str] = browser.execute_async_script(RUN_AXE)
-                found.extend(f"{browser.title}, {width}, {colours}: {each}" for each in problems)
-        resize(browser, 1200)
 
     browser.get(f"{showcase_page}/metric/browser")
     browser.find_element("id", "token").send_keys(token)
     follow(browser, "css selector", "button.primary")
     assert browser.current_url == f"{showcase_page}/metric/browser"
     assert NAME in browser.find_element("class name", "person").text
-    judge()
+    found += judge(browser, axe)
     follow(browser, "link text", "Share")
-    judge()
+    found += judge(browser, axe)
     follow(browser, "css selector", "button.primary")
-    judge()
+    found += judge(browser, axe)
     link = str(browser.find_element("id", "address").get_property("value"))
     assert link.startswith(f"{showcase_page}/shared/")
     other = open_browser(True)
@@ -82,15 +68,15 @@ def test_three_clicks_share_a_chart(
         f"{link}?lang=zh-Hans"
     }
     browser.get(link)
-    judge()
+    found += judge(browser, axe)
     browser.get(f"{showcase_page}/links")
-    judge()
+    found += judge(browser, axe)
     follow(browser, "css selector", "td button")
     assert "revoked" in browser.find_element("class name", "note").text
-    judge()
+    found += judge(browser, axe)
     other.refresh()
     assert "This link opens nothing" in other.page_source
     assert before not in other.page_source
     browser.get(link)
-    judge()
+    found += judge(browser, axe)
     assert found == []

@@ -6,7 +6,6 @@ import inspect
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from html.parser import HTMLParser
 from importlib.metadata import entry_points
@@ -15,27 +14,17 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
-from tests.tools import need
 
 import deniable
 from deniable import Client
-from deniable_collector.openapi import description
-from deniable_estimator.dashboard.api import ENDPOINTS
-from deniable_estimator.dashboard.api.description import describe
+
+from .browsing import judge
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-METHODS = ("get", "post", "options", "put", "delete")
-SCRIPT = r"""
-const done = arguments[arguments.length - 1];
-axe.run(document, {resultTypes: ["violations"]}).then(
-  found => done(found.violations.map(each => `${each.id}: ${each.nodes[0].target}`)),
-  error => done(["axe failed: " + error]),
-);
-"""
 PAGES = (
     "docs/index.html",
     "README.html",
@@ -107,12 +96,6 @@ def test_nothing_is_loaded_from_others(site: Path) -> None:
             assert name.strip("\"'").startswith(("data:", "#")) or "//" not in name, sheet
 
 
-def test_no_machine_is_named(site: Path) -> None:
-    """No page holds a path of the machine that built it."""
-    for page in site.rglob("*.html"):
-        assert str(ROOT) not in page.read_text(encoding="utf-8")
-
-
 def test_every_command_has_its_options(site: Path) -> None:
     """The reference of commands has each command with its options, also those of groups."""
     page = (site / "docs/reference/commands.html").read_text(encoding="utf-8")
@@ -142,42 +125,6 @@ def test_every_python_name_is_there(site: Path) -> None:
         assert f"<strong>{name}</strong>" in page, name
 
 
-def test_every_typescript_name_is_there(site: Path) -> None:
-    """The TypeScript reference has each name that the package's entries export."""
-    need("npm")
-    page = (site / "docs/reference/typescript.html").read_text(encoding="utf-8")
-    entries = ROOT / "client/web/src/entries"
-    for path in entries.glob("*.ts"):
-        text = path.read_text(encoding="utf-8")
-        listed = " ".join(re.findall(r"export (?:type )?\{([^}]+)\}", text)).replace(",", " ")
-        for name in {*listed.split(), "Client"}:
-            assert re.search(rf"<h[234]>{name}\b", page), f"{path.name}: {name}"
-
-
-OPENAPI = {
-    "http-collector": description(),
-    "http-read": describe(ENDPOINTS),
-}
-
-
-@pytest.mark.parametrize("name", OPENAPI)
-def test_every_request_is_there(site: Path, name: str) -> None:
-    """The reference of HTTP has each operation, parameter and schema of the server's document."""
-    page = (site / f"docs/reference/{name}.html").read_text(encoding="utf-8")
-    document = OPENAPI[name]
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            if method in METHODS:
-                part = page.partition(f"<h3>{method.upper()} {path}<")[2].partition("<h3>")[0]
-                assert part, f"{method} {path}"
-                for each in operation.get("parameters", ()):
-                    names = each.get("name") or each["$ref"].rpartition("/")[2]
-                    assert "$ref" in each or f">{names}<" in part, f"{method} {path} {names}"
-                assert all(f"<p>{status}</p>" in part for status in operation["responses"])
-    for schema in document["components"]["schemas"]:
-        assert f"<h3>{schema}<" in page
-
-
 MISTAKES = {
     "a page in no section": ("lost.md", "# Lost\n", "lost.md"),
     "a dead link": ("page.md", "# Page\n\n[there](nowhere.md)\n", "nowhere.md"),
@@ -201,45 +148,14 @@ def test_a_mistake_fails_the_build(mistake: str, tmp_path: Path) -> None:
     assert told in done.stderr, done.stderr
 
 
-def test_every_file_that_is_named_exists() -> None:
-    """Files that the pages of techniques, the guarantee and the steps name are in the tree."""
-    pages = [DOCS / "techniques.md", DOCS / "guarantee.md", *(DOCS / "how").glob("*.md")]
-    named = [
-        name
-        for page in pages
-        for name in re.findall(
-            r"`((?:client|collector|estimator|tests|docs)/[^`]*)`", page.read_text(encoding="utf-8")
-        )
-    ]
-    assert len(named) > 30
-    assert [name for name in named if not (ROOT / name).exists()] == []
-
-
-def test_what_it_needs_is_pinned() -> None:
-    """Each tool of the group `site` has its version in constraints.txt."""
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
-    for name in groups["dependency-groups"]["site"]:
-        assert f"\n{name}==" in pinned
-
-
 def test_axe_finds_nothing(site: Path, open_browser: Callable[[bool], Chrome], axe: str) -> None:
-    """axe-core finds nothing on any kind of page, light on a desktop and dark on a phone. No page
-    is wider than the phone, and the search finds pages without a server."""
+    """axe-core finds nothing on any kind of page, in light and dark, on a desktop and on a
+    phone. No page is wider than the phone, and the search finds pages without a server."""
     browser = open_browser(True)
-    browser.set_script_timeout(60)
     found: list[str] = []
     for page in PAGES:
         browser.get(f"file://{site}/{page}")
-        browser.execute_script(axe)
-        for width, colours in ((1200, "light"), (360, "dark")):
-            metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-            feature = {"name": "prefers-color-scheme", "value": colours}
-            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-            wide = browser.execute_script("return document.documentElement.scrollWidth")
-            found += [f"{page}: {wide} pixels wide"] if wide > width else []
-            found += [f"{page} {width}: {each}" for each in browser.execute_async_script(SCRIPT)]
+        found += judge(browser, axe)
     assert not found, "\n".join(found)
     results = browser.find_elements("css selector", "#search-results li a")
     assert any("few-values" in str(each.get_attribute("href")) for each in results)

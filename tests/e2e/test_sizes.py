@@ -25,6 +25,7 @@ PAGES = (
     "/plan/number",
     "/plan/lifetime",
     "/releases",
+    "/boards/monday",
     "/released/browser",
 )
 

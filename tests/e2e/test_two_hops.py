@@ -4,74 +4,33 @@ relay to a real gateway, and are counted."""
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.tools import leave_out
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.web_command import web_files
 from deniable_collector.oblivious.key_file import KeyFile
-from deniable_collector.stores import open_store
+
+from .running import counted, firefox, serving, until
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-METRICS = """
-schema = 1
-app = "example"
-[defaults]
-owner = "tests@acme.example"
-expires = 2999-12-31
-
-[segments.platform]
-values = ["desktop", "phone"]
-
-[metrics.plan]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "category"
-description = "The plan."
-values = ["free", "pro"]
-
-[metrics.dark_mode]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "boolean"
-description = "Dark mode is on."
-
-[metrics.both]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "pair"
-description = "How plan and dark mode go together."
-of = ["plan", "dark_mode"]
-
-[metrics.word]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "discovery"
-description = "The word that was sought last."
-max_length = 4
-
-[metrics.visit]
-epsilon = 2.0
-lifetime_epsilon = 80.0
-type = "boolean"
-description = "The first visit of the day was from a search."
-answer = "at_once"
-aggregate = "first"
-segments = ["platform"]
-"""
+METRICS = declared(
+    segments={"platform": ["desktop", "phone"]},
+    plan={"type": "category", "values": ["free", "pro"], "lifetime_epsilon": 80.0},
+    dark_mode={"type": "boolean", "lifetime_epsilon": 80.0},
+    both={"type": "pair", "of": ["plan", "dark_mode"], "lifetime_epsilon": 80.0},
+    word={"type": "discovery", "max_length": 4, "lifetime_epsilon": 80.0},
+    visit={"type": "boolean", "answer": "at_once", "aggregate": "first", "lifetime_epsilon": 80.0,
+           "segments": ["platform"]},
+)  # fmt: skip
 DAY = 86_400
 POLICY = "default-src 'none'; script-src 'self'; connect-src {relay}"
 PAGE = '<!doctype html><title>page</title><script src="deniable.min.js"></script>'
@@ -98,30 +57,15 @@ class Site:
     identity: str = ""
     database: str = ""
     folder: Path = field(default_factory=Path)
-    paths: list[str] = field(default_factory=list)
-    policy: str = ""
 
     def counted(self) -> dict[str, int]:
         """How many reports of each metric are counted."""
-        store, found = open_store(self.database), {}
-        try:
-            for metric in Registry.parse(METRICS):
-                scheme = metric.scheme.fingerprint
-                windows = store.windows(metric.name, scheme)
-                found[metric.name] = store.tally(metric.name, scheme, windows).reports
-        finally:
-            store.close()
-        return found
+        return {each.name: counted(self.database, each) for each in Registry.parse(METRICS)}
 
-    def reaches(self, **expected: int) -> bool:
-        """Whether so many reports are counted within half a minute."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            found = self.counted()
-            if all(found[name] == number for name, number in expected.items()):
-                return True
-            time.sleep(0.2)
-        return False
+    def reaches(self, visits: int) -> bool:
+        """Whether so many visits are counted, and no more."""
+        until(lambda: self.counted()["visit"] >= visits)
+        return self.counted()["visit"] == visits
 
 
 @pytest.fixture(params=["x25519", "p256"])
@@ -134,19 +78,6 @@ def site(
     made = Site(folder=tmp_path / "site", database=f"sqlite:///{tmp_path}/tallies.db")
     made.folder.mkdir()
 
-    class Handler(SimpleHTTPRequestHandler):
-        def end_headers(self) -> None:
-            self.send_header("Content-Security-Policy", made.policy)
-            super().end_headers()
-
-        def log_message(self, *arguments: object) -> None:
-            """Nothing: the tests' output is for the tests."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(made.folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    made.address = f"http://127.0.0.1:{server.server_address[1]}"
-
     for name, content in web_files(Registry.parse(METRICS), oblivious=True).items():
         (made.folder / name).write_bytes(content)
     (made.folder / "index.html").write_text(PAGE, encoding="utf-8")
@@ -155,20 +86,19 @@ def site(
     keys.write(tmp_path / "keys.json")
     made.identity = keys.identity
 
-    made.collector = listening(
-        "collect",
-        DENIABLE_REGISTRY=str(tmp_path / "metrics.toml"),
-        DENIABLE_STORE=made.database,
-        DENIABLE_GATEWAY_KEYS=str(tmp_path / "keys.json"),
-    )
-    made.relay = listening(
-        "relay", DENIABLE_RELAY_GATEWAY=made.collector, DENIABLE_CORS_ORIGINS=made.address
-    )
-    made.policy = POLICY.format(relay=made.relay)
-    yield made
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    headers: dict[str, str] = {}
+    with serving(made.folder, headers) as made.address:
+        made.collector = listening(
+            "collect",
+            DENIABLE_REGISTRY=str(tmp_path / "metrics.toml"),
+            DENIABLE_STORE=made.database,
+            DENIABLE_GATEWAY_KEYS=str(tmp_path / "keys.json"),
+        )
+        made.relay = listening(
+            "relay", DENIABLE_RELAY_GATEWAY=made.collector, DENIABLE_CORS_ORIGINS=made.address
+        )
+        headers["Content-Security-Policy"] = POLICY.format(relay=made.relay)
+        yield made
 
 
 def test_a_page_in_two_hops(site: Site, open_browser: Callable[[bool], Chrome]) -> None:
@@ -193,12 +123,10 @@ def test_a_page_in_two_hops(site: Site, open_browser: Callable[[bool], Chrome]) 
     browser.execute_script('telemetry.record("visit", true);')
     # Until the report is sealed, stored and put into its capsule; it would be sent 0 to 10 s later.
     states = "telemetry.sent().then(found => arguments[0](found[0].metric));"
-    deadline = time.monotonic() + 20
-    while browser.execute_async_script(states) != "visit":
-        assert time.monotonic() < deadline
+    until(lambda: browser.execute_async_script(states) == "visit")
     time.sleep(0.2)
     browser.get("about:blank")
-    assert site.reaches(visit=1)
+    assert site.reaches(1)
     browser.get(site.address)
     browser.execute_script(START, *place, now)
     assert browser.execute_async_script(FLUSH)
@@ -215,9 +143,6 @@ def test_a_page_in_two_hops(site: Site, open_browser: Callable[[bool], Chrome]) 
 def test_firefox_in_two_hops(site: Site, tmp_path: Path) -> None:
     """In Firefox a page's report reaches the tally in two hops too, once by `fetch` and once by a
     beacon."""
-    firefox = shutil.which("firefox-esr") or shutil.which("firefox")
-    if firefox is None:
-        leave_out("firefox-esr")
     options: dict[str, Any] = {
         "endpoint": site.collector,
         "relay": site.relay,
@@ -246,14 +171,5 @@ def test_firefox_in_two_hops(site: Site, tmp_path: Path) -> None:
     )
     page = PAGE + '<script src="app.js"></script>'
     (site.folder / "firefox.html").write_text(page, encoding="utf-8")
-    command = [firefox, "--headless", "--no-remote", "--profile", str(tmp_path / "profile")]
-    (tmp_path / "profile").mkdir()
-    with subprocess.Popen(
-        [*command, f"{site.address}/firefox.html"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as browser:
-        try:
-            assert site.reaches(visit=2)
-        finally:
-            browser.terminate()
+    with firefox(f"{site.address}/firefox.html", tmp_path):
+        assert site.reaches(2)

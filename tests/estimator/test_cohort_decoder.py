@@ -1,52 +1,65 @@
-"""Decoding cohort tables: exactness, bias, coverage, false discoveries and odd tables."""
+"""Strings hashed in cohorts: decoding a table whole, step by step and by mechanism."""
 
 from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
+from deniable import Scheme
+from deniable.mechanisms import (
+    Bloom,
+    CohortLocalHashing,
+    Mechanism,
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    OneTimeRappor,
+    Rappor,
+    SubsetSelection,
+)
+from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.analyses import cohorts, oracle_analysis
+from deniable_estimator.analyses.cohorts import decoder
+from deniable_estimator.analyses.cohorts.decoder import decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.analyses.cohorts.fit import joint_fit, singly
+from deniable_estimator.analyses.cohorts.fit import (
+    Fit,
+    joint_fit,
+    singly,
+)
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.shares import estimate
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.statistics.significance import adjust_p
 
 P01, P11 = 0.5625, 0.6875
 """The published RAPPOR setting f = .5, p = .5, q = .75."""
 
 
-def draw_table(
-    rng: np.random.Generator,
+def expected_table(
     positions: NDArray[np.int64],
     columns: int,
     shares: NDArray[np.float64],
-    n: int,
-    p01: float = P01,
-    p11: float = P11,
+    each: int,
+    p01: float = 0.0,
+    p11: float = 1.0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Counts and reports of n devices, whose strings (S, m, h) have these shares."""
+    """The expected counts of strings with these shares, of so many reports a cohort."""
     cohorts = positions.shape[1]
-    reports = rng.multinomial(n, np.full(cohorts, 1 / cohorts))
-    counts = np.zeros((cohorts, columns), np.int64)
-    for cohort in range(cohorts):
-        held = rng.multinomial(reports[cohort], shares)
-        sets = np.zeros((len(positions), columns), np.int64)
-        sets[np.arange(len(positions))[:, None], positions[:, cohort]] = 1
-        true = held @ sets
-        counts[cohort] = rng.binomial(true, p11) + rng.binomial(reports[cohort] - true, p01)
-    return counts, reports
-
-
-def expected_table(
-    positions: NDArray[np.int64], columns: int, shares: NDArray[np.float64], each: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Counts without noise: a report sets exactly the bits of its filter."""
-    cohorts = positions.shape[1]
-    counts = np.zeros((cohorts, columns), np.int64)
+    filled = np.zeros((cohorts, columns))
     for string, share in enumerate(shares):
         for cohort in range(cohorts):
-            counts[cohort, np.unique(positions[string, cohort])] += round(share * each)
+            filled[cohort, np.unique(positions[string, cohort])] += share
+    counts = np.rint(each * (p01 + (p11 - p01) * filled)).astype(np.int64)
     return counts, np.full(cohorts, each, np.int64)
 
 
@@ -72,101 +85,26 @@ def test_counts_without_noise_give_the_shares_back() -> None:
     assert found.explained_share == pytest.approx(1.0, abs=1e-9)
 
 
-def many(
-    seed: int,
-    rounds: int,
-    n: int,
-    *,
-    cohorts: int = 32,
-    columns: int = 64,
-    hashes: int = 2,
-    candidates: int = 300,
-    inside: int = 40,
-    outside: int = 10,
-) -> tuple[list[Decoding], NDArray[np.float64]]:
-    """Decodings of fresh tables, and the candidates' true shares."""
-    rng = np.random.default_rng(seed)
-    shares = fading(inside + outside, 10)
-    truth = np.zeros(candidates)
-    truth[:inside] = shares[np.arange(inside + outside) % 5 != 4]
-    order = np.argsort(np.arange(inside + outside) % 5 == 4, kind="stable")
-    shares = shares[order]
-    found = []
-    for _ in range(rounds):
-        positions = rng.integers(0, columns, (candidates, cohorts, hashes))
-        strangers = rng.integers(0, columns, (outside, cohorts, hashes))
-        everyone = np.concatenate([positions[:inside], strangers])
-        counts, reports = draw_table(rng, everyone, columns, shares, n)
-        design = Design.of(positions, columns)
-        found.append(decode(counts, reports, design, P01, P11, background=density(columns, hashes)))
-    return found, truth
-
-
-@pytest.mark.campaign
-def test_intervals_cover_and_discoveries_are_mostly_true() -> None:
-    """95% intervals cover 93 to 97% of the candidates; at most 5% of those detected are false.
-
-    Seed 2, 40 tables of 300 candidates. Coverage has a standard error below .003 even if a
-    table's candidates were as good as 150, so a calibrated decoder fails with alpha < 1e-6;
-    the false discoveries are tested against 5% by an exact binomial test at alpha = 1e-4.
-    Two comparisons.
-    """
-    found, truth = many(2, 40, 200_000)
-    inside = [(d.low <= truth) & (truth <= d.high) for d in found]
-    assert 0.93 <= np.mean(inside) <= 0.97
-    detected = sum(int(d.detected.sum()) for d in found)
-    false = sum(int((d.detected & (truth == 0)).sum()) for d in found)
-    assert detected > 40 * 8
-    assert stats.binomtest(false, detected, 0.05, alternative="greater").pvalue > 1e-4
-
-
-@pytest.mark.campaign
-def test_p_values_hold_far_out_beside_strings_that_are_not_listed() -> None:
-    """Of strings that nobody has, p-values below 1e-2, 1e-3 and 1e-4 are as frequent as they say.
-
-    Seed 14, 60 tables of 3,960 such candidates with 10 common strings that are not listed; exact
-    binomial tests at alpha = 1e-4 each, three comparisons. With normal tails and the fit's own z
-    for what it holds, there were 1.1, 1.3 and 2.7 times as many.
-    """
-    found, truth = many(14, 60, 2_000_000, candidates=4_000)
-    p = np.concatenate([each.p_value[truth == 0] for each in found])
-    for level in (1e-2, 1e-3, 1e-4):
-        assert stats.binomtest(int((p < level).sum()), len(p), level).pvalue > 1e-4
-
-
-def test_no_signal_is_an_answer() -> None:
-    """Counts that are exactly what noise gives detect nothing and explain nothing."""
-    reports = np.full(16, 1_600)
-    filled = round(1_600 * (P01 + (P11 - P01) * density(32, 2)))
-    counts = np.full((16, 32), filled)
-    positions = np.random.default_rng(6).integers(0, 32, (50, 16, 2))
-    found = decode(counts, reports, Design.of(positions, 32), P01, P11, background=density(32, 2))
-    assert not found.detected.any()
-    assert found.explained_share == 0
-    assert found.unexplained == (1.0, 1.0, 1.0)
-    assert np.isfinite(found.share).all()
-
-
 def test_empty_cohorts_weigh_nothing() -> None:
     """A cohort without reports changes no estimate: it is as if it were not there."""
-    rng = np.random.default_rng(7)
-    positions = rng.integers(0, 64, (100, 24, 2))
-    counts, reports = draw_table(rng, positions, 64, fading(100, 8), 100_000)
-    reports[5] = 0
-    counts[5] = 0
+    positions = np.random.default_rng(7).integers(0, 64, (100, 24, 2))
+    counts, reports = expected_table(positions, 64, fading(100, 8), 4_000, P01, P11)
     kept = np.arange(24) != 5
-    with_it = decode(counts, reports, Design.of(positions, 64), P01, P11, background=density(64, 2))
-    without = decode(
-        counts[kept],
-        reports[kept],
-        Design.of(positions[:, kept], 64),
-        P01,
-        P11,
-        background=density(64, 2),
+    reports[~kept] = counts[~kept] = 0
+    with_it, without = (
+        decode(
+            counts[cohorts],
+            reports[cohorts],
+            Design.of(positions[:, cohorts], 64),
+            P01,
+            P11,
+            background=density(64, 2),
+        )
+        for cohorts in (np.arange(24), kept)
     )
-    assert with_it.detected.any()
-    np.testing.assert_array_equal(with_it.detected, without.detected)
     selected = with_it.detected
+    assert selected.any()
+    np.testing.assert_array_equal(selected, without.detected)
     # The winsor limit looks at the cells of a candidate, whether or not their cohort is empty.
     np.testing.assert_allclose(with_it.share[selected], without.share[selected], atol=1e-3)
 
@@ -187,20 +125,6 @@ def test_candidates_that_hash_alike_share_one_estimate() -> None:
     assert found.explained_share == pytest.approx(1.0, abs=1e-9)
 
 
-def test_basic_rappor_takes_each_bit_by_itself() -> None:
-    """With background 0 a share is the debiased count of the candidate's bit.
-
-    The table is exact: the share of bit j is (t/N - p01) / (p11 - p01).
-    """
-    counts, reports = np.array([[6_000, 5_700, 5_625]]), np.array([10_000])
-    design = Design.of(np.arange(3).reshape(3, 1, 1), 3)
-    found = decode(counts, reports, design, P01, P11, background=0)
-    np.testing.assert_allclose(found.share, [0.3, 0.06, 0.0], atol=1e-12)
-    rate = counts[0] / 10_000
-    np.testing.assert_allclose(found.std_error, np.sqrt(rate * (1 - rate) / 10_000) / 0.125)
-    assert found.detected.tolist() == [True, False, False]
-
-
 def test_a_share_that_the_fit_determines_is_unknown() -> None:
     """A filter that is a sum and difference of fitted ones gets no number and no precision."""
     ring = Design.of(np.array([[[0, 1]], [[1, 2]], [[2, 3]], [[3, 0]], [[4, 5]]]), 8)
@@ -214,14 +138,226 @@ def test_a_share_that_the_fit_determines_is_unknown() -> None:
     assert np.isinf(joint_fit(table, ring, np.arange(4), fit.expected).variance).all()
 
 
-def test_arguments_that_do_not_fit_are_refused() -> None:
-    """A design of another shape, or reports without information, is a programmer's mistake."""
-    design = Design.of(np.zeros((1, 2, 1), np.int64), 4)
-    with pytest.raises(ValueError, match="do not fit"):
-        decode(np.zeros((2, 5), np.int64), np.ones(2, np.int64), design, P01, P11, background=0.2)
-    with pytest.raises(ValueError, match="no information"):
-        decode(np.zeros((2, 4), np.int64), np.ones(2, np.int64), design, 0.5, 0.5, background=0.2)
-    with pytest.raises(ValueError, match="from 0 to 3"):
-        Design.of(np.full((1, 2, 1), 4), 4)
-    with pytest.raises(ValueError, match="positions are"):
-        Design.of(np.zeros((1, 2), np.int64), 4)
+COHORTS, COLUMNS = 32, 64
+
+
+def exact(
+    shares: list[float], *, each: int = 20, columns: int = COLUMNS
+) -> tuple[CohortTable, Design]:
+    """The expected table of strings that share no cell, string i in column i, two hashes apart;
+    half of each report's chance is noise. So few reports that no cell is cut off."""
+    candidates = np.arange(len(shares))
+    shift = np.arange(COHORTS)[:, None] + np.array([0, columns // 2])
+    design = Design.of((candidates[:, None, None] + shift) % columns, columns)
+    background = 1 - (1 - 1 / columns) ** 2
+    filled = design.filters() @ np.array(shares) + (1 - sum(shares)) * background
+    counts = (each * (0.25 + 0.5 * filled)).reshape(COHORTS, columns)
+    reports, winsor = np.full(COHORTS, each), Winsor.for_cells(2 * COHORTS)
+    return CohortTable.of(counts, reports, 0.25, 0.75, background, winsor), design
+
+
+@pytest.fixture
+def fitted(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The candidates of every joint fit, in the order of the fits."""
+    fits: list[list[int]] = []
+
+    def recorded(
+        table: CohortTable, design: Design, selected: NDArray[np.intp], expected: Any
+    ) -> Fit:
+        fits.append(selected.tolist())
+        return joint_fit(table, design, selected, expected)
+
+    monkeypatch.setattr(decoder, "joint_fit", recorded)
+    return fits
+
+
+def search(table: CohortTable, design: Design) -> list[int]:
+    """The candidates that the search ends with, sorted."""
+    return sorted(decoder._search(table, design, 0.04).selected.tolist())
+
+
+@pytest.mark.parametrize("fdr", [0.001, 0.05, 0.3])
+@pytest.mark.parametrize("others", [0, 40])
+def test_the_step_up_test_is_that_of_benjamini_and_hochberg(fdr: float, others: int) -> None:
+    """Accepted is what scipy's adjusted p-values accept, where the family has larger ones too."""
+    p = np.random.default_rng(1).random(60) ** 4
+    whole = np.concatenate([p, np.ones(others)])
+    expected = stats.false_discovery_control(whole)[:60] <= fdr
+    assert 0 < expected.sum() < 60
+    assert decoder._accepted(p, fdr, 60 + others).tolist() == expected.tolist()
+
+
+def left(z: list[float], selected: int, live: int = 500, tied: int = 20) -> float:
+    """What the search leaves of a table, with z that many candidates complete by 0."""
+    table: Any = SimpleNamespace(live=live, tied=tied)
+    fit: Any = SimpleNamespace(selected=np.arange(selected))
+    padded = np.concatenate([z, np.zeros(1000 - len(z))])
+    return decoder._left_by_search(table, padded, fit, 0.04)
+
+
+def test_the_search_uses_up_degrees_of_freedom() -> None:
+    """1 - t sqrt(b a) / (degrees of freedom left), with the t of the selected, b z less than 1
+    below it and a less than 1 above it or at it; never below a half."""
+    t = NormalDist().inv_cdf(1 - 0.04 * 10 / 1000)
+    near = [t - 0.99, t - 0.5, t - 0.1, t - 1e-6] + [t, t + 0.5, t + 0.9] * 3
+    far = [t - 1, t - 1.01, t - 2, t + 1, t + 1.01, 30.0]
+    assert left(near + far, 10) == pytest.approx(1 - t * 6 / 470)
+    assert left(near, 10, tied=0) == pytest.approx(1 - t * 6 / 490)
+    assert left(near, 10, live=55) == 0.5
+    assert left(near, 10, live=30) == 0.5
+    assert left(near, 0) == 1
+    # The t of so many candidates would be negative: it is 0, where nothing is used up.
+    table: Any = SimpleNamespace(live=500, tied=0)
+    fit: Any = SimpleNamespace(selected=np.arange(4))
+    assert decoder._left_by_search(table, np.array([0.5, -0.5] * 2), fit, 0.8) == 1
+
+
+@pytest.mark.parametrize(("second", "together"), [(0.3, True), (0.27, False)])
+def test_candidates_near_the_best_enter_with_it(
+    fitted: list[list[int]], second: float, together: bool
+) -> None:
+    """A string with three quarters of the best one's z enters in its round, and one with two
+    thirds in the next."""
+    table, design = exact([second, 0.4, 0.0, 0.0])
+    assert search(table, design) == [0, 1]
+    assert fitted[:2] == [[], [1, 0] if together else [1]]
+    assert fitted[-1] == [1, 0]
+
+
+def test_a_round_adds_so_many(fitted: list[list[int]]) -> None:
+    """Of thirty strings that are alike 24 enter in the first round, and the others in the next."""
+    table, design = exact([1 / 30] * 30, each=1_000, columns=256)
+    assert search(table, design) == list(range(30))
+    assert [len(each) for each in fitted] == [0, 24, 30]
+
+
+@pytest.mark.parametrize(
+    "limits", [{"_MOST_SELECTED": 5}, {"_MOST_ENTRIES": 6 * COHORTS * COLUMNS - 1}]
+)
+def test_a_fit_holds_so_many_at_most(
+    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search takes the strongest up to its limit: 600, or as many as 256 MB hold."""
+    assert decoder._MOST_SELECTED == 600
+    assert decoder._MOST_ENTRIES * 8 == 256 << 20
+    for name, limit in limits.items():
+        monkeypatch.setattr(decoder, name, limit)
+    table, design = exact([0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14])
+    assert search(table, design) == [2, 3, 4, 5, 6]
+
+
+def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> None:
+    """Of five that are not confirmed three go, then one, then one, the weakest first; each is
+    counted once, and those that are confirmed are not."""
+    shares = [0.3, -0.03, 0.25, -0.05, 0.0, -0.04, 0.2, -0.02]
+    table, design = exact(shares)
+    everyone, flat = np.arange(8), np.full(design.size, table.background)
+    dropped = np.zeros(8, np.int64)
+    fit = decoder._prune(table, design, joint_fit(table, design, everyone, flat), 0.04, dropped)
+    assert fit.selected.tolist() == [0, 2, 6]
+    assert fitted == [[0, 2, 4, 6, 7], [0, 2, 4, 6], [0, 2, 6]]
+    assert dropped.tolist() == [0, 1, 0, 1, 1, 1, 0, 1]
+
+
+def test_shares_of_own_cells_are_weighted_means() -> None:
+    """With background 0 a share is the mean of the debiased counts of its cells, weighted by
+    variances at the pooled share; p-values take the variance of a share of 0, and what several
+    strings explain varies less, as a device has one of them."""
+    p01, p11 = 0.25, 0.85
+    counts = np.array([[520, 300, 260, 251], [740, 1180, 490, 530]])
+    reports = np.array([1_000, 2_000])
+    columns = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
+    design = Design.of(columns[:, :, None], 4)
+    found = decode(counts, reports, design, p01, p11, background=0)
+    shares, variances, p = [], [], []
+    for cells in columns:
+        y = [(counts[i, j] / reports[i] - p01) / (p11 - p01) for i, j in enumerate(cells)]
+        share = 0.0
+        for _ in range(2):
+            rate = p01 + (p11 - p01) * min(max(share, 0.0), 1.0)
+            weight = reports * (p11 - p01) ** 2 / (rate * (1 - rate))
+            share = float(weight @ y / weight.sum())
+        shares.append(share)
+        variances.append(1 / weight.sum())
+        null = p01 * (1 - p01) / (3_000 * (p11 - p01) ** 2)
+        p.append(stats.norm.sf(share / math.sqrt(null)))
+    np.testing.assert_allclose(found.share, shares, rtol=1e-12)
+    np.testing.assert_allclose(found.std_error, np.sqrt(variances), rtol=1e-12)
+    np.testing.assert_allclose(found.p_value, p, rtol=1e-9)
+    assert found.detected.tolist() == (adjust_p(np.array(p), "storey") <= 0.05).tolist()
+    assert found.detected.tolist() == [True, True, False, False]
+    one, two = shares[:2]
+    assert found.explained_share == pytest.approx(one + two)
+    expected = sum(variances[:2]) - 2 * one * two / 3_000
+    assert found.explained_error == pytest.approx(math.sqrt(expected))
+
+
+MECHANISMS: dict[str, Mechanism[Any]] = {
+    "cohort local hashing": CohortLocalHashing("city", 64, SubsetSelection.design(8, 2.0, k=1)),
+    "memoized local hashing": MemoizedLocalHashing(
+        "city", 64, MemoizedSubsetSelection.design(8, 2.0, 4.0, k=1)
+    ),
+    "RAPPOR": Rappor.design("city", 2.0, 4.0),
+    "RAPPOR, two hashes": Rappor.chromium("city"),
+    "one-time RAPPOR": OneTimeRappor(Bloom("city", 32, 64, 2), 1 << 51),
+}
+STRINGS = [f"string {number}" for number in range(100)]
+
+every = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+
+
+def crowd(
+    mechanism: Mechanism[Any], held: int, devices: int, rng: np.random.Generator
+) -> tuple[Tally, np.ndarray]:
+    """A tally of devices with one of the first `held` strings, and the shares of all of them."""
+    truth = np.zeros(len(STRINGS))
+    truth[:held] = np.arange(1, held + 1) ** -1.2
+    truth /= truth.sum()
+    scheme = Scheme("string", mechanism, ())
+    counts = rng.multinomial(devices, truth)
+    return sample_tally(scheme, counts, rng, values=STRINGS), truth
+
+
+def test_a_closed_list_may_be_hashed() -> None:
+    """The values of a closed list are decoded by their texts, all of them or some."""
+    mechanism = MECHANISMS["memoized local hashing"]
+    open_tally, truth = crowd(mechanism, 20, 400_000, np.random.default_rng(6))
+    scheme = Scheme("category", mechanism, tuple(STRINGS))
+    tally = Tally("m", scheme.fingerprint, ("2026-11-01",), open_tally.rows)
+    found = estimate(tally, scheme)
+    assert found.complete
+    assert found.normalized.sum() == pytest.approx(1)
+    assert (np.abs(found.share - truth) < 5 * found.std_error).all()
+    some = estimate(tally, scheme, STRINGS[1::-1])
+    assert some.values == ("string 1", "string 0")
+    assert some.detected.all()
+
+
+@every
+def test_no_reports(mechanism: Mechanism[Any]) -> None:
+    """An empty tally is an answer without numbers."""
+    scheme = Scheme("string", mechanism, ())
+    tally = empty_tally("m", scheme.fingerprint, (), mechanism.rows)
+    found = estimate(tally, scheme, STRINGS)
+    assert found.n == 0
+    assert np.isnan(found.share).all()
+    assert np.isnan(found.std_error).all()
+    assert not found.detected.any()
+    assert found.warnings == ("no reports yet",)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit into memory is refused, with how many would fit."""
+    monkeypatch.setattr(cohorts, "_MOST_CELLS", 6400)
+
+    def find(mechanism: Mechanism[Any], strings: Sequence[str]) -> None:
+        tally = empty_tally("m", "f" * 12, (), mechanism.rows)
+        oracle_analysis(mechanism).find(tally, strings, 0.95, 1.0)
+
+    hashing = MECHANISMS["cohort local hashing"]
+    find(hashing, STRINGS)
+    with pytest.raises(EstimateError, match="at most 100 at a time"):
+        find(hashing, [*STRINGS, "one more"])
+    with pytest.raises(EstimateError, match="at most 25 at a time"):
+        find(MECHANISMS["RAPPOR, two hashes"], STRINGS)

@@ -1,37 +1,21 @@
-"""Support counts: the fast decoders agree with the definition, and wrong questions are refused."""
+"""Support counts and the decoder of projective geometry, and wrong questions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
+from tests.estimator.conftest import MakeScheme, MakeTally
 
 from deniable import Scheme
-from deniable.mechanisms import HashedProjectiveGeometry, SubsetSelection
-from deniable_collector.tally import Tally
-from deniable_estimator.analyses import ANALYSES
+from deniable.mechanisms import HashedProjectiveGeometry, ProjectiveGeometry
+from deniable.mechanisms.projective_geometry import points
+from deniable.randomness import PRECISION
+from deniable_estimator.analyses import projective_geometry
 from deniable_estimator.analyses.candidates import support_counts
+from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
-
-
-def test_fast_decoder_agrees_with_the_definition(
-    make_scheme: Callable[..., Scheme],
-    make_tally: Callable[..., Tally],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Subset selection's decoder gives what its support cells say, for all values and for some."""
-    scheme = make_scheme(7, 1.0)
-    tally = make_tally(scheme, 50, [3, 1, 4, 1, 5, 9, 2])
-    fast = [support_counts(tally, scheme, asked) for asked in (None, ["v6", "v2"])]
-    monkeypatch.delitem(ANALYSES, SubsetSelection)
-    slow = [support_counts(tally, scheme, asked) for asked in (None, ["v6", "v2"])]
-    for one, two in zip(fast, slow, strict=True):
-        assert np.array_equal(one.counts, two.counts)
-        assert one.reports == two.reports == 50
-    assert fast[1].counts.tolist() == [2, 4]
 
 
 @pytest.mark.parametrize(
@@ -47,10 +31,7 @@ def test_fast_decoder_agrees_with_the_definition(
     ],
 )
 def test_wrong_candidates(
-    candidates: list[str],
-    message: str,
-    make_scheme: Callable[..., Scheme],
-    make_tally: Callable[..., Tally],
+    candidates: list[str], message: str, make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """Unknown, repeated and missing candidates are refused with what to do."""
     scheme = make_scheme(3, 1.0)
@@ -61,7 +42,7 @@ def test_wrong_candidates(
 
 
 def test_candidates_are_found_in_any_spelling(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+    make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """Candidates are brought into the form that devices report; two spellings are one candidate."""
     closed = make_scheme(3, 1.0, values=["tea", "caf\u00e9", "milk"])
@@ -76,19 +57,90 @@ def test_candidates_are_found_in_any_spelling(
             estimate(its, scheme, ["caf\u00e9", "cafe\u0301"])
 
 
-def test_open_domain_needs_candidates(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
-    """A scheme without values is only estimated for candidates."""
-    scheme = Scheme("string", make_scheme(3, 1.0).mechanism, ())
-    with pytest.raises(EstimateError, match="open"):
-        support_counts(make_tally(scheme, 3, [1, 1, 1]), scheme)
-
-
-def test_wrong_width_is_refused(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
+def test_wrong_width_is_refused(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     """A tally whose rows do not fit the mechanism is not read."""
     scheme = make_scheme(3, 1.0)
     with pytest.raises(EstimateError, match="widths"):
         support_counts(make_tally(scheme, 4, [1, 1, 1, 1]), scheme)
+
+
+SPACES = [
+    (2, 2),
+    (2, 5),
+    (3, 4),
+    (5, 3),
+    (7, 3),
+    (11, 2),
+    (13, 3),
+    (67, 3),
+    (523, 2),
+]
+
+
+def whole(order: int, dimension: int) -> ProjectiveGeometry:
+    """All points of a space."""
+    threshold = (1 << PRECISION) * 9 // 10
+    return ProjectiveGeometry(points(order, dimension), order, dimension, threshold)
+
+
+@pytest.mark.parametrize(("order", "dimension"), SPACES)
+def test_support_is_the_sum_over_the_hyperplane(order: int, dimension: int) -> None:
+    """For every value, the decoder gives exactly the sum of the cells that support it."""
+    space = whole(order, dimension)
+    cells = np.random.default_rng(1).integers(0, 1000, space.messages)
+    expected = [
+        sum(int(cells[cell.column]) for cell in space.support(item))
+        for item in range(space.messages)
+    ]
+    assert space_support(cells, order, dimension).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("order", "dimension"), [(2, 8), (3, 5), (7, 5), (13, 3), (53, 3), (523, 2)]
+)
+def test_counts_may_be_small_or_huge(order: int, dimension: int) -> None:
+    """Up to the most reports allowed, all of them on one cell or spread, sums stay exact."""
+    space = whole(order, dimension)
+    rng = np.random.default_rng(2)
+    one = np.zeros(space.messages, np.int64)
+    one[space.messages // 3] = MAX_REPORTS
+    uneven = rng.integers(0, 1 << 62, space.messages) >> rng.integers(20, 62, space.messages)
+    uneven = (uneven.astype(object) * MAX_REPORTS // int(uneven.sum())).astype(np.int64)
+    for cells in (one, uneven, np.zeros(space.messages, np.int64)):
+        found = space_support(cells, order, dimension)
+        for item in range(0, space.messages, space.messages // 7):
+            assert found[item] == sum(int(cells[cell.column]) for cell in space.support(item))
+
+
+def test_more_reports_are_refused() -> None:
+    """A tally in which rounding might err is refused instead of decoded."""
+    cells = np.zeros(7, np.int64)
+    cells[0] = MAX_REPORTS + 1
+    with pytest.raises(EstimateError, match="exactly"):
+        space_support(cells, 2, 3)
+
+
+def test_blocks_of_directions_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result does not depend on how many directions are handled at a time, nor on tables."""
+    cells = np.random.default_rng(3).integers(0, 1000, points(3, 6))
+    expected = space_support(cells, 3, 6)
+    monkeypatch.setattr(projective_geometry, "_BLOCK", 11)
+    assert (space_support(cells, 3, 6) == expected).all()
+    for table in (1, 9, 27, 243):
+        monkeypatch.setattr(projective_geometry, "_TABLE", table)
+        assert (space_support(cells, 3, 6) == expected).all()
+
+
+@pytest.mark.parametrize(("order", "dimension"), [(2, 9), (3, 8), (5, 5), (7, 5), (31, 3)])
+def test_matrices_and_fast_transforms_agree(
+    order: int, dimension: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result does not depend on how axes are transformed, nor on how many at once, nor on how
+    large the products are."""
+    cells = np.random.default_rng(5).integers(0, 1000, points(order, dimension))
+    expected = space_support(cells, order, dimension)
+    for longest in (1, order, order**2):
+        monkeypatch.setattr(projective_geometry, "_MATRIX", longest)
+        for single in (1, 5000):
+            monkeypatch.setattr(projective_geometry, "_SINGLE", single)
+            assert (space_support(cells, order, dimension) == expected).all()

@@ -1,4 +1,4 @@
-"""Estimates, trends and pages of windows that were dropped, and whose sums are kept."""
+"""Many ranges at once, and windows that were dropped, whose sums are kept."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from deniable import Registry, windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.errors import EstimateError, OnlyLongerError
+from deniable_estimator.questions.periods import read_ranges
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.questions.segments import by_segment
 from deniable_estimator.questions.trend import trend
@@ -19,7 +20,7 @@ LAST = date(2026, 3, 15)
 FIRST = date(2025, 12, 1)
 DAYS = [f"{FIRST + timedelta(each)}" for each in range((LAST - FIRST).days + 1)]
 NOW = datetime(2026, 3, 16, 9, tzinfo=UTC).timestamp()
-REGISTRY = Registry.parse("""
+TEXT = """
 schema = 1
 app = "editor"
 
@@ -37,21 +38,24 @@ keep = { day = "60 days", month = "forever" }
 epsilon = 1.0
 lifetime_epsilon = 7.0
 sample_rate = 0.1
-""")
-METRIC = REGISTRY["dark"]
+"""
+REGISTRY, EARLIER = (Registry.parse(TEXT.replace("= 1.0", each)) for each in ("= 1.0", "= 2.0"))
 
 
 def filled(path):
-    """A store with some reports a day, more of `paid`."""
+    """A store with some reports a day, more of `paid` and hardly any on each seventh; an
+    earlier scheme overlaps with that of now."""
     store = open_store(f"sqlite:///{path}")
-    store.publish({"dark": [METRIC.scheme]})
     draw = np.random.default_rng(7)
     increments = {}
-    for day in DAYS:
-        for row, reports in enumerate((300, 500)):
-            key = TallyRowKey(TallyKey("dark", METRIC.scheme.fingerprint, day), row)
-            cells = draw.multinomial(reports, [0.6, 0.4])
-            increments[key] = Increment(2, reports, (0, 1), tuple(cells.tolist()))
+    for registry, days in ((EARLIER, DAYS[:20] + DAYS[44:50]), (REGISTRY, DAYS[15:40] + DAYS[43:])):
+        scheme = registry["dark"].scheme
+        store.publish({"dark": [scheme]})
+        for number, day in enumerate(days):
+            for row, reports in enumerate((300, 500) if number % 7 else (4, 5)):
+                key = TallyRowKey(TallyKey("dark", scheme.fingerprint, day), row)
+                cells = draw.multinomial(reports, [0.6, 0.4])
+                increments[key] = Increment(2, reports, (0, 1), tuple(cells.tolist()))
     store.fold(Commit(("0" * 31 + "1",), increments), NOW)
     return store
 
@@ -69,7 +73,9 @@ def months(tmp_path_factory):
     """The same with the days before 15 January dropped, and their months kept."""
     store = filled(tmp_path_factory.mktemp("months") / "tallies.db")
     before = windows.end("2026-01-14")
-    assert store.sums.drop_windows("dark", METRIC.scheme.fingerprint, before, ("month",)).tallies
+    for registry in (EARLIER, REGISTRY):
+        scheme = registry["dark"].scheme.fingerprint
+        assert store.sums.drop_windows("dark", scheme, before, ("month",)).tallies
     yield store
     store.close()
 
@@ -143,5 +149,47 @@ def test_a_finer_trend_is_refused_with_advice(months):
 def test_windows_are_looked_at_one_by_one_as_far_as_they_are_there(months):
     """What looks at single windows looks at those that are there."""
     chosen = select(months, REGISTRY, "dark")
-    assert chosen.labels == tuple(DAYS)
+    assert chosen.labels == (*DAYS[:40], *DAYS[43:])
     assert chosen.apart().labels == tuple(day for day in DAYS if day >= "2026-01-15")
+
+
+def told(answer):
+    """All that an answer says, to the last digit."""
+    return repr((answer.to_dict(), answer.warnings, answer.unfinished, answer.participation))
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"without": ["2025-12-10", "2026-01-20"], "level": 0.9},
+        {"where": {"plan": "free"}},
+        {"candidates": ["false"]},
+    ],
+)
+def test_ranges_together_are_as_each_alone(whole, by, more):
+    """Days, weeks and months have the answers that each has alone: of one scheme or two, with few
+    reports or none, without some windows, of one segment and of some values."""
+    ranges = []
+    for label in windows.span(by, FIRST + timedelta(1), LAST - timedelta(1)):
+        ends = (windows.start(label), windows.end(label) - 1)
+        ranges.append(tuple(datetime.fromtimestamp(each, UTC).date() for each in ends))
+    now = windows.start("2026-02-07")
+    found = list(read_ranges(whole, REGISTRY, "dark", ranges, now=now, **more))
+    alone = [read(whole, REGISTRY, "dark", *each, now=now, **more) for each in ranges]
+    assert [told(each) for each in found] == [told(each) for each in alone]
+    assert len({told(each) for each in found}) > 1
+    assert list(read_ranges(whole, REGISTRY, "dark", [], now=now)) == []
+
+
+def test_an_error_stands_where_its_range_is(months):
+    """Where single windows were dropped, the ranges before them are answered, and the error names
+    the windows of the first that cannot be."""
+    days = [date(2026, 2, 3), date(2026, 2, 4), date(2026, 1, 7), date(2026, 2, 5)]
+    answers = read_ranges(months, REGISTRY, "dark", [(each, each) for each in days], now=NOW)
+    assert [next(answers).n for _ in range(2)] == [
+        read(months, REGISTRY, "dark", each, each, now=NOW).n for each in days[:2]
+    ]
+    with pytest.raises(OnlyLongerError) as caught:
+        next(answers)
+    assert caught.value.windows == ("2026-01-07",)

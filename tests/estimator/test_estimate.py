@@ -1,4 +1,4 @@
-"""An Estimate's columns, its JSON and CSV, and what it says without reports."""
+"""Estimates of shares, one and many, of one scheme or several, and what is said of them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.estimator.conftest import MakeScheme, MakeTally
+from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
-from deniable_collector.tally import Tally, empty_tally
+from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.base import Items, OracleAnalysis, Support
+from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.caveats import caveats
 from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.statistics.intervals import Noise
+from deniable_estimator.statistics.participation import Participation
 
 
 @pytest.fixture
@@ -29,7 +38,7 @@ def scheme() -> Scheme:
 
 
 @pytest.fixture
-def answer(scheme: Scheme, make_tally: Callable[..., Tally]) -> Shares:
+def answer(scheme: Scheme, make_tally: MakeTally) -> Shares:
     """1,000 reports, expected counts for shares .8, .2 and 0."""
     return estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
 
@@ -44,34 +53,7 @@ def test_shares_and_errors(answer: Shares) -> None:
     assert answer.low[2] < 0
 
 
-def test_significance_uses_the_null_error(answer: Shares) -> None:
-    """A value that nobody has is not detected: its p-value is the chance of 125 by chance."""
-    assert answer.p_value[2] == pytest.approx(stats.binom.sf(124, 1000, 0.125), rel=1e-3)
-    assert answer.detected.tolist() == [True, True, False]
-
-
-def test_basis(answer: Shares, scheme: Scheme) -> None:
-    """The estimate says on which reports, windows and schemes it rests, and the exact epsilon."""
-    assert (answer.metric, answer.n) == ("browser", 1000)
-    assert answer.schemes == (scheme.fingerprint,)
-    assert answer.windows == ("2026-11-16",)
-    assert answer.epsilon == scheme.mechanism.epsilon
-    assert answer.complete
-    assert answer.warnings == ()
-
-
-def test_raw_shares_are_untouched_by_normalization(
-    scheme: Scheme, make_tally: Callable[..., Tally]
-) -> None:
-    """Normalized shares are possible, raw ones may be negative, and what moved far is marked."""
-    answer = estimate(make_tally(scheme, 100, [95, 5, 0]), scheme)
-    assert answer.share.min() < 0
-    assert answer.share.max() > 1
-    assert answer.normalized == pytest.approx([1, 0, 0])
-    assert answer.moved.tolist() == [True, True, True]
-
-
-def test_detected_values_keep_their_shares(make_tally: Callable[..., Tally]) -> None:
+def test_detected_values_keep_their_shares(make_tally: MakeTally) -> None:
     """In an estimate, and in one combined out of two, normalization leaves detected values as they
     are and fits the others into the rest."""
     # p = 1/2 and q = 1/8, exactly.
@@ -83,32 +65,13 @@ def test_detected_values_keep_their_shares(make_tally: Callable[..., Tally]) -> 
         assert answer.normalized == pytest.approx([0.5893, 0.4, 0.0107, 0, 0], abs=1e-4)
 
 
-def test_candidates_choose_and_order_the_values(
-    scheme: Scheme, make_tally: Callable[..., Tally]
-) -> None:
-    """Candidates are estimated in their order; their normalized shares may sum to less than one."""
-    tally = make_tally(scheme, 1000, [625, 250, 125])
-    answer = estimate(tally, scheme, ["c", "b"])
-    assert answer.values == ("c", "b")
-    assert answer.share == pytest.approx([0, 0.2])
-    assert answer.normalized.sum() == pytest.approx(0.2)
-    assert not answer.complete
-    assert any("only some of the possible values" in warning for warning in answer.warnings)
-
-
-def test_level_moves_the_interval(scheme: Scheme, make_tally: Callable[..., Tally]) -> None:
-    """A higher level gives wider intervals; a level outside (0, 1) is refused."""
-    tally = make_tally(scheme, 1000, [625, 250, 125])
-    wide, narrow = estimate(tally, scheme, level=0.99), estimate(tally, scheme, level=0.5)
-    assert (wide.low < narrow.low).all()
-    assert (wide.high > narrow.high).all()
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        estimate(tally, scheme, level=1.0)
-
-
 def test_no_reports_is_an_answer(scheme: Scheme) -> None:
     """Without reports there is an estimate with n = 0, null numbers and a warning, in all forms."""
-    answer = estimate(empty_tally("browser", scheme.fingerprint, (), scheme.mechanism.rows), scheme)
+    tally = empty_tally("browser", scheme.fingerprint, (), scheme.rows)
+    answer = estimate(tally, scheme)
+    for level in (0.0, 1.0):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            estimate(tally, scheme, level=level)
     assert answer.n == 0
     assert np.isnan(answer.share).all()
     assert not answer.detected.any()
@@ -119,9 +82,7 @@ def test_no_reports_is_an_answer(scheme: Scheme) -> None:
     assert answer.to_csv().splitlines()[1] == "a,,,,,,,False,,False,,,False,0,0,,"
 
 
-def test_csv_round_trip(
-    make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
-) -> None:
+def test_csv_round_trip(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     """Values with commas, quotes and line ends, and all floats, survive CSV exactly."""
     values = ['say "hi", you', "two\nlines", "naïve ☕"]
     scheme = make_scheme(3, 1.0, values=values)
@@ -133,10 +94,7 @@ def test_csv_round_trip(
 
 
 def test_ghosts_are_never_detected(
-    answer: Shares,
-    scheme: Scheme,
-    make_tally: Callable[..., Tally],
-    monkeypatch: pytest.MonkeyPatch,
+    answer: Shares, scheme: Scheme, make_tally: MakeTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A value that its decoder marks as a ghost keeps its share and is not detected."""
 
@@ -155,8 +113,231 @@ def test_ghosts_are_never_detected(
 
 
 def test_wrong_scheme_is_refused(
-    scheme: Scheme, make_scheme: Callable[..., Scheme], make_tally: Callable[..., Tally]
+    scheme: Scheme, make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """A tally is never read with another scheme's probabilities."""
     with pytest.raises(EstimateError, match="own scheme"):
         estimate(make_tally(make_scheme(3, 1.0), 9, [3, 3, 3]), scheme)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two answers, or parts of them, agree: numbers to 1e-9 of themselves."""
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.allclose(one, other, 1e-9, 1e-15, equal_nan=True)
+    if is_dataclass(one) and not isinstance(one, type):
+        names = [each.name for each in fields(one)]
+        return type(one) is type(other) and all(
+            same(getattr(one, name), getattr(other, name)) for name in names
+        )
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float):
+        return bool(one == pytest.approx(other, rel=1e-9, abs=1e-15, nan_ok=True))
+    return bool(one == other)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_tallies_together_are_as_each_alone(data: st.DataObject) -> None:
+    """Any tallies of any scheme, with few reports, many or none, of devices that have reported once
+    or again, and for some values or all, have the same answers together as each has alone."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scheme = data.draw(st.sampled_from(SCHEMES))
+    candidates = data.draw(st.sampled_from([None, ["value 3", "value 0"]]))
+    tallies, participations = [], []
+    for number in range(data.draw(st.integers(0, 6))):
+        reports = data.draw(st.sampled_from([0, 1, 7, 40, 999, 1_000, 20_000]))
+        counts = rng.multinomial(reports, rng.dirichlet(np.ones(SIZE)))
+        tallies.append(sample_tally(scheme, counts, rng, window=f"2026-11-{number + 1:02}"))
+        windows = data.draw(st.sampled_from([1, 1, 3]))
+        each = {str(window): reports / windows for window in range(windows)}
+        participations.append(Participation(each, 0.5, 8.0, 1.0))
+    asked: Any = {
+        "level": data.draw(st.sampled_from([0.5, 0.95, 0.999])),
+        "adjust": data.draw(st.sampled_from(["storey", "bonferroni"])),
+    }
+    found = estimate_each(tallies, scheme, candidates, participations, **asked)
+    alone = [
+        estimate(tally, scheme, candidates, participation=participation, **asked)
+        for tally, participation in zip(tallies, participations, strict=True)
+    ]
+    assert len(found) == len(alone)
+    for one, other in zip(found, alone, strict=True):
+        assert same(one, other)
+        assert same(one.normalized, other.normalized)
+
+
+@pytest.fixture
+def warn(make_scheme: MakeScheme) -> Callable[..., str]:
+    """The warnings, as one text, for n reports over so many values."""
+
+    def say(
+        n: int, size: int = 4, epsilon: float = 1.0, k: int | None = None, **more: object
+    ) -> str:
+        mechanism = make_scheme(size, epsilon, k).mechanism
+        noise = Noise.of(mechanism.p, mechanism.q, n, size)
+        settings = {"windows": ("2026-11-16",), "complete": True, "devices": n, **more}
+        windows = settings.pop("windows")
+        return "; ".join(caveats(n, windows, noise, 0.95, **settings))  # type: ignore[arg-type]
+
+    return say
+
+
+def test_no_usable_signal(warn: Callable[..., str]) -> None:
+    """Noise that can look like half of the crowd is called no usable signal, from there on only.
+
+    Four values at epsilon 1: critical value 2.24, null error 1.26 / sqrt(n): the line is n = 32.
+    """
+    assert "no usable signal" in warn(30)
+    assert "no usable signal" not in warn(34)
+
+
+def test_few_reports(warn: Callable[..., str]) -> None:
+    """A handful of reports is called that, even where their noise is small."""
+    assert "too few reports (only 29)" in warn(29, 2, 6.0)
+    assert "too few" not in warn(30, 2, 6.0)
+
+
+def test_rough_approximations(warn: Callable[..., str]) -> None:
+    """With fewer than four chance supporters of a value the numbers are called rough."""
+    assert "rough" in warn(350, 100, 1.0, 1)
+    assert "rough" not in warn(450, 100, 1.0, 1)
+    assert "rough" not in warn(350, 100, 1.0)
+
+
+VALUES = ("a", "b", "c", "d", "e", "f")
+SCHEME = Scheme("category", SubsetSelection.design(6, 1.0), VALUES)
+BOOLEAN = Scheme("boolean", SubsetSelection.design(2, 1.0), ("true", "false"))
+
+
+def expected(shares: list[float], n: int, scheme: Scheme = SCHEME) -> Shares:
+    """The estimate of a tally with just these shares, of n reports."""
+    p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
+    cells = np.array([round(n * (q + share * (p - q))) for share in shares])
+    return estimate(Tally("m", scheme.fingerprint, ("2026-11-20",), (TallyRow(n, cells),)), scheme)
+
+
+def test_what_lies_beyond_everything_is_impossible() -> None:
+    """115% and -50% are impossible; -3% and 103% with as wide an interval are not; and what
+    is impossible is neither among what stands out nor among the noise."""
+    found = expected([1.15, -0.5, 0.2, 0.15, 0.0, 0.0], 5000)
+    assert found.impossible.tolist() == [True, True, False, False, False, False]
+    assert set(found.standing.tolist()) == {2, 3}
+    assert set(found.below.tolist()) == {4, 5}
+    assert found.strange.tolist() == [1, 0]
+    assert not expected([1.03, -0.03, 0.0, 0.0, 0.0, 0.0], 5000).impossible.any()
+    assert expected([1.2, -0.2], 400, BOOLEAN).impossible.all()
+    assert not expected([1.02, -0.02], 400, BOOLEAN).impossible.any()
+    assert found.to_dict()["values"][0]["impossible"] is True
+    assert ",impossible," in found.to_csv().splitlines()[0]
+    assert not estimate(sample_tally(SCHEME, np.zeros(6, int), np.random.default_rng(1)), SCHEME) \
+        .impossible.any()  # fmt: skip
+
+
+def test_the_same_devices_under_two_schemes(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+    """In two windows, all devices of the smaller one may be in the larger one too: their shares
+    vary together by f (1-f) / 5,000, which is added to the variance and weighs on no scheme."""
+    weak, strong = make_scheme(2, 1.0), make_scheme(2, 4.0)
+    parts = [
+        estimate(make_tally(weak, 5000, [3000, 2000]), weak),
+        estimate(make_tally(strong, 2000, [1400, 600], ["2026-11-17"]), strong),
+    ]
+    both = combine(parts)
+    f = both.share
+    own = np.array([part.noise.at(f) for part in parts])
+    weights = 1 / (own - f * (1 - f) / 5000)
+    weights /= weights.sum(axis=0)
+    assert f == pytest.approx((weights * [part.share for part in parts]).sum(axis=0), abs=1e-4)
+    variance = (weights**2 * own).sum(axis=0) + 2 * weights.prod(axis=0) * f * (1 - f) / 5000
+    assert both.std_error == pytest.approx(np.sqrt(variance), rel=1e-4)
+    assert both.windows == ("2026-11-16", "2026-11-17")
+    assert both.devices == 7000**2 / (7000 + 2 * 2000)
+    assert both.p_value[0] < 1e-6
+
+
+def test_same_scheme_twice_is_one_tally_added(
+    make_scheme: MakeScheme, make_tally: MakeTally
+) -> None:
+    """Combining halves of a crowd is estimating the whole, for every number there is."""
+    scheme = make_scheme(3, 1.0)
+    halves = [[240, 150, 110], [230, 160, 110]]
+    both = combine([estimate(make_tally(scheme, 500, half), scheme) for half in halves])
+    whole = estimate(make_tally(scheme, 1000, np.sum(halves, axis=0)), scheme)
+    for name in ("share", "std_error", "low", "high", "p_value", "p_adjusted", "normalized"):
+        assert getattr(both, name) == pytest.approx(getattr(whole, name)), name
+
+
+def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
+    make_scheme: MakeScheme, make_tally: MakeTally
+) -> None:
+    """What looks like an accident of one scheme's hashes is dropped only if no other shows it."""
+    scheme = make_scheme(3, 1.0)
+    sure = estimate(make_tally(scheme, 100_000, [60_000, 20_000, 20_000]), scheme)
+    assert sure.detected.tolist() == [True, False, False]
+    haunted = replace(sure, ghosts=np.array([True, True, False]))
+    both = combine([haunted, sure])
+    assert both.ghosts.tolist() == [False, True, False]
+    assert both.detected.tolist() == [True, False, False]
+    assert combine([haunted, haunted]).ghosts.tolist() == [True, True, False]
+
+
+def test_values_that_some_schemes_lack(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+    """A value that one scheme only asks for rests on it alone, and the estimate says so."""
+    new = make_scheme(3, 1.0, values=["a", "b", "opera"])
+    old = make_scheme(2, 1.0, values=["b", "a"])
+    parts = [
+        estimate(make_tally(new, 1000, [500, 300, 200]), new),
+        estimate(make_tally(old, 1000, [400, 600]), old),
+    ]
+    both = combine(parts)
+    assert both.values == ("a", "b", "opera")
+    assert both.share[2] == pytest.approx(parts[0].share[2])
+    assert both.std_error[2] == pytest.approx(parts[0].std_error[2])
+    assert min(parts[0].share[0], parts[1].share[1]) < both.share[0]
+    assert both.share[0] < max(parts[0].share[0], parts[1].share[1])
+    assert not both.complete
+    assert any(warning.endswith("some schemes only: opera") for warning in both.warnings)
+
+
+def test_devices_vary_together_where_both_schemes_know_a_value(
+    make_scheme: MakeScheme, make_tally: MakeTally
+) -> None:
+    """Over two windows that the same devices may be in, a value that one scheme lacks takes nothing
+    of what is added to those that both know."""
+    both_know = make_scheme(2, 1.0, values=["a", "b"])
+    three = make_scheme(3, 4.0, values=["a", "b", "c"])
+    first = estimate(make_tally(both_know, 5000, [3000, 2000]), both_know)
+    second = estimate(make_tally(three, 2000, [1300, 600, 300], ["2026-11-17"]), three)
+    found = combine([first, second])
+    assert found.values == ("a", "b", "c")
+    known = found.share[:2]
+    own = np.array([first.noise.at(known), second.noise.at(found.share)[:2]])
+    common = known * (1 - known) / 5000
+    weights = 1 / (own - common)
+    weights /= weights.sum(axis=0)
+    variance = (weights**2 * own).sum(axis=0) + 2 * weights.prod(axis=0) * common
+    assert found.std_error[:2] == pytest.approx(np.sqrt(variance), rel=1e-3)
+    assert found.std_error[2] == pytest.approx(second.std_error[2], rel=1e-3)
+
+
+def test_empty_estimates_do_not_count(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+    """A scheme without reports changes nothing; if none has any, the answer has n = 0."""
+    one, two = make_scheme(3, 1.0), make_scheme(3, 2.0)
+    empty = estimate(make_tally(one, 0, [0, 0, 0]), one)
+    full = estimate(make_tally(two, 100, [60, 25, 15]), two)
+    assert combine([empty, full]) is full
+    assert combine([empty, empty]).n == 0
+
+
+def test_different_questions_are_refused(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+    """Estimates of different metrics or levels, or none at all, are not combined."""
+    scheme = make_scheme(3, 1.0)
+    tally = make_tally(scheme, 100, [60, 25, 15])
+    other = make_tally(scheme, 100, [60, 25, 15], metric="os")
+    for parts in (
+        [],
+        [estimate(tally, scheme), estimate(other, scheme)],
+        [estimate(tally, scheme), estimate(tally, scheme, level=0.9)],
+    ):
+        with pytest.raises(EstimateError):
+            combine(parts)

@@ -1,4 +1,4 @@
-"""Windows against the windows before them, and the command that shows them."""
+"""Windows against the windows before them, looked at together."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.estimator.schemes import SCHEMES, SIZE
 
-from deniable import Registry, Scheme
-from deniable.mechanisms import SubsetSelection
+from deniable import Scheme
+from deniable.mechanisms import HashedProjectiveGeometry, SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.history import LEAST_HISTORY, History, inspect
-from deniable_estimator.questions.looks import Look, look
+from deniable_estimator.questions.looks import Look, look, look_at_each
 from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.participation import Participation
 
@@ -72,8 +75,7 @@ def test_strings_are_looked_at_undecoded() -> None:
     """Of strings that nobody has named the rows and the messages are looked at all the same: 300
     fakes in one row of hashed tables are noticed; seed 6, 20 standard errors."""
     rng = np.random.default_rng(6)
-    registry = Registry.parse(STRINGS)
-    scheme = registry["site"].scheme
+    scheme = Scheme("string", HashedProjectiveGeometry.design("site", 2.0), ())
     tally = sample_tally(scheme, np.array([3000, 1000]), rng, values=["a", "b"], metric="site")
     honest = look("2026-11-09", question(tally, scheme))
     assert honest is not None
@@ -91,18 +93,6 @@ def test_strings_are_looked_at_undecoded() -> None:
 def question(tally: Tally, scheme: Scheme) -> Question:
     return Question((Part(tally, scheme, None, Participation.evenly(tally)),))
 
-
-STRINGS = """
-schema = 1
-app = "example"
-[metrics.site]
-type = "string"
-description = "?"
-owner = "me"
-expires = 2027-06-30
-epsilon = 2.0
-lifetime_epsilon = 16.0
-"""
 
 LARGE = Scheme(
     "category", SubsetSelection.design(12, 1.0), tuple(f"v{number}" for number in range(12))
@@ -127,44 +117,6 @@ def looked(label: str, tally: Tally) -> Look:
     found = look(label, question(tally, LARGE))
     assert found is not None
     return found
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("crowd", ["one mind", "power law", "varying"])
-def test_many_windows_raise_no_more_alarms_than_one(crowd: str) -> None:
-    """A page of 14 honest days, each with its jump and its number of reports, raises a false alarm
-    no more often than it says, at .05: 300 drawn pages with 14 days before them, 5 values, seed 7,
-    in each of three crowds, in the last of which shares and reports vary by a tenth from day to
-    day. At most a binomial tail of 1e-5. There is nothing to spare: where days vary, the jumps of
-    a page by themselves and the reports are below .05 / 14 in 1% of pages at least (expected
-    are 2 to 5%; fewer than 1% by a chance below .06), and at most as often as .05 allows; in all
-    five comparisons."""
-    rng = np.random.default_rng(7)
-    rank = np.arange(1, 6)
-    base = np.asarray(rank == 1, np.float64) if crowd == "one mind" else 1 / rank
-    pages = []
-    for _ in range(300):
-        looks = []
-        for number in range(28):
-            shares, devices = base, 3000.0
-            if crowd == "varying":
-                shares = base * np.exp(rng.normal(0, 0.1, 5))
-                devices = 20_000 * np.exp(rng.normal(0, 0.1))
-            counts = rng.multinomial(rng.poisson(devices), shares / shares.sum())
-            found = look(f"{number:02}", question(sample_tally(SCHEME, counts, rng), SCHEME))
-            assert found is not None
-            looks.append(found)
-        pages.append(inspect("m", looks, shown={f"{number:02}" for number in range(14, 28)}))
-    assert all(each.checks == 14 * 4 for each in pages)
-    most = stats.binom.isf(1e-5, 300, 0.05)
-    assert sum(any(each.verdict.alarms(0.05) for each in page.windows) for page in pages) <= most
-    for name in ("jump", "reports") if crowd == "varying" else ():
-        least = [
-            min(figure.p_value for day in page.windows for figure in day.verdict.figures
-                if figure.name == name)
-            for page in pages
-        ]  # fmt: skip
-        assert 3 <= (14 * np.array(least) <= 0.05).sum() <= most
 
 
 def test_reports_that_are_still_coming_in_are_no_alarm() -> None:
@@ -229,3 +181,53 @@ def test_windows_where_a_series_is_unknown_do_not_count_for_it() -> None:
     both, first = figures_of(every, [0, 1]), figures_of(every, [0])
     assert both["09"] == first["09"]
     assert set(both) == set(first)
+
+
+def made(scheme: Scheme, reports: int, rng: np.random.Generator, label: str) -> Question:
+    counts = rng.multinomial(reports, rng.dirichlet(np.ones(SIZE)))
+    return question(sample_tally(scheme, counts, rng, window=label), scheme)
+
+
+def same(one: Look | None, other: Look | None) -> bool:
+    """Whether two looks agree to the last bit."""
+    if one is None or other is None:
+        return one is other
+    arrays = [(one.share, other.share), (one.variance, other.variance)]
+    return all(a.tobytes() == b.tobytes() for a, b in arrays) and all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("label", "n", "scheme", "values", "figures", "moved")
+    )
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_windows_together_are_as_each_alone(data: st.DataObject) -> None:
+    """Any windows of any schemes, with few reports, many or none, and of two schemes at once, have
+    the same look together as each has alone, to the last bit."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    sizes = st.sampled_from([0, 1, 7, 999, 1_000, 20_000])
+    asked = []
+    for number in range(data.draw(st.integers(0, 6))):
+        label = f"2026-11-{number + 1:02}"
+        parts = [
+            made(scheme, data.draw(sizes), rng, label).parts[0]
+            for scheme in data.draw(st.lists(st.sampled_from(SCHEMES), min_size=1, max_size=2))
+        ]
+        asked.append((label, Question(tuple(parts))))
+    labels, questions = [each[0] for each in asked], [each[1] for each in asked]
+    found = look_at_each(labels, questions)
+    alone = [look(label, each) for label, each in asked]
+    assert len(found) == len(alone)
+    assert all(map(same, found, alone))
+
+
+def test_a_tally_of_another_scheme_is_refused() -> None:
+    """Rows of other widths than the scheme's are an error that names the metric, also among
+    others that are right."""
+    rng = np.random.default_rng(1)
+    right = made(SCHEMES[0], 2_000, rng, "2026-11-01")
+    part = right.parts[0]
+    row = part.tally.rows[0]
+    tally = replace(part.tally, rows=(replace(row, cells=row.cells[:-1]),))
+    with pytest.raises(EstimateError, match="rows of other widths"):
+        look_at_each(["a", "b"], [right, Question((replace(part, tally=tally),))])

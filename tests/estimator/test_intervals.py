@@ -1,16 +1,31 @@
-"""Debiasing, the variance of a share, and the interval, against exact values and coverage."""
+"""Debiasing, the variance of a share, what devices keep, and the interval, against exact values."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from deniable.mechanisms import SubsetSelection
+from deniable.mechanisms import (
+    BasicRappor,
+    Bloom,
+    Mechanism,
+    MemoizedLocalHashing,
+    MemoizedSubsetSelection,
+    Memoizing,
+    Rappor,
+    Rounds,
+    SubsetSelection,
+)
 from deniable.mechanisms.base import Report
+from deniable.randomness import PRECISION
+from deniable_estimator.analyses import memory_of, oracle_analysis
+from deniable_estimator.analyses.memoized import report_weight
 from deniable_estimator.statistics.intervals import Noise, debias, score_interval
 
 SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
@@ -89,21 +104,6 @@ def test_what_devices_keep_widens_intervals_where_it_is(kept: tuple[float, float
         assert noise.skewness.tolist() == alone.skewness.tolist()
 
 
-def test_noise_adds_and_scales_with_what_is_kept() -> None:
-    """The variance of a weighted sum is the sum of the parts' variances times the squares of
-    the weights, whether none, one or both of them keep something."""
-    n, share = 1000, np.array([0.1, 0.6])
-    kept = Noise.of(Fraction(1), Fraction(0), n, 1)
-    alone = Noise.of(Fraction(3, 4), Fraction(1, 4), n, 2)
-    same = replace(alone, kept=kept)
-    weight = np.array([0.25, 0.5])
-    for one in (alone, same):
-        for two in (alone, same):
-            total = (one.weighted(weight) + two.weighted(1 - weight)).at(share)
-            expected = one.at(share) * weight**2 + two.at(share) * (1 - weight) ** 2
-            assert total == pytest.approx(expected)
-
-
 def test_skewness_adds_what_devices_keep() -> None:
     """The third moment of a share that is truly 0 is that of its reports, a b, and what is kept
     adds its own and three times that of both together (law of total cumulance)."""
@@ -144,3 +144,97 @@ def test_the_variance_of_a_share_is_a_quadratic_and_never_negative() -> None:
     both = replace(each, kept=each)
     assert both.at(np.array([0.5])).tolist() == [2.0]
     assert both.at(np.array([2.0])).tolist() == [0.0]
+
+
+ONE = 1 << PRECISION
+
+
+ROUNDS = Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)
+SMALL: list[Memoizing[Any]] = [
+    MemoizedSubsetSelection(4, 2, ONE * 7 // 8, ONE * 3 // 4),
+    MemoizedLocalHashing("city", 2, MemoizedSubsetSelection(3, 1, ONE * 7 // 8, ONE * 3 // 4)),
+    BasicRappor(3, ROUNDS),
+    Rappor(Bloom("city", 2, 4, 1), ROUNDS),
+]
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=lambda each: each.name)
+def test_memos_and_fresh_noise_make_the_report(mechanism: Memoizing[Any]) -> None:
+    """The memo's own channel, followed by fresh noise, is the report's channel, exactly."""
+    p1, q1 = memory_of(mechanism).memo_channel()
+    if isinstance(mechanism, (BasicRappor, Rappor)):
+        high, low = Fraction(mechanism.rounds.q, ONE), Fraction(mechanism.rounds.p, ONE)
+        p, q = mechanism.rounds.p11, mechanism.rounds.p01
+    else:
+        inner = mechanism.channel if isinstance(mechanism, MemoizedLocalHashing) else mechanism
+        high, low, p, q = inner.fresh.p, inner.fresh.q, inner.p, inner.q
+    assert p == p1 * high + (1 - p1) * low
+    assert q == q1 * high + (1 - q1) * low
+
+
+def test_unknown_memos_are_refused() -> None:
+    """A mechanism with memory that is not in the table raises instead of guessing."""
+
+    with pytest.raises(TypeError, match="not known"):
+        memory_of(SubsetSelection.design(4, 1.0))  # type: ignore[arg-type]
+
+
+def repeated(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise:
+    """The noise of one share from so many reports."""
+    noise = Noise.of(mechanism.p, mechanism.q, reports, 1)
+    return replace(noise, kept=oracle_analysis(mechanism).kept_noise(reports, repeats))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_variance_is_that_of_two_rounds(share: float) -> None:
+    """The noise of T reports of each device is the variance of its mean, by enumeration.
+
+    One device of three reports: its value is drawn, then its memo, then three reports.
+    """
+    mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
+    (p1, q1), fresh = memory_of(mechanism).memo_channel(), mechanism.fresh
+    memo = float(q1) + share * float(p1 - q1)
+    support = {True: float(fresh.p), False: float(fresh.q)}
+    mean = square = 0.0
+    for held in (True, False):
+        chance = memo if held else 1 - memo
+        rate = support[held]
+        mean += chance * rate
+        square += chance * (rate**2 + rate * (1 - rate) / 3)
+    expected = (square - mean**2) / float(mechanism.p - mechanism.q) ** 2
+    assert repeated(mechanism, 3, 3.0).at(np.array([share]))[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("times", [1, 2, 3, 30])
+def test_skewness_is_that_of_two_rounds(times: int, k: int) -> None:
+    """The skewness of a share that is truly 0 is the exact one where each device reports once,
+    and otherwise at least that, and at most a tenth more: by enumeration of what a device says.
+
+    One device reports so many times out of a memo that holds the value or not.
+    """
+    mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=k)
+    q1, fresh = float(memory_of(mechanism).memo_channel()[1]), mechanism.fresh
+    count = np.arange(times + 1)
+    chance = q1 * stats.binom.pmf(count, times, float(fresh.p))
+    chance += (1 - q1) * stats.binom.pmf(count, times, float(fresh.q))
+    centred = count - chance @ count
+    exact = chance @ centred**3 / (chance @ centred**2) ** 1.5
+    found = repeated(mechanism, times, float(times)).skewness[0]
+    if times == 1:
+        assert found == pytest.approx(exact)
+    assert exact * (1 - 1e-9) <= found <= exact * 1.1
+
+
+def test_worth_is_cautious_for_every_share() -> None:
+    """Noise counted by worth is never below the exact one, and meets it somewhere."""
+    mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
+    share = np.linspace(0, 1, 101)
+    exact = repeated(mechanism, 1000, 8.0).at(share)
+    channel = memory_of(mechanism).memo_channel()
+    weight = report_weight(channel, float(mechanism.p), float(mechanism.q), 8.0)
+    cautious = Noise.of(mechanism.p, mechanism.q, 1000, 101).at(share) / weight
+    ratio = cautious / exact
+    assert ratio.min() == pytest.approx(1, abs=1e-3)
+    assert ratio.min() >= 1 - 1e-9
+    assert report_weight(channel, float(mechanism.p), float(mechanism.q), 1.0) == 1

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import Registry
-from deniable_estimator.privacy.blanket import Blanket, bits, crowd_epsilon, hidden, within
+from deniable_estimator.privacy.blanket import Blanket, bits, crowd_epsilon, within
 from deniable_estimator.privacy.composition import (
     Repeated,
     advanced,
@@ -122,14 +122,6 @@ def test_bound_falls_with_reports_and_with_epsilon(
     assert blanket.delta(level, 2 * reports) <= found * 1.05 + 1e-12
     assert blanket.delta(level + 0.1 * epsilon, reports) <= found * 1.05 + 1e-12
     assert blanket.delta(epsilon * (1 + 1e-9), reports) < 1e-9
-
-
-def test_no_figure_is_above_that_for_any_mechanism() -> None:
-    """What is known of a mechanism only lowers the figure."""
-    for epsilon in (0.5, 1.0, 3.0):
-        assert crowd_epsilon(_pairs(epsilon, 100, 20), 10**4, 1e-8) <= crowd_epsilon(
-            hidden(epsilon), 10**4, 1e-8
-        )
 
 
 def test_tiny_deltas_have_figures() -> None:
@@ -255,7 +247,7 @@ def test_bound_never_rises_with_the_reports(blanket: Blanket) -> None:
     for epsilon in (0.0, 0.01, 0.05):
         deltas = [blanket.delta(epsilon, 4**power) for power in range(12)]
         deltas += [blanket.delta(epsilon, count) for count in (10**7, 10**7 + 1, 10**12)]
-        assert all(later <= before * 1.01 + 1e-15 for before, later in pairwise(deltas))
+        assert all(later <= before * 1.01 + 1e-15 for before, later in itertools.pairwise(deltas))
         assert deltas[-1] == deltas[-3]
 
 
@@ -270,3 +262,18 @@ def test_coin_lowers_no_figure() -> None:
         "even if the reader knows in which" in " ".join(each.to_dict()["assumed"]) for each in found
     ]
     assert told == [False, True]
+
+
+def test_two_metrics_compose_to_the_exact_profile() -> None:
+    """Of two randomized responses with different epsilons, whose losses lie on two grids."""
+    losses = [loss_of(within(1 / 2, math.exp(each), each), 1, 1e-12) for each in (1.0, 0.3)]
+    chances = [math.exp(each) / (1 + math.exp(each)) for each in (1.0, 0.3)]
+    exact = 0.0
+    for one, other in itertools.product((False, True), repeat=2):
+        p, q = (
+            math.prod(c if right else 1 - c for c, right in zip(chances, rights, strict=True))
+            for rights in ((one, other), (not one, not other))
+        )
+        exact += max(0.0, p - math.exp(0.5) * q)
+    found = composed_delta([Repeated(each, 1) for each in losses], 0.5)
+    assert exact <= found <= exact * 1.001

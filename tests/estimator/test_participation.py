@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.estimator.conftest import MakeScheme
 
-from deniable import Scheme
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.participation import Participation, overlap, together
@@ -71,9 +70,7 @@ def test_a_ledger_ends_the_repetition(windows: int, rate: float, most: int) -> N
     assert Participation(crowd, rate, 0.5, 1.0).repeats == 1
 
 
-def test_where_only_the_sum_is_known_all_devices_were_there(
-    make_scheme: Callable[..., Scheme],
-) -> None:
+def test_where_only_the_sum_is_known_all_devices_were_there(make_scheme: MakeScheme) -> None:
     """Without word of who reported, each window of a tally has the same devices."""
     scheme = make_scheme(2, 1.0)
     row = TallyRow(900, np.array([500, 400]))

@@ -1,113 +1,55 @@
-"""Mechanisms by name: simulated tallies have exactly the distribution of real ones, and decoders
-sum what the definition says. Subset selection has tests of its own.
-"""
+"""Drawn tallies have the expectation of real ones, and decoders sum what the definition says."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from tests.estimator.conftest import MakeScheme
 
 from deniable import Scheme
 from deniable.mechanisms import (
-    BasicRappor,
-    Bloom,
-    CohortLocalHashing,
-    CountMeanSketch,
-    HadamardCountMeanSketch,
-    HadamardResponse,
     Hashed,
-    HashedProjectiveGeometry,
     Mechanism,
-    MemoizedLocalHashing,
-    MemoizedSubsetSelection,
-    OneTimeRappor,
+    NumberRange,
     Packing,
-    ProjectiveGeometry,
-    Rappor,
     Report,
-    Rounds,
+    SlidingWindow,
     SubsetSelection,
-    UnaryEncoding,
 )
-from deniable.mechanisms.projective_geometry import points
-from deniable.randomness import PRECISION
 from deniable_estimator.analyses import (
     ANALYSES,
     oracle_analysis,
-    planes,
-    projective_geometry,
+    subset_selection,
 )
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.hashed import HashedAnalysis
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
+from deniable_estimator.errors import EstimateError
 
-ONE = 1 << PRECISION
-DRAWS = 2500
-ROUNDS = Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)
+from .test_outsider_enumeration import CASES
 
-Cells = tuple[tuple[int, ...], ...]
-
-CASES: dict[str, tuple[Mechanism[Any], list[Any], list[int]]] = {
-    "projective plane": (
-        ProjectiveGeometry(7, 2, 3, ONE * 7 // 8),
-        list(range(7)),
-        [2, 0, 1] + [0] * 4,
-    ),
-    "part of a projective plane": (
-        ProjectiveGeometry(5, 3, 3, ONE * 3 // 4),
-        list(range(5)),
-        [0, 1, 0, 0, 1],
-    ),
-    "Hadamard response": (HadamardResponse(3, ONE * 7 // 8), [0, 1, 2], [2, 0, 1]),
-    "unary encoding": (UnaryEncoding(3, ONE * 3 // 4, ONE // 8), [0, 1, 2], [2, 1, 0]),
-    "hashed projective geometry": (
-        HashedProjectiveGeometry("city", 2, ProjectiveGeometry(4, 3, 2, ONE * 3 // 4)),
-        ["Oslo", "Bergen"],
-        [1, 1],
-    ),
-    "cohort local hashing": (
-        CohortLocalHashing("city", 2, SubsetSelection(3, 1, ONE * 3 // 4)),
-        ["Oslo", "Bergen"],
-        [2, 1],
-    ),
-    "count mean sketch": (
-        CountMeanSketch("city", 2, UnaryEncoding(3, ONE * 3 // 4, ONE // 4)),
-        ["Oslo", "Bergen"],
-        [1, 1],
-    ),
-    "Hadamard count mean sketch": (
-        HadamardCountMeanSketch("city", 2, HadamardResponse(2, ONE * 3 // 4)),
-        ["Oslo", "Bergen"],
-        [1, 1],
-    ),
-    "memoized subset selection": (
-        MemoizedSubsetSelection(4, 2, ONE * 7 // 8, ONE * 3 // 4),
-        [0, 1, 2, 3],
-        [2, 0, 1, 0],
-    ),
-    "memoized local hashing": (
-        MemoizedLocalHashing("city", 2, MemoizedSubsetSelection(3, 1, ONE * 7 // 8, ONE * 3 // 4)),
-        ["Oslo", "Bergen"],
-        [2, 1],
-    ),
-    "basic RAPPOR": (BasicRappor(3, ROUNDS), [0, 1, 2], [2, 1, 0]),
-    "RAPPOR": (Rappor(Bloom("b", 2, 4, 2), ROUNDS), ["Oslo", "Bergen"], [1, 1]),
-    "one-time RAPPOR": (
-        OneTimeRappor(Bloom("city", 2, 3, 1), ONE // 4),
-        ["Oslo", "Bergen"],
-        [1, 1],
-    ),
+ORACLES = {
+    name: (mechanism, items)
+    for name, (mechanism, items, _) in CASES.items()
+    if issubclass(ANALYSES[type(mechanism)], OracleAnalysis)
 }
-"""Mechanisms with a crowd of two or three devices: values, and how many have each."""
+"""All mechanisms that count values, with a few strings for those without a list."""
 
-cases = pytest.mark.parametrize(("mechanism", "items", "counts"), CASES.values(), ids=CASES)
+cases = pytest.mark.parametrize(("mechanism", "items"), ORACLES.values(), ids=ORACLES)
+
+
+def asked(mechanism: Mechanism[Any], items: list[Any]) -> tuple[Scheme, list[Any], Any]:
+    """The scheme, its values, and how they are named where there is no list."""
+    if mechanism.size is None:
+        return Scheme("string", mechanism, ()), items, items
+    every = list(range(mechanism.size))
+    return Scheme("category", mechanism, tuple(map(str, every))), every, None
 
 
 def messages(mechanism: Mechanism[Any], number: int, item: Any) -> Iterator[tuple[int, Fraction]]:
@@ -120,85 +62,20 @@ def messages(mechanism: Mechanism[Any], number: int, item: Any) -> Iterator[tupl
             yield bitmap, mechanism.likelihood(Report(number, columns), item)
 
 
-def exact(mechanism: Mechanism[Any], crowd: list[Any]) -> dict[Cells, Fraction]:
-    """The probability of every tally of these devices, from the likelihoods."""
-    empty = tuple((0,) * row.width for row in mechanism.rows)
-    tallies = {empty: Fraction(1)}
-    for item in crowd:
-        grown: Counter[Cells] = Counter()
-        for number in range(len(mechanism.rows)):
-            for bitmap, likelihood in messages(mechanism, number, item):
-                for tally, probability in tallies.items():
-                    added = tuple(
-                        cell + (bitmap >> column & 1) for column, cell in enumerate(tally[number])
-                    )
-                    after = (*tally[:number], added, *tally[number + 1 :])
-                    grown[after] += probability * likelihood
-        tallies = dict(grown)
-    return tallies
-
-
-@pytest.mark.campaign
-@cases
-@pytest.mark.parametrize("one_by_one", [True, False])
-def test_joint_distribution_is_exact(
-    mechanism: Mechanism[Any],
-    items: list[Any],
-    counts: list[int],
-    one_by_one: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whole tallies appear as often as the likelihoods say, jointly, whichever way they are drawn.
-
-    Chi-square over all tallies with at least 5 expected in 2,500 draws (the rest pooled);
-    alpha 1e-5 for each of 26 comparisons; seed 5. Planes are forced to be drawn report by
-    report, or all at once.
-    """
-    monkeypatch.setattr(planes, "_MANY", 1e9 if one_by_one else 0)
-    monkeypatch.setattr(planes, "_CHUNK", 2)
-    closed = mechanism.size is not None
-    scheme = Scheme(
-        "category" if closed else "string", mechanism, tuple(map(str, items)) if closed else ()
-    )
-    crowd = [item for item, count in zip(items, counts, strict=True) for _ in range(count)]
-    expected = {cells: DRAWS * float(each) for cells, each in exact(mechanism, crowd).items()}
-    assert sum(expected.values()) == pytest.approx(DRAWS)
-    rng = np.random.default_rng(5)
-    seen: Counter[Cells] = Counter()
-    for _ in range(DRAWS):
-        values = None if closed else items
-        tally = sample_tally(scheme, np.array(counts), rng, values=values)
-        assert tally.reports == len(crowd)
-        seen[tuple(tuple(row.cells.tolist()) for row in tally.rows)] += 1
-    assert set(seen) <= set(expected)
-    often = [cells for cells, each in expected.items() if each >= 5]
-    observed, wanted = [seen[cells] for cells in often], [expected[cells] for cells in often]
-    observed.append(DRAWS - sum(observed))
-    wanted.append(DRAWS - sum(wanted))
-    if wanted[-1] < 5:
-        observed[-2:], wanted[-2:] = [sum(observed[-2:])], [sum(wanted[-2:])]
-    assert len(observed) > 8
-    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-5
-
-
 @cases
 @pytest.mark.parametrize("times", [30, 10_000])
 def test_cells_come_as_often_as_the_likelihoods_say(
-    mechanism: Mechanism[Any], items: list[Any], counts: list[int], times: int
+    mechanism: Mechanism[Any], items: list[Any], times: int
 ) -> None:
     """Each cell of one large tally is within six standard errors of its expectation: seed 9, some
-    130 cells and two sizes, alpha below 1e-5 in all."""
-    closed = mechanism.size is not None
-    values = tuple(map(str, items))
-    scheme = Scheme("category" if closed else "string", mechanism, values if closed else ())
-    devices = np.array(counts) * times
-    tally = sample_tally(
-        scheme, devices, np.random.default_rng(9), values=None if closed else values
-    )
+    200 cells and two sizes, alpha below 1e-5 in all."""
+    scheme, every, values = asked(mechanism, items)
+    devices = (1 + np.arange(len(every)) % 3) * times
+    tally = sample_tally(scheme, devices, np.random.default_rng(9), values=values)
     assert tally.reports == devices.sum()
     for number, row in enumerate(mechanism.rows):
         mean, variance = np.zeros(row.width), np.zeros(row.width)
-        for item, count in zip(items, devices.tolist(), strict=True):
+        for item, count in zip(every, devices.tolist(), strict=True):
             chance = np.zeros(row.width)
             for bitmap, likelihood in messages(mechanism, number, item):
                 chance += float(likelihood) * np.array(
@@ -210,54 +87,74 @@ def test_cells_come_as_often_as_the_likelihoods_say(
 
 
 @cases
-def test_decoders_agree_with_the_definition(
-    mechanism: Mechanism[Any], items: list[Any], counts: list[int]
-) -> None:
+def test_decoders_agree_with_the_definition(mechanism: Mechanism[Any], items: list[Any]) -> None:
     """The fast decoder sums exactly the cells that support each value, for all and for some.
 
     Of hashed mechanisms the plain decoder, which leaves no collisions out.
     """
-    closed = mechanism.size is not None
-    plain = not isinstance(mechanism, Hashed)
-    values = tuple(map(str, items))
-    scheme = Scheme("category" if closed else "string", mechanism, values if closed else ())
-    rng = np.random.default_rng(6)
-    tally = sample_tally(scheme, np.array(counts) * 1000, rng, values=None if closed else values)
-    for asked in (values, values[::-1]):
-        if plain:
-            found = support_counts(tally, scheme, asked)
+    scheme, every, values = asked(mechanism, items)
+    counts = (1 + np.arange(len(every)) % 3) * 1000
+    tally = sample_tally(scheme, counts, np.random.default_rng(6), values=values)
+    for some in (every, every[::-1], every[1:]):
+        texts = [str(each) for each in some]
+        if isinstance(mechanism, Hashed):
+            found = HashedAnalysis.support(oracle_analysis(mechanism), tally, texts)
         else:
-            found = HashedAnalysis.support(oracle_analysis(mechanism), tally, asked)
+            found = support_counts(tally, scheme, texts)
         expected = [
-            sum(
-                int(tally.rows[cell.row].cells[cell.column])
-                for cell in mechanism.support(int(value) if closed else value)
-            )
-            for value in asked
+            sum(int(tally.rows[each.row].cells[each.column]) for each in mechanism.support(item))
+            for item in some
         ]
         assert found.counts.tolist() == expected
-        assert found.reports == tally.reports == sum(counts) * 1000
+        assert found.reports == tally.reports == counts.sum()
 
 
-def test_every_sampler_is_tested() -> None:
-    """Each frequency oracle that can be simulated is a case above, or has a test file of its
-    own."""
-    kinds = {type(mechanism) for mechanism, _, _ in CASES.values()}
-    oracles = {kind for kind, found in ANALYSES.items() if issubclass(found, OracleAnalysis)}
-    assert kinds | {SubsetSelection} == oracles
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (100, 4.0), (100, 1.0)])
+def test_billions_of_devices(size: int, epsilon: float, make_scheme: MakeScheme) -> None:
+    """5,000,000,000 devices are one draw, with every report in it and within 6 errors of truth."""
+    scheme = make_scheme(size, epsilon)
+    counts = np.full(size, 5 * 10**9 // size)
+    row = sample_tally(scheme, counts, np.random.default_rng(1)).rows[0]
+    assert row.reports == counts.sum()
+    assert row.cells.sum() == row.reports * scheme.mechanism.k
+    rate = float(scheme.mechanism.q + (scheme.mechanism.p - scheme.mechanism.q) / size)
+    error = np.sqrt(row.reports * rate * (1 - rate))
+    assert (np.abs(row.cells - row.reports * rate) < 6 * error).all()
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        ProjectiveGeometry(points(order, dimension), order, dimension, ONE * 9 // 10)
-        for order, dimension in [(2, 2), (2, 5), (3, 4), (7, 3), (13, 2)]
-    ],
-    ids=lambda mechanism: f"{mechanism.order}, {mechanism.dimension}",
-)
-def test_planes_are_supports(mechanism: ProjectiveGeometry) -> None:
-    """The arrays of points by which tallies are drawn are the cells that support the value."""
-    space = projective_geometry._Space(mechanism)
-    for item in range(mechanism.size):
-        expected = [cell.column for cell in mechanism.support(item)]
-        assert space.plane(item).tolist() == expected
+def test_crowds_beyond_one_draw_are_split(
+    make_scheme: MakeScheme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crowd that numpy cannot draw at once is drawn in parts that lose no device."""
+    monkeypatch.setattr(subset_selection, "_CROWD", 100)
+    scheme = make_scheme(20, 1.0)
+    row = sample_tally(scheme, np.full(20, 77), np.random.default_rng(1)).rows[0]
+    assert row.reports == 20 * 77
+    assert row.cells.sum() == row.reports * scheme.mechanism.k
+
+
+def test_wrong_questions(make_scheme: MakeScheme, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts that do not fit, an open domain without values, and no sampler are each refused."""
+    scheme, rng = make_scheme(3, 1.0), np.random.default_rng(1)
+    with pytest.raises(EstimateError, match="2 counts for 3 values"):
+        sample_tally(scheme, np.ones(2, int), rng)
+    with pytest.raises(EstimateError, match="open"):
+        sample_tally(Scheme("string", scheme.mechanism, ()), np.ones(3, int), rng)
+    monkeypatch.delitem(ANALYSES, SubsetSelection)
+    with pytest.raises(EstimateError, match="cannot be simulated"):
+        sample_tally(scheme, np.ones(3, int), rng)
+
+
+def test_numbers_are_drawn_as_their_positions() -> None:
+    """A tally of numbers has one report of each device, whose columns are drawn as they are for the
+    positions of the numbers, in any order; numbers outside of the range count as its ends."""
+    window = SlidingWindow.design(NumberRange("0", "10"), 1.0)
+    scheme = Scheme("number", window, ())
+    numbers, counts = np.array([11.0, 2.5, -3.0, 2.5]), np.array([3, 1000, 2, 500])
+    tally = sample_numbers(scheme, numbers, counts, np.random.default_rng(1))
+    assert tally.reports == tally.rows[0].cells.sum() == counts.sum()
+    positions = np.array([-1, window.range.position(2.5), 1 << 30])
+    (row,) = SlidingWindowAnalysis(window).sample_rows(
+        positions, np.array([2, 1500, 3]), np.random.default_rng(1)
+    )
+    assert tally.rows[0].cells.tolist() == row.cells.tolist()

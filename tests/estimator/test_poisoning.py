@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 
 from deniable import Scheme
 from deniable.mechanisms import (
-    DESIGNS,
-    MEMOIZED_DESIGNS,
     BasicRappor,
     Bloom,
     HadamardResponse,
@@ -27,12 +24,9 @@ from deniable.mechanisms import (
     UnaryEncoding,
 )
 from deniable.randomness import PRECISION
-from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.poisoning import gain, loss, pull
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.planning.plan import plan
 
 ONE = 1 << PRECISION
 
@@ -108,66 +102,6 @@ def test_filters_of_one_hash_pull_as_far_in_both_directions(targets: int) -> Non
         assert pull(mechanism, targets).least == -targets / (p11 - p01)
 
 
-def attack(mechanism: Mechanism[Any], target: Any, fakes: int, rng: np.random.Generator) -> Tally:
-    """A tally of so many fakes that all push one target: the maximal gain attack.
-
-    In each row they send well-formed reports that support it, and nothing that they need not.
-    """
-    rows = []
-    by_row: dict[int, list[int]] = {}
-    for cell in mechanism.support(target):
-        by_row.setdefault(cell.row, []).append(cell.column)
-    for number, row in enumerate(mechanism.rows):
-        here = fakes // len(mechanism.rows)
-        cells = np.zeros(row.width, np.int64)
-        own = by_row[number]
-        if row.packing is Packing.INDEX:
-            np.add.at(cells, rng.choice(own, here), 1)
-        else:
-            cells[own] = here
-            for _ in range(here if row.columns else 0):
-                others = np.setdiff1d(np.arange(row.width), own)
-                cells[rng.choice(others, (row.columns or 0) - len(own), replace=False)] += 1
-        rows.append(TallyRow(here, cells))
-    return Tally("", "", (), tuple(rows))
-
-
-def poisoned(honest: Tally, fakes: Tally) -> Tally:
-    """Both tallies in one."""
-    rows = tuple(
-        TallyRow(ours.reports + theirs.reports, ours.cells + theirs.cells)
-        for ours, theirs in zip(honest.rows, fakes.rows, strict=True)
-    )
-    return Tally(honest.metric, honest.scheme, honest.windows, rows)
-
-
-CLOSED: dict[str, Callable[[], Mechanism[int]]] = {
-    **{name: partial(make, 30, 1.0) for name, make in DESIGNS.items()},
-    **{name: partial(make, 30, 1.0, 4.0) for name, make in MEMOIZED_DESIGNS.items()},
-}
-
-
-@pytest.mark.parametrize("target", [0, 29])
-@pytest.mark.parametrize("name", CLOSED)
-def test_the_attack_on_a_value_gains_the_budget(name: str, target: int) -> None:
-    """Fakes that all support one of 30 values add to its estimate what the formula says, and to
-    no other estimate as much; 10,000 honest devices and 500 fakes, seed 1, to 9 digits (the
-    honest reports are the same in both estimates).
-    """
-    rng = np.random.default_rng(1)
-    mechanism = CLOSED[name]()
-    scheme = Scheme("category", mechanism, tuple(f"v{number}" for number in range(30)))
-    weights = 1 / np.arange(1, 31)
-    counts = rng.multinomial(10_000, weights / weights.sum())
-    honest = sample_tally(scheme, counts, rng)
-    before = estimate(honest, scheme)
-    after = estimate(poisoned(honest, attack(mechanism, target, 500, rng)), scheme)
-    moved = after.share - before.share
-    expected = gain(mechanism, 500 / 10_500, float(before.share[target]))
-    assert moved[target] == pytest.approx(expected, rel=1e-9)
-    assert moved.argmax() == target
-
-
 @pytest.fixture
 def answer() -> Shares:
     """30 values, 10,000 honest devices, seed 3."""
@@ -188,33 +122,3 @@ def test_an_estimate_carries_its_budget(answer: Shares) -> None:
     document = answer.to_dict()
     assert document["poisoning"] == {"fakes": 0.01, "most": answer.budget}
     assert document["values"][4]["gain"] == answer.gain[4]
-
-
-def test_schemes_together_are_as_weak_as_the_weakest(answer: Shares) -> None:
-    """Fakes under one of two schemes of one average gain what the budget says, to 1%.
-
-    The second scheme has a larger epsilon; 10,000 honest devices under each, and 200 fakes,
-    1% of all, under the first or the second; seed 4. The budget is the larger gain of both.
-    """
-    rng = np.random.default_rng(4)
-    values = tuple(f"v{x}" for x in range(30))
-    schemes = [Scheme("category", SubsetSelection.design(30, each), values) for each in (1.0, 2.0)]
-    counts = np.full(30, 333)
-    tallies = [sample_tally(scheme, counts, rng) for scheme in schemes]
-    honest = combine([estimate(*each) for each in zip(tallies, schemes, strict=True)])
-    gains = []
-    for at, scheme in enumerate(schemes):
-        both = list(tallies)
-        both[at] = poisoned(tallies[at], attack(scheme.mechanism, 7, 200, rng))
-        together = combine([estimate(*each) for each in zip(both, schemes, strict=True)])
-        gains.append(together.share[7] - honest.share[7])
-        budget = together.exposure.gain[7] * 200 / together.n
-    assert max(gains) == pytest.approx(budget, rel=0.05)
-
-
-def test_a_plan_states_the_budget() -> None:
-    """A plan says what a stated part of fakes could add, by the mechanism that it chose."""
-    made = plan(10, 1.0, 100_000, fakes=0.02)
-    assert made.fakes == 0.02
-    assert made.fakes_gain == pytest.approx(0.02 * (1 - made.q) / (made.p - made.q))
-    assert made.to_dict()["fakes_gain"] == made.fakes_gain

@@ -10,9 +10,12 @@ import pytest
 
 from deniable import Registry
 from deniable.exact import exp_below
-from deniable.mechanisms import Memoizing
+from deniable.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.privacy import Bound, Guarantee, guarantee, together
+from deniable_estimator.privacy.derivation import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
+
+from .test_outsider_enumeration import CASES
 
 HEAD = """
 schema = 1
@@ -110,18 +113,6 @@ def test_reports_of_a_year(rate: float, window: str, typical: float, most: int) 
     assert given.lifetime.epsilon == pytest.approx(8)
 
 
-def test_without_memory_it_is_the_ledgers_arithmetic() -> None:
-    """One report is the mechanism's epsilon, and a lifetime that times the reports, exactly."""
-    registry = declared()
-    mechanism = registry["dark_mode"].scheme.mechanism
-    given = guarantee(registry["dark_mode"])
-    assert given.report.epsilon == given.each.epsilon == mechanism.epsilon
-    assert given.lifetime is not None
-    assert Fraction(given.lifetime.epsilon) >= 8 * Fraction(mechanism.epsilon)
-    assert given.lifetime.epsilon <= 8.0
-    assert given.memory is None
-
-
 @pytest.mark.parametrize("metric", ["browser", "city"])
 @pytest.mark.parametrize("strings", ["auto", "rappor"])
 def test_with_memory(metric: str, strings: str) -> None:
@@ -172,17 +163,6 @@ def test_a_household_adds_up() -> None:
         one(household=0)
 
 
-def test_all_metrics_of_a_device_add_up() -> None:
-    """The total is the sum over metrics; without a cap, memory leaves a lifetime unbounded."""
-    whole = together(declared(memory=True))
-    assert [each.metric for each in whole.metrics] == ["dark_mode", "browser", "city"]
-    for name in ("report", "typical_year", "worst_year"):
-        parts = sum(getattr(each, name).epsilon for each in whole.metrics)
-        assert getattr(whole, name).epsilon == pytest.approx(parts)
-    assert whole.lifetime is None
-    assert together(declared()).lifetime is not None
-
-
 def test_the_cap_bounds_the_sum() -> None:
     """A registry's own lifetime ends every metric, and all of them together; per device."""
     registry = declared(cap="lifetime_epsilon = 3.0", memory=True)
@@ -205,3 +185,41 @@ def test_words_never_understate() -> None:
     assert chance(Bound(1.0)) == "73.2"
     assert chance(Bound(8.0)) == "99.97"
     assert chance(Bound(50.0)) == "100"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_derivation_leads_to_the_odds_in_force(case: str) -> None:
+    """For every mechanism that ships, the two probabilities have the mechanism's odds, exactly."""
+    mechanism = CASES[case][0]
+    found = derivation_of(mechanism)
+    assert found is not None
+    assert found.odds == mechanism.odds
+    assert 0 < found.low < found.high < 1
+    assert (found.rounds is None) != isinstance(mechanism, Memoizing)
+    assert found.made.endswith(".")
+    assert found.source
+    assert (found.times > 1) == bool(found.times_rule)
+
+
+_WHOLE = [
+    case
+    for case, (mechanism, _, _) in CASES.items()
+    if [row.packing for row in mechanism.rows] == [Packing.INDEX]
+]
+
+
+@pytest.mark.parametrize("case", _WHOLE)
+def test_probabilities_are_those_of_whole_reports(case: str) -> None:
+    """Where a report is one column of one row, the derivation has the largest and the smallest
+    probability of any report, exactly."""
+    mechanism, items, _ = CASES[case]
+    found = derivation_of(mechanism)
+    assert found is not None
+    (row,) = mechanism.rows
+    chances = [
+        Fraction(mechanism.likelihood(Report(0, column), item))
+        for column in range(row.width)
+        for item in items
+    ]
+    assert max(chances) == found.high
+    assert min(chances) == found.low

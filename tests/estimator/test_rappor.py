@@ -7,13 +7,12 @@ import io
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from deniable_estimator.rappor import Params, RapporFileError, bloom_bits, rappor, read_map
+from deniable_estimator.rappor import Params, rappor, read_map
 
 PARAMS = "k,h,m,p,q,f\n4,2,3,0.5,0.75,0.5\n"
 COUNTS = "10,1,2,3,4\n0,0,0,0,0\n7,7,0,7,0\n"
@@ -36,11 +35,6 @@ def decode(
     return run("decode", *options, *more)
 
 
-def answer_of(result: Result) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(result.stdout)
-    return answer
-
-
 def hashed(folder: Path, params: str, candidates: str) -> Result:
     """The map of these candidates."""
     (folder / "params.csv").write_text(params)
@@ -58,30 +52,12 @@ def test_the_map_equals_the_published_one(tmp_path: Path) -> None:
     ]
 
 
-def test_strings_are_hashed_as_utf8() -> None:
-    """The bytes of a string count, not its normal form."""
-    params = Params(16, 2, 4, Fraction(0), Fraction(1), Fraction(0))
-    assert bloom_bits("é", 0, params) != bloom_bits("e\u0301", 0, params)
-
-
 @pytest.mark.parametrize(("k", "h", "refused"), [(256, 16, 0), (257, 16, 1), (256, 17, 1)])
 def test_hashing_has_its_limits(tmp_path: Path, k: int, h: int, refused: int) -> None:
     """More than 16 hashes or 256 bits cannot come out of one MD5 digest, byte by byte."""
     result = hashed(tmp_path, f"k,h,m,p,q,f\n{k},{h},1,.5,.75,.5\n", "apple")
     assert result.exit_code == refused
     assert ("hash the strings yourself" in result.stderr) is bool(refused)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("apple\nbanana\napple\n", "line 3: repeats 'apple' of line 1"),
-        ("\n", "holds no candidate"),
-    ],
-)
-def test_candidate_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
-    """A repeated candidate is named with both lines, and an empty file says so."""
-    assert message in hashed(tmp_path, PARAMS, text).stderr
 
 
 def test_probabilities_follow_the_paper() -> None:
@@ -95,18 +71,13 @@ def test_probabilities_follow_the_paper() -> None:
     ("text", "line", "message"),
     [
         ("", 1, "header must be k,h,m,p,q,f"),
-        ("h,k,m,p,q,f\n4,2,3,.5,.75,.5\n", 1, "header must be"),
         ("k,h,m,p,q,f\n", 1, "one line of values"),
         ("k,h,m,p,q,f\n4,2,3,.5,.75,.5\n4,2,3,.5,.75,.5\n", 3, "one line of values"),
         ("k,h,m,p,q,f\n4,2,3,.5,.75\n", 2, "6 values"),
         ("k,h,m,p,q,f\n1,2,3,.5,.75,.5\n", 2, "k must be a whole number, 2 or more"),
-        ("k,h,m,p,q,f\n4,0,3,.5,.75,.5\n", 2, "h must be"),
         ("k,h,m,p,q,f\n4,2,-3,.5,.75,.5\n", 2, "m must be"),
-        ("k,h,m,p,q,f\n4.5,2,3,.5,.75,.5\n", 2, "k must be"),
         ("k,h,m,p,q,f\n4,2,3,1.5,.75,.5\n", 2, "p must be a number from 0 to 1, not '1.5'"),
-        ("k,h,m,p,q,f\n4,2,3,.5,-.1,.5\n", 2, "q must be"),
         ("k,h,m,p,q,f\n4,2,3,.5,nan,.5\n", 2, "q must be"),
-        ("k,h,m,p,q,f\n4,2,3,1/0,.75,.5\n", 2, "p must be"),
         ("k,h,m,p,q,f\n4,2,3,.5,.5,.5\n", 2, "p equals q"),
         ("k,h,m,p,q,f\n4,2,3,.5,.75,1\n", 2, "f is 1"),
         ("k,h,m,p,q,f\n4096,2,4097,.5,.75,.5\n", 2, "m * k must be at most"),
@@ -126,14 +97,11 @@ def test_params_mistakes_are_named(tmp_path: Path, text: str, line: int, message
         ("10,1,2,3,4\n0,0,0,0,0\n", None, "has 2 cohorts; params.csv says m = 3"),
         (COUNTS + "1,0,0,0,0\n", 4, "params.csv says m = 3 cohorts, no more"),
         ("10,1,2,3\n" + COUNTS, 1, "has 4 columns"),
-        ("10,1,2,3,4,5\n" + COUNTS, 1, "has 6 columns"),
         ("10,1,2,3,11\n" + COUNTS, 1, "bit 4 (column 5) was set 11 times in 10 reports"),
         ("10,1,-2,3,4\n" + COUNTS, 1, "column 3 must be a count"),
-        ("10,1,2.5,3,4\n" + COUNTS, 1, "column 3 must be a count"),
         ("n,b1,b2,b3,b4\n" + COUNTS, 1, "there is no header"),
         (f"{10**15},1,2,3,4\n" + COUNTS, 1, "column 1 must be a count"),
         (b"10,1,2,3,4\n\xff\n", 2, "is not UTF-8"),
-        ("", None, "has 0 cohorts"),
     ],
 )
 def test_counts_mistakes_are_named(
@@ -151,11 +119,9 @@ def test_counts_mistakes_are_named(
     ("text", "candidates"),
     [
         ("\ufeff" + MAP, ["apple", "banana"]),
-        (MAP.replace("\n", "\r\n"), ["apple", "banana"]),
         (MAP.replace("apple", '"ap,""p""le"'), ['ap,"p"le', "banana"]),
         (MAP.replace("apple", ""), ["", "banana"]),
         (MAP.replace(",2,", ", 2 ,"), ["apple", "banana"]),
-        ("\n" + MAP + "\n", ["apple", "banana"]),
         (MAP.replace("apple", "line\u2028break"), ["line\u2028break", "banana"]),
     ],
 )
@@ -180,10 +146,7 @@ def test_a_map_is_read_in_every_dress(tmp_path: Path, text: str, candidates: lis
         (MAP + "ch,erry,1,2,5,5,12,9\n", 3, "holds a comma needs quotes"),
         (MAP + "cherry,0,2,5,5,12,9\n", 3, "column 2 must be a position of cohort 0, from 1 to 4"),
         (MAP + "cherry,1,2,5,5,12,13\n", 3, "cohort 2, from 9 to 12, not 13"),
-        (MAP + "cherry,1,2,4,5,12,9\n", 3, "column 4 must be a position of cohort 1"),
         (MAP + "cherry,1,x,5,5,12,9\n", 3, "column 3 must be a position, 1 or more, not 'x'"),
-        (MAP + "cherry,1,-2,5,5,12,9\n", 3, "column 3 must be a position"),
-        (MAP + "cherry,1,2,5,5,12,99999999999\n", 3, "column 7 must be a position"),
         (MAP + "apple,1,2,5,5,12,9\n", 3, "repeats 'apple' of line 1; remove one"),
         (MAP + '"cherry,1,2,5,5,12,9\n', 4, "is not CSV"),
         (MAP.encode() + b"\xff,1,2,5,5,12,9\n", 3, "is not UTF-8"),
@@ -197,12 +160,6 @@ def test_map_mistakes_are_named(
     assert result.exit_code == 1
     assert message in result.stderr
     assert line is None or f"map.csv, line {line}: " in result.stderr
-
-
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    """A path that leads nowhere is named, with advice."""
-    with pytest.raises(RapporFileError, match="No such file or directory; check the path"):
-        read_map(tmp_path / "map.csv", Params(4, 1, 2, Fraction(0), Fraction(1), Fraction(0)))
 
 
 @pytest.mark.parametrize(
@@ -223,64 +180,6 @@ def test_basic_rappor_is_recognized(tmp_path: Path, text: str, direct: bool) -> 
     assert read_map(path, params)[2] is direct
 
 
-def test_one_cohort_of_basic_rappor(tmp_path: Path) -> None:
-    """With the identity map, each share is the debiased count of its bit, in JSON and CSV alike."""
-    files = "k,h,m,p,q,f\n3,1,1,0.25,0.75,0\n", "1000,500,350,250\n", "a,1\nb,2\nc,3\n"
-    result = decode(tmp_path, *files, "--json")
-    assert (result.exit_code, result.stderr) == (0, "")
-    answer = answer_of(result)
-    assert list(answer) == ["n", "explained_share", "candidates"]
-    assert answer["n"] == 1_000
-    assert answer["explained_share"] == pytest.approx(0.7)
-    rows = answer["candidates"]
-    assert [row["share"] for row in rows] == pytest.approx([0.5, 0.2, 0.0])
-    assert [row["detected"] for row in rows] == [True, True, False]
-    assert all(row["low"] < row["share"] < row["high"] for row in rows)
-    table = list(csv.DictReader(io.StringIO(decode(tmp_path, *files, "--csv").stdout)))
-    assert [float(row["p_value"]) for row in table] == [row["p_value"] for row in rows]
-    assert [row["detected"] for row in table] == ["true", "true", "false"]
-
-
-def test_the_level_widens_intervals(tmp_path: Path) -> None:
-    """A higher level has the same shares and wider intervals; 0 and 1 are usage errors."""
-    files = "k,h,m,p,q,f\n3,1,1,0.25,0.75,0\n", "1000,500,350,250\n", "a,1\nb,2\nc,3\n"
-    half, most = (
-        answer_of(decode(tmp_path, *files, "--json", "--level", level))["candidates"][0]
-        for level in ("0.5", "0.99")
-    )
-    assert half["share"] == most["share"]
-    assert most["low"] < half["low"] < half["high"] < most["high"]
-    for wrong in ("0", "1"):
-        assert decode(tmp_path, *files, "--fdr", wrong).exit_code == 2
-
-
-def test_a_table_for_people(tmp_path: Path) -> None:
-    """Detected strings come first, and no control character of one reaches the terminal."""
-    files = (
-        "k,h,m,p,q,f\n3,1,1,0.25,0.75,0\n",
-        "1000,250,500,350\n",
-        "none,1\n\x1b[31mred,2\nblue,3\n",
-    )
-    shown = decode(tmp_path, *files).stdout
-    assert "1,000 reports  ·  3 candidates  ·  2 detected" in shown
-    assert shown.index("[31mred") < shown.index("blue") < shown.index("none")
-    assert "\x1b[31m" not in shown
-    assert "explain 70.00% of the devices. The other 30.00%" in " ".join(shown.split())
-
-
-def test_hashed_strings_are_found(tmp_path: Path) -> None:
-    """The expected counts of a population give back its shares, and strings that hash alike are
-    named."""
-    params = Params(k=4, h=1, m=4, p=Fraction(1, 4), q=Fraction(3, 4), f=Fraction(0))
-    counts = "4000,3000,1000,1000,1000\n" * params.m
-    lines = "a,1,5,9,13\nb,2,6,11,16\ntwin,1,5,9,13\n"
-    result = decode(tmp_path, "k,h,m,p,q,f\n4,1,4,.25,.75,0\n", counts, lines, "--json")
-    rows = answer_of(result)["candidates"]
-    assert rows[0]["share"] == rows[2]["share"] == pytest.approx(1)
-    assert [row["detected"] for row in rows] == [True, False, True]
-    assert "'twin' like 'a'" in result.stderr
-
-
 def test_no_reports_at_all_is_an_answer(tmp_path: Path) -> None:
     """Empty counts give unknown shares, a note, and exit 3; the table says it too."""
     files = "k,h,m,p,q,f\n4,1,2,.25,.75,0\n", "0,0,0,0,0\n" * 2, "a,1,6\nb,2,5\n"
@@ -288,19 +187,9 @@ def test_no_reports_at_all_is_an_answer(tmp_path: Path) -> None:
         result = decode(tmp_path, *files, *more)
         assert result.exit_code == 3
         assert "nothing can be estimated yet" in result.stderr
-    answer = answer_of(decode(tmp_path, *files, "--json"))
+    answer = json.loads(decode(tmp_path, *files, "--json").stdout)
     assert answer["n"] == answer["explained_share"] == 0
     assert [row["share"] for row in answer["candidates"]] == [None, None]
-
-
-def test_no_signal_is_an_answer(tmp_path: Path) -> None:
-    """Counts of pure noise detect nothing, with exit 0 and a note on standard error."""
-    counts = "1600,650,650,650,650\n" * 4
-    lines = "a,1,5,9,13\nb,2,5,10,14\n"
-    result = decode(tmp_path, "k,h,m,p,q,f\n4,1,4,.25,.75,0\n", counts, lines, "--json")
-    assert result.exit_code == 0
-    assert not any(row["detected"] for row in answer_of(result)["candidates"])
-    assert "no candidate is distinguishable" in result.stderr
 
 
 def test_one_crowded_cohort_is_warned_of(tmp_path: Path) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.estimator.conftest import Fill, MakeScheme, MakeTally
 
-from deniable import MetricError, Registry, Scheme, windows
+from deniable import Registry, Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
-from deniable_collector.tally import Tally
-from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.asking import windows_within
 from deniable_estimator.questions.reading import read, select
@@ -27,9 +25,7 @@ def current(registry: Registry) -> Scheme:
 
 
 @pytest.fixture
-def three_days(
-    fill: Callable[[Tally, Scheme], None], make_tally: Callable[..., Tally], current: Scheme
-) -> None:
+def three_days(fill: Fill, make_tally: MakeTally, current: Scheme) -> None:
     """1,000, 2,000 and 4,000 reports on three days."""
     for day, n in (("2026-11-14", 1000), ("2026-11-15", 2000), ("2026-11-16", 4000)):
         cells = np.array([5, 3, 1, 1]) * n // 10
@@ -56,66 +52,8 @@ def test_range(
 
 
 @pytest.mark.usefixtures("three_days")
-def test_windows_are_left_out_by_name(store: Store, registry: Registry) -> None:
-    """What is left out is read neither alone nor in a sum; all others stay."""
-    found = read(store, registry, "browser", without=["2026-11-15", "2026-11-30"])
-    assert (found.n, found.windows) == (5000, ("2026-11-14", "2026-11-16"))
-    days = ["2026-11-14", "2026-11-15", "2026-11-16"]
-    assert read(store, registry, "browser", without=days).n == 0
-    selection = select(store, registry, "browser")
-    assert selection.labels == tuple(days)
-    assert selection.within({"2026-11-16"}).read().n == 4000
-    assert selection.within({"2026-11-16"}).version() != selection.version()
-
-
-@pytest.mark.usefixtures("three_days")
-def test_windows_add(
-    store: Store, registry: Registry, current: Scheme, make_tally: Callable[..., Tally]
-) -> None:
-    """Windows of one scheme are estimated as the sum of their tallies."""
-    answer = read(store, registry, "browser", level=0.9, adjust="bonferroni")
-    whole = make_tally(current, 7000, [3500, 2100, 700, 700])
-    days = {"2026-11-14": 1000.0, "2026-11-15": 2000.0, "2026-11-16": 4000.0}
-    expected = estimate(
-        whole, current, level=0.9, adjust="bonferroni", participation=Participation(days)
-    )
-    assert answer.share.tolist() == expected.share.tolist()
-    assert answer.low.tolist() == expected.low.tolist()
-    assert answer.windows == ("2026-11-14", "2026-11-15", "2026-11-16")
-    assert any("7,000 reports from 3 windows" in warning for warning in answer.warnings)
-
-
-@pytest.mark.usefixtures("three_days")
-def test_schemes_are_combined(
-    store: Store,
-    registry: Registry,
-    current: Scheme,
-    fill: Callable[[Tally, Scheme], None],
-    make_scheme: Callable[..., Scheme],
-    make_tally: Callable[..., Tally],
-) -> None:
-    """Reports under an earlier epsilon count too, each debiased with its own probabilities."""
-    assert current.values is not None
-    earlier = make_scheme(4, 1.0, values=current.values)
-    cells = [400, 300, 200, 100]
-    fill(make_tally(earlier, 1000, cells, ["2026-11-13"]), earlier)
-    answer = read(store, registry, "browser")
-    assert answer.n == 8000
-    assert answer.schemes == (current.fingerprint, earlier.fingerprint)
-    alone = estimate(make_tally(earlier, 1000, cells), earlier)
-    newer = read(store, registry, "browser", date(2026, 11, 14), None)
-    between = sorted([alone.share[0], newer.share[0]])
-    assert between[0] < answer.share[0] < between[1]
-    assert (answer.noise.null_error < newer.noise.null_error).all()
-
-
-@pytest.mark.usefixtures("three_days")
 def test_candidates_that_an_earlier_scheme_lacks(
-    store: Store,
-    registry: Registry,
-    fill: Callable[[Tally, Scheme], None],
-    make_scheme: Callable[..., Scheme],
-    make_tally: Callable[..., Tally],
+    store: Store, registry: Registry, fill: Fill, make_scheme: MakeScheme, make_tally: MakeTally
 ) -> None:
     """An earlier scheme answers for the candidates that it knew, and not at all for none."""
     earlier = make_scheme(2, 1.0, values=["firefox", "netscape"])
@@ -158,18 +96,6 @@ def test_windows_of_many_ranges(kind: windows.Kind, registry: Registry) -> None:
     assert () in found
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [("browsr", "did you mean browser?"), ("zzz", "it declares browser, dark_mode")],
-)
-def test_unknown_metric(name: str, advice: str, store: Store, registry: Registry) -> None:
-    """An unknown metric is refused, naming those spelt like it, or all."""
-    with pytest.raises(MetricError) as caught:
-        read(store, registry, name)
-    assert caught.value.metric == name
-    assert advice in str(caught.value)
-
-
 LEDGERS = {
     "the metric's": ("", "", 16.0),
     "the registry's": ("lifetime_epsilon = 12.0", "", 12.0),
@@ -181,11 +107,7 @@ LEDGERS = {
 
 @pytest.mark.parametrize("ledger", LEDGERS)
 def test_who_may_have_reported_again(
-    ledger: str,
-    store: Store,
-    registry: Registry,
-    fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
+    ledger: str, store: Store, registry: Registry, fill: Fill, make_tally: MakeTally
 ) -> None:
     """Reports by window, the sample rate, and what the ledger allows come with the tallies; a
     change of the ledger is another version of the answer."""
@@ -211,11 +133,7 @@ def test_who_may_have_reported_again(
 
 
 def test_a_lifetime_of_memos_is_no_budget_of_earlier_reports(
-    store: Store,
-    registry: Registry,
-    fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
-    current: Scheme,
+    store: Store, registry: Registry, fill: Fill, make_tally: MakeTally, current: Scheme
 ) -> None:
     """Where a metric has memory now, nothing is known of what ended its fresh reports."""
     for day in ("2026-11-14", "2026-11-15"):

@@ -1,8 +1,8 @@
-"""p-values and their adjustment, against scipy and by the false discoveries they allow."""
+"""p-values, their adjustment, tails and the test of equal shares, against scipy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -10,18 +10,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 from scipy import stats
+from scipy.stats import chi2, chi2_contingency, false_discovery_control
+from tests.estimator.conftest import MakeScheme
 
-from deniable import Scheme
-from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable.mechanisms import SubsetSelection
 from deniable_estimator.statistics import significance
-from deniable_estimator.statistics.intervals import Noise, debias
+from deniable_estimator.statistics.homogeneity import (
+    _chi_square_tails,
+    benjamini_hochberg,
+    homogeneity,
+)
+from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 from deniable_estimator.statistics.significance import (
     Adjustment,
     adjust_p,
+    changes_beyond_noise,
+    low_scores,
     p_values,
     share_p_values,
+)
+from deniable_estimator.statistics.tails import (
+    binomial_tail,
+    chi_square_tail,
+    normal_tails,
+    poisson_tail,
+    student_tails,
 )
 
 unit = arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
@@ -39,7 +54,7 @@ def test_p_values_are_the_normal_tail() -> None:
     [(2, 1.0, 1, 100), (100, 4.0, 2, 2000), (100, 1.0, 1, 10_000), (100, 1.0, 27, 100_000)],
 )
 def test_p_values_are_binomial_tails(
-    size: int, epsilon: float, k: int, n: int, make_scheme: Callable[..., Scheme]
+    size: int, epsilon: float, k: int, n: int, make_scheme: MakeScheme
 ) -> None:
     """From one half to one in a million, p-values are the exact tails, or a little above them."""
     mechanism = make_scheme(size, epsilon, k).mechanism
@@ -66,20 +81,6 @@ def test_p_values_of_few_supporters_are_exact(q: float, n: int) -> None:
     found = share_p_values(debias(counts, n, p, exact), Noise.of(p, exact, n, len(counts)))
     assert found == pytest.approx(stats.binom.sf(counts - 1, n, q), rel=1e-7)
     assert found[0] == 1.0
-
-
-def test_p_values_of_few_supporters_add_up_over_schemes() -> None:
-    """Of a sum of two schemes with the same q the p-value is that of all reports together, to
-    10%."""
-    p, q, first, second = Fraction(1, 2), Fraction(1, 1000), 2_000, 3_000
-    size = 12
-    counts = np.arange(size)
-    one, other = Noise.of(p, q, first, size), Noise.of(p, q, second, size)
-    weights = np.full(size, first / 5_000), np.full(size, second / 5_000)
-    noise = one.weighted(weights[0]) + other.weighted(weights[1])
-    share = debias(counts, 5_000, p, q)
-    exact = stats.binom.sf(counts - 1, 5_000, float(q))
-    assert share_p_values(share, noise)[1:] == pytest.approx(exact[1:], rel=0.1)
 
 
 def step_up(p: np.ndarray, alpha: float) -> np.ndarray:
@@ -116,32 +117,6 @@ def test_nan_does_not_count(adjustment: Adjustment) -> None:
     assert adjusted[[0, 2, 3]] == pytest.approx(adjust_p(p[[0, 2, 3]], adjustment))
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(("size", "epsilon", "devices"), [(60, 2.0, 18_000), (100, 4.0, 400)])
-def test_false_discoveries_stay_within_five_percent(
-    size: int, epsilon: float, devices: int, make_scheme: Callable[..., Scheme]
-) -> None:
-    """The mean share of false discoveries at nominal 5% is at most 5%, and there are real ones.
-
-    A fifth of the values share all devices equally, the others have none; 250 tallies, seed
-    7; 2 comparisons, the second with 6 chance supporters of a value. The test aims for .05 / 1.1
-    and the mean of 250 has a standard deviation of .004: each exceeds .06 with probability
-    below .0005 if the test keeps what it aims for.
-    """
-    held = size // 5
-    counts = np.zeros(size, np.int64)
-    counts[:held] = devices // held
-    scheme = make_scheme(size, epsilon)
-    rng = np.random.default_rng(7)
-    false, found = [], []
-    for _ in range(250):
-        detected = estimate(sample_tally(scheme, counts, rng), scheme).detected
-        false.append(detected[held:].sum() / max(detected.sum(), 1))
-        found.append(detected[:held].sum())
-    assert np.mean(false) <= 0.06
-    assert np.mean(found) > held / 4
-
-
 def test_storey_counts_a_half_among_those_that_nobody_has() -> None:
     """A p-value of exactly 1/2 is none of those rejected: of four values one such makes the part
     that nobody has all of them, and none the half of them."""
@@ -166,3 +141,172 @@ def test_low_scores_count_half_of_a_report() -> None:
     """A score below is that of a share moved up by half of what one report moves it."""
     noise = Noise(*(np.array([number]) for number in (0.04, 0.0, 0.001, 0.1)))
     assert significance.low_scores(np.array([-0.45]), noise) == pytest.approx([-2.0])
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
+def test_it_is_the_test_of_p_values(listed: list[float]) -> None:
+    """Known by intervals alone, the same changes are found as by their p-values."""
+    p = np.array(listed)
+
+    def excluded(level: float) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = p <= 1 - level
+        return found
+
+    found = changes_beyond_noise(excluded, len(p), 0.95)
+    apart = np.abs(adjust_p(p, "storey") - 0.05) > 1e-9
+    assert (found == (adjust_p(p, "storey") <= 0.05))[apart].all()
+
+
+def found_p(counts: FloatArray, sizes: FloatArray, p: Fraction, q: Fraction) -> FloatArray:
+    """The p-values from the supporting reports, shape (S, d), of segments of these sizes."""
+    share = (counts / sizes[:, None] - float(q)) / float(p - q)
+    return homogeneity(share, [Noise.of(p, q, int(n), counts.shape[1]) for n in sizes])
+
+
+def by_hand(counts: FloatArray, sizes: FloatArray, least: float = 5.0) -> FloatArray:
+    """The same from the counts, value by value: the larger p of Pearson's statistic and of the
+    arcsine root's."""
+    rate = counts.sum(0) / sizes.sum()
+    out = np.full(counts.shape[1], np.nan)
+    for value in range(counts.shape[1]):
+        big = sizes * rate[value] >= least
+        n, s = sizes[big], counts[big, value]
+        rest = sizes[~big].sum()
+        if rest * rate[value] >= least:
+            n, s = np.r_[n, rest], np.r_[s, counts[~big, value].sum()]
+        if len(n) > 1:
+            t = s.sum() / n.sum()
+            pearson = ((s - n * t) ** 2 / (n * t * (1 - t))).sum()
+            y, w = np.arcsin(np.sqrt((s + 0.375) / (n + 0.75))), 4 * (n + 0.5)
+            root = (w * (y - (w * y).sum() / w.sum()) ** 2).sum()
+            out[value] = chi2.sf(min(pearson, root), len(n) - 1)
+    return out
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_it_is_a_test_of_counts(epsilon: float) -> None:
+    """For one report of each device the p-values are those of the counts, with small segments
+    merged; where all are large, those of a contingency table."""
+    mechanism = SubsetSelection.design(20, epsilon)
+    rng = np.random.default_rng(3)
+    sizes = np.array([20_000.0, 5_000.0, 300.0, 40.0, 12.0])
+    rate = rng.uniform(float(mechanism.q), float(mechanism.p), 20)
+    counts = rng.binomial(sizes[:, None].astype(int), rate).astype(float)
+    found = found_p(counts, sizes, mechanism.p, mechanism.q)
+    assert np.allclose(found, by_hand(counts, sizes), rtol=1e-6, atol=1e-12)
+    large = found_p(1e4 * counts[:2], 1e4 * sizes[:2], mechanism.p, mechanism.q)
+    for value in range(20):
+        table = 1e4 * np.array([counts[:2, value], sizes[:2] - counts[:2, value]])
+        pearson = chi2_contingency(table, correction=False)[1]
+        # Of large counts the arcsine root says the same.
+        assert math.log10(large[value] + 1e-290) == pytest.approx(
+            math.log10(pearson + 1e-290), rel=0.02, abs=0.02
+        )
+
+
+def test_too_small_segments_are_not_tested() -> None:
+    """A value is not tested where fewer than two segments can expect five supporting reports."""
+    mechanism = SubsetSelection.design(100, 4.0)
+    counts = np.zeros((40, 100))
+    assert np.isnan(found_p(counts, np.full(40, 1.0), mechanism.p, mechanism.q)).all()
+    counts[0, 0] = 1
+    assert np.isnan(found_p(counts, np.full(40, 2.0), mechanism.p, mechanism.q)).all()
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_adjusted_values_are_scipys(p: list[float]) -> None:
+    """Benjamini and Hochberg's adjusted p-values are scipy's times the safety factor, and NaN is
+    left out."""
+    given_ = np.array(p)
+    factor = 1.1 if len(p) > 1 else 1.0
+    expected = np.minimum(factor * false_discovery_control(given_, method="bh"), 1.0)
+    inside = expected < 1
+    assert np.allclose(benjamini_hochberg(given_)[inside], expected[inside])
+    with_gap = np.append(given_, np.nan)
+    assert np.isnan(benjamini_hochberg(with_gap)[-1])
+    assert np.allclose(benjamini_hochberg(with_gap)[:-1], benjamini_hochberg(given_))
+
+
+@pytest.mark.parametrize(
+    ("count", "trials", "p"),
+    [
+        (0, 5, 0.2),
+        (5, 5, 0.1587),
+        (6, 5, 0.2),
+        (30, 100, 0.9),
+        (212, 1000, 0.1587),
+        (161_000, 10**6, 0.1587),
+    ],
+)
+def test_binomial(count: int, trials: int, p: float) -> None:
+    """From certainty to one in a million, for up to a million trials."""
+    assert binomial_tail(count, trials, p) == pytest.approx(
+        stats.binom.sf(count - 1, trials, p), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(("count", "mean"), [(10, 2.8), (3, 0.5), (100_500, 1e5), (60, 28.0)])
+def test_poisson(count: int, mean: float) -> None:
+    """Far above the mean it is exact, and bounds a binomial's tail; up to the mean it is 1."""
+    found = poisson_tail(count, mean)
+    assert found == pytest.approx(stats.poisson.sf(count - 1, mean), rel=1e-6)
+    assert found >= stats.binom.sf(count - 1, 200_000, mean / 200_000)
+    assert poisson_tail(int(mean), mean) == 1.0
+    assert poisson_tail(int(mean) + 1, mean) == 1.0
+    assert poisson_tail(int(mean) + 2, mean) < 1.0
+
+
+@pytest.mark.parametrize(("x", "freedom"), [(1100, 1023), (12, 3), (0.1, 1), (0, 4), (3000, 1023)])
+def test_chi_square(x: float, freedom: int) -> None:
+    """For odd and even degrees of freedom, also where it is all but impossible."""
+    assert chi_square_tail(x, freedom) == pytest.approx(stats.chi2.sf(x, freedom), rel=1e-6)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 6, 9, 27])
+@pytest.mark.parametrize("t", [0.0, -1.3, 3.3, 8.0])
+def test_student(t: float, freedom: int) -> None:
+    """Both sides, for odd and even degrees of freedom, to 14 decimals."""
+    expected = 2 * stats.t.sf(abs(t), freedom)
+    assert student_tails(t, freedom) == pytest.approx(expected, rel=1e-6, abs=1e-14)
+
+
+def test_normal() -> None:
+    """Both sides of the standard normal, far out too."""
+    for z in (0.0, -1.96, 9.0):
+        assert normal_tails(z) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-9)
+
+
+def test_low_scores_never_exaggerate() -> None:
+    """A share of a value that nobody has is as low as -1 at most as often as a normal is, to 2%.
+
+    Exactly, over all counts of 1,000 reports, for rare and common support.
+    """
+    for p, q in ((0.5, 0.02), (0.5, 0.27), (0.73, 0.27)):
+        counts = np.arange(1001)
+        share = (counts / 1000 - q) / (p - q)
+        noise = Noise(
+            np.full(1001, q * (1 - q) / (1000 * (p - q) ** 2)),
+            np.full(1001, (1 - 2 * q) / (1000 * (p - q))),
+            np.full(1001, 1e-3),
+            np.full(1001, 1e-3 / (p - q)),
+        )
+        low = low_scores(share, noise) < -1
+        assert stats.binom.pmf(counts[low], 1000, q).sum() < stats.norm.cdf(-1) * 1.02
+
+
+@pytest.mark.parametrize("trials", [10**10, 1 << 40])
+@pytest.mark.parametrize("p", [0.01, 0.5])
+@pytest.mark.parametrize("z", [-3, 0, 2, 5, 10, 20])
+def test_huge_binomials(trials: int, p: float, z: int) -> None:
+    """Counts whose sum would have millions of terms have the same tail, without the sum."""
+    count = round(trials * p + z * math.sqrt(trials * p * (1 - p)))
+    assert binomial_tail(count, trials, p) == pytest.approx(
+        stats.binom.sf(count - 1, trials, p), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 31])
+def test_tails_are_scipys(freedom: int) -> None:
+    """The tails of chi-square are scipy's for each degree that 32 segments can have."""
+    x = np.array([0.0, 1e-9, 0.5, 3.0, 40.0, 300.0])
+    assert np.allclose(_chi_square_tails(x, freedom), chi2.sf(x, freedom), rtol=1e-9, atol=1e-300)

@@ -1,22 +1,25 @@
-"""A metric over time: periods, their changes, and the command that prints them."""
+"""A metric over time: periods, their changes, and windows that have not ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from tests.estimator.conftest import Fill, MakeTally
 
-from deniable import MetricError, Registry, Scheme, windows
+from deniable import Registry, Scheme, windows
+from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores.base import Store
-from deniable_collector.tally import Tally
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.comparison import compare
+from deniable_estimator.questions.history import inspect
+from deniable_estimator.questions.looks import Look
+from deniable_estimator.questions.reading import read, unfinished
 from deniable_estimator.questions.trend import MOST_PERIODS, _count, trend
-from deniable_estimator.terminal import trend as command
 
 DAYS = {
     "2026-10-30": 400,
@@ -34,9 +37,7 @@ LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
 
 
 @pytest.fixture
-def scheme(
-    registry: Registry, fill: Callable[[Tally, Scheme], None], make_tally: Callable[..., Tally]
-) -> Scheme:
+def scheme(registry: Registry, fill: Fill, make_tally: MakeTally) -> Scheme:
     """The browser metric's, with seven days of reports in the store."""
     scheme = registry["browser"].scheme
     for day, support in DAYS.items():
@@ -44,17 +45,8 @@ def scheme(
     return scheme
 
 
-@pytest.mark.usefixtures("scheme")
-def test_every_window_is_a_period(store: Store, registry: Registry) -> None:
-    """By default the trend runs from the first stored window to the last, gaps included."""
-    found = trend(store, registry, "browser", now=LATER)
-    assert len(found.periods) == 22
-    assert [period.label for period in found.reported] == list(DAYS)
-    assert not any(period.partial for period in found.periods)
-
-
 def test_a_period_is_the_estimate_of_its_windows(
-    store: Store, registry: Registry, scheme: Scheme, make_tally: Callable[..., Tally]
+    store: Store, registry: Registry, scheme: Scheme, make_tally: MakeTally
 ) -> None:
     """A week's estimate is that of the sum of its tallies, and its change is the comparison
     with the week before; one of other weekdays is no measure."""
@@ -94,15 +86,6 @@ def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) ->
 
 
 @pytest.mark.usefixtures("scheme")
-def test_what_is_left_out_counts_nowhere(store: Store, registry: Registry) -> None:
-    """Windows that are left out are no periods with reports, and no part of weeks."""
-    found = trend(store, registry, "browser", without=["2026-11-17"], now=LATER)
-    assert [each.label for each in found.reported] == [d for d in DAYS if d != "2026-11-17"]
-    weeks = trend(store, registry, "browser", by="week", without=["2026-11-17"], now=LATER)
-    assert weeks.reported[-1].n == 2000
-
-
-@pytest.mark.usefixtures("scheme")
 def test_a_group_that_the_range_cuts_is_partial(store: Store, registry: Registry) -> None:
     """A week of which the range holds some days counts those alone, and is marked; so is one
     that has not ended."""
@@ -130,46 +113,11 @@ def test_weeks_do_not_add_up_to_months(store: Store, registry: Registry) -> None
 
 @pytest.mark.usefixtures("scheme")
 def test_bad_ranges_are_refused(store: Store, registry: Registry) -> None:
-    """A reversed range, one with too many periods and an unknown metric raise."""
+    """A reversed range and one with too many periods raise."""
     with pytest.raises(EstimateError, match="swap"):
         trend(store, registry, "browser", date(2026, 11, 2), date(2026, 11, 1))
     with pytest.raises(EstimateError, match=str(MOST_PERIODS)):
         trend(store, registry, "browser", date(2020, 1, 1), date(2026, 11, 1))
-    with pytest.raises(MetricError):
-        trend(store, registry, "nothing")
-
-
-def test_memory_forbids_intervals_of_changes(
-    registry: Registry, store: Store, fill: Callable[[Tally, Scheme], None],
-    make_tally: Callable[..., Tally],
-) -> None:  # fmt: skip
-    """Remembered noise repeats, so their periods are not compared, and a note says why."""
-    text = Path(registry.source).read_text()
-    remembering = Registry.parse(
-        text.replace("epsilon = 2.0\n", 'epsilon = 1.0\nlongitudinal = "memoize"\n', 1)
-    )
-    scheme = remembering["browser"].scheme
-    rows = len(scheme.mechanism.rows)
-    assert rows == 1
-    for day in ("2026-11-16", "2026-11-17"):
-        width = scheme.mechanism.rows[0].width
-        fill(make_tally(scheme, 1000, [100] * width, (day,)), scheme)
-    found = trend(store, remembering, "browser")
-    assert found.memory
-    assert len(found.reported) == 2
-    assert all(period.change is None for period in found.periods)
-    assert any("not independent" in note for note in found.notes)
-
-
-@pytest.fixture
-def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
-    """Run `deniable trend` against the test's registry and store."""
-
-    def run(*arguments: str) -> Result:
-        common = ["--registry", str(registry_file), "--store", store_url]
-        return CliRunner().invoke(command, [*arguments, *common], env={"COLUMNS": "160"})
-
-    return run
 
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])
@@ -180,3 +128,109 @@ def test_periods_are_counted_as_they_are_named(by: windows.Kind) -> None:
             first = date(2023, 12, 25) + timedelta(days=begin)
             last = first + timedelta(days=length)
             assert _count(by, first, last) == len(windows.span(by, first, last))
+
+
+TODAY = datetime(2026, 11, 18, 9, tzinfo=UTC).timestamp()
+"""Nine o'clock on a Wednesday."""
+
+WARNING = (
+    "unfinished: {}; more reports will come, and the devices that report first need not be like "
+    "the others"
+)
+
+
+@pytest.fixture
+def filled(registry: Registry, fill: Fill, make_tally: MakeTally) -> Scheme:
+    """Reports of a Wednesday, the Tuesday after it and the Wednesday that runs."""
+    scheme = registry["browser"].scheme
+    for day in ("2026-11-11", "2026-11-17", "2026-11-18"):
+        fill(make_tally(scheme, 1000, [500, 500, 50, 50], (day,)), scheme)
+    return scheme
+
+
+def test_a_window_is_unfinished_until_it_ends() -> None:
+    """The last second of a day, week or month still belongs to it; its end does not."""
+    for label in ("2026-11-18", "2026-W47", "2026-11"):
+        end = windows.end(label)
+        assert unfinished([label], end - 1) == (label,)
+        assert unfinished([label], end) == ()
+
+
+@pytest.mark.usefixtures("filled")
+def test_an_estimate_says_so(store: Store, registry: Registry) -> None:
+    """The running window counts, is named, and is the first warning; a day later nothing of it
+    is left."""
+    found = read(store, registry, "browser", now=TODAY)
+    assert found.n == 3000
+    assert found.unfinished == ("2026-11-18",)
+    assert found.warnings[0] == WARNING.format("2026-11-18")
+    assert found.warnings[0] in found.notes
+    assert found.to_dict()["unfinished"] == ["2026-11-18"]
+    later = read(store, registry, "browser", now=TODAY + 86_400)
+    assert later.unfinished == ()
+    assert later.warnings == found.warnings[1:]
+    assert later.share.tolist() == found.share.tolist()
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_trend_marks_it_and_compares_it_with_none(store: Store, registry: Registry) -> None:
+    """The day that runs has its estimate and no change; once it has ended, it is compared with
+    the same weekday before."""
+    running = trend(store, registry, "browser", now=TODAY).reported[-1]
+    assert (running.label, running.unfinished, running.partial) == ("2026-11-18", True, True)
+    assert running.change is None
+    found = trend(store, registry, "browser", now=TODAY)
+    assert [each.unfinished for each in found.reported] == [False, False, True]
+    assert any("an unfinished period will have more reports" in each for each in found.notes)
+    assert not any("holds only some of its days" in each for each in found.notes)
+    assert found.to_dict()["periods"][-1]["unfinished"] is True
+    assert "2026-11-18,2026-11-18,2026-11-18,True,True,1000," in found.to_csv()
+    ended = trend(store, registry, "browser", now=TODAY + 86_400).reported[-1]
+    assert not ended.unfinished
+    assert ended.since == "2026-11-11"
+
+
+def test_a_history_does_not_compare_it() -> None:
+    """A window that runs has the figures of its own tally, but is held against no other: what
+    would be a jump at its end is none before. Fakes that no device could send are still seen."""
+    rng = np.random.default_rng(8)
+    scheme = Scheme("category", SubsetSelection.design(3, 1.0), ("a", "b", "c"))
+    counts = [[9_000, 6_000, 5_000]] * 12 + [[1_000, 1_000, 18_000]]
+    looks = [
+        Look.of(
+            f"2026-11-{day + 1:02}", estimate(sample_tally(scheme, np.array(each), rng), scheme)
+        )
+        for day, each in enumerate(counts)
+    ]
+    last = looks[-1].label
+    assert [each.label for each in inspect("m", looks).anomalous] == [last]
+    found = inspect("m", looks, unfinished={last})
+    assert not found.anomalous
+    assert found.windows[-1].label == last
+    assert {each.name for each in found.windows[-1].verdict.figures} == {
+        each.name for each in looks[-1].figures
+    }
+    earlier = inspect("m", looks[:-1])
+    assert [each.label for each in found.windows[:-1]] == [each.label for each in earlier.windows]
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_comparison_says_so(store: Store, registry: Registry) -> None:
+    """Of either period."""
+    first, last = (datetime(2026, 11, day, tzinfo=UTC).date() for day in (11, 18))
+    before = read(store, registry, "browser", first, first, now=TODAY)
+    after = read(store, registry, "browser", last, last, now=TODAY)
+    assert compare(before, after).notes == (WARNING.format("2026-11-18"),)
+    assert compare(after, before).notes == (WARNING.format("2026-11-18"),)
+    ended = read(store, registry, "browser", last, last, now=TODAY + 86_400)
+    assert compare(before, ended).notes == ()
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_week_is_unfinished_if_one_of_its_days_is(store: Store, registry: Registry) -> None:
+    """A running week of ended days is partial; with reports of a day that runs, unfinished."""
+    on_time = trend(store, registry, "browser", by="week", now=TODAY).reported[-1]
+    assert (on_time.unfinished, on_time.partial) == (True, True)
+    assert on_time.change is None
+    tomorrow = trend(store, registry, "browser", by="week", now=TODAY + 86_400).reported[-1]
+    assert (tomorrow.unfinished, tomorrow.partial) == (False, True)

@@ -31,8 +31,9 @@ LEAST_NOTICED = 0.9
 @click.argument("words", nargs=-1)
 @click.option("--sample", type=int, default=300, help="How many mutants are tried.")
 @click.option("--seed", type=int, default=1, help="Draw another sample.")
+@click.option("--tests", default="tests", help="Judge by the tests of this folder alone.")
 @click.option("--again", is_flag=True, help="Use the last measurement of what each test executes.")
-def main(words: tuple[str, ...], sample: int, seed: int, again: bool) -> None:
+def main(words: tuple[str, ...], sample: int, seed: int, tests: str, again: bool) -> None:
     """Judge a sample of all mutants, or of those whose paths hold one of these WORDS.
 
     Ends with 1 if fewer than 90% are noticed.
@@ -48,7 +49,7 @@ def main(words: tuple[str, ...], sample: int, seed: int, again: bool) -> None:
     chosen = random.Random(seed).sample(every, min(sample, len(every)))
     print(f"{len(chosen)} of {len(every)} mutants, seed {seed}", flush=True)
     if not again:
-        measure()
+        measure(tests)
     preload()
     global _judges, _mutants
     _judges, _mutants = Judges(MAP), chosen
@@ -72,12 +73,12 @@ def main(words: tuple[str, ...], sample: int, seed: int, again: bool) -> None:
     sys.exit(_noticed(total) < LEAST_NOTICED * total.total())
 
 
-def measure() -> None:
+def measure(tests: str) -> None:
     """Run `make test` with a plugin that notes what each test executes."""
     shutil.rmtree(MAP, ignore_errors=True)
     MAP.mkdir(parents=True)
     command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q"]
-    command += ["-p", "tests.mutants.watching", "-m", "not campaign", "tests"]
+    command += ["-p", "tests.mutants.watching", "-m", "not campaign", tests]
     subprocess.run(command, cwd=ROOT, env={**os.environ, "DENIABLE_MUTANTS": str(MAP)}, check=False)
 
 

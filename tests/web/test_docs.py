@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from deniable import Registry
 from deniable.compile_command import compile_registry
-from deniable.web_command import web, web_files
+from deniable.web_command import web_files
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/web.md").read_text(encoding="utf-8")
@@ -123,38 +123,9 @@ def test_the_script_snippets_run(node: str, text: str) -> None:
     assert done.stdout.split() == ["no_consent", "{}"], done.stdout + done.stderr
 
 
-def test_the_command_writes_the_files_of_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`deniable web` as the docs call it writes the files that their table lists."""
-    monkeypatch.chdir(tmp_path)
-    Path("metrics.toml").write_text(TOML, encoding="utf-8")
-    assert "deniable web metrics.toml --out static/\n" in snippets("")[0]
-    assert CliRunner().invoke(web, ["metrics.toml", "--out", "static/"]).exit_code == 0
-    table = DOCS.partition("| file | |")[2].partition("\n\n")[0]
-    listed = re.findall(r"`([^`]+\.js(?:on)?)`", re.sub(r"\|[^|]*\|$", "", table, flags=re.M))
-    assert sorted(listed) == sorted(each.name for each in Path("static").iterdir())
-
-
 def test_the_policy_is_the_tested_one() -> None:
     """The Content Security Policy of the docs is that of the browser tests, but for the address."""
     (policy,) = (each for each in snippets("") if each.startswith("Content-Security-Policy"))
     harness = (ROOT / "tests/e2e/web/harness.mjs").read_text(encoding="utf-8")
     told = policy.strip().removeprefix("Content-Security-Policy: ")
     assert told.replace("https://t.acme.example", "${endpoint}") in harness
-
-
-def test_the_limits_are_those_of_the_build() -> None:
-    """The sizes in the docs are the limits that the build checks."""
-    build = (ROOT / "client/web/scripts/bundles.mjs").read_text(encoding="utf-8")
-    for name, entry in (
-        ("deniable.closed", "deniable/closed"),
-        ("deniable", "deniable"),
-        ("deniable.joint", "deniable/joint"),
-    ):
-        found = re.search(
-            rf'name: "{re.escape(name)}",(?: full: false| joint: true)?,? limit: ([\d.]+) \* 1024',
-            build,
-        )
-        assert found is not None
-        assert f"| `{entry}` | {found[1]} KB |" in DOCS

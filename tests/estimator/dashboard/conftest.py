@@ -9,7 +9,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
@@ -21,11 +21,13 @@ import numpy as np
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import declared
 
-from deniable import Registry
+from deniable import Metric, Registry
 from deniable.types.number import Number
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.overview import page
@@ -99,98 +101,32 @@ expires = 2026-11-01
 """
 
 
-NUMBERS = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.load]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How long does a page take?"
-low = 0.01
-high = 100
-unit = "s"
-scale = "log"
-ask = "distribution"
-
-[metrics.tabs]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How many tabs are open?"
-low = 0
-high = 50
-unit = "tabs"
-integer = true
-ask = "mean"
-
-[metrics.wait]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How long does a search take?"
-low = 0.1
-high = 10
-unit = "s"
-scale = "log"
-ask = "mean"
-
-[metrics.plugins]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How many plugins are loaded?"
-low = 0
-high = 40
-integer = true
-ask = "distribution"
-
-[metrics.narrow]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "number"
-description = "How much memory is used?"
-low = 0
-high = 4
-unit = "GB"
-ask = ["mean", "distribution"]
-
-[metrics.dark_mode]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-type = "boolean"
-description = "Is dark mode on?"
-"""
+NUMBERS = declared(
+    load={"type": "number", "low": 0.01, "high": 100, "unit": "s", "scale": "log",
+          "ask": "distribution"},
+    tabs={"type": "number", "low": 0, "high": 50, "unit": "tabs", "integer": True, "ask": "mean"},
+    wait={"type": "number", "low": 0.1, "high": 10, "unit": "s", "scale": "log", "ask": "mean"},
+    plugins={"type": "number", "low": 0, "high": 40, "integer": True, "ask": "distribution"},
+    narrow={"type": "number", "low": 0, "high": 4, "unit": "GB", "ask": ["mean", "distribution"]},
+    dark_mode={"type": "boolean"},
+)  # fmt: skip
 """Numbers of each kind, and a metric that is none."""
 
 
-def fill_numbers(
+def put(
     store: Store,
-    registry: Registry,
-    name: str,
-    values: Sequence[float],
+    metric: Metric,
+    rows: Sequence[TallyRow],
     day: str = YESTERDAY,
     segment: int = 0,
 ) -> None:
-    """Store the tally that devices with these numbers make, drawn from a seed of its own; they are
-    of the segment at that place."""
-    metric = registry[name]
-    assert isinstance(metric.type, Number)
-    distinct, counts = np.unique(values, return_counts=True)
-    items = np.array([metric.type.range.position(value) for value in distinct.tolist()])
-    rng = np.random.default_rng([7, *map(ord, name + day)])
+    """Add a day's sums to a store; they are of the segment at that place."""
+    key = TallyKey(metric.name, metric.scheme.fingerprint, day)
     increments = {}
-    rows = analysis_of(metric.scheme.mechanism).sample_rows(items, counts, rng)
-    for number, row in enumerate(rows):
+    for place, row in enumerate(rows, segment * len(rows)):
+        used = np.flatnonzero(row.cells)
         if row.reports:
-            used = np.flatnonzero(row.cells)
-            place = segment * len(rows) + number
-            key = TallyRowKey(TallyKey(name, metric.scheme.fingerprint, day), place)
-            increments[key] = Increment(
+            increments[TallyRowKey(key, place)] = Increment(
                 len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
             )
     store.fold(Commit((secrets.token_hex(16),), increments), NOW)
@@ -205,14 +141,29 @@ def fill(
     day: str = YESTERDAY,
     segment: int = 0,
 ) -> None:
-    """Store the tally that `n` devices with these true shares make on average; they are of the
-    segment at that place."""
-    scheme = registry[name].scheme
-    p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
-    counts = [round(n * (q + share * (p - q))) for share in shares]
-    key = TallyRowKey(TallyKey(name, scheme.fingerprint, day), segment)
-    increment = Increment(len(counts), n, tuple(range(len(counts))), counts)
-    store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
+    """Store the tally that `n` devices with these true shares make on average."""
+    mechanism = registry[name].scheme.mechanism
+    p, q = float(mechanism.p), float(mechanism.q)
+    counts = np.array([round(n * (q + share * (p - q))) for share in shares])
+    put(store, registry[name], [TallyRow(n, counts)], day, segment)
+
+
+def fill_numbers(
+    store: Store,
+    registry: Registry,
+    name: str,
+    values: Sequence[float],
+    day: str = YESTERDAY,
+    segment: int = 0,
+) -> None:
+    """Store the tally that devices with these numbers make, drawn from a seed of its own."""
+    metric = registry[name]
+    assert isinstance(metric.type, Number)
+    distinct, counts = np.unique(values, return_counts=True)
+    items = np.array([metric.type.range.position(value) for value in distinct.tolist()])
+    rng = np.random.default_rng([7, *map(ord, name + day)])
+    rows = analysis_of(metric.scheme.mechanism).sample_rows(items, counts, rng)
+    put(store, metric, rows, day, segment)
 
 
 def fill_drawn(
@@ -225,20 +176,36 @@ def fill_drawn(
 ) -> None:
     """Store a tally that so many devices with each value make, drawn from a seed of its own. A
     value is a string, or the place of a listed value."""
-    scheme = registry[name].scheme
     rng = np.random.default_rng([9, segment, *map(ord, name + day)])
-    drawn = analysis_of(scheme.mechanism).sample_rows(
+    drawn = analysis_of(registry[name].scheme.mechanism).sample_rows(
         tuple(counts), np.array([*counts.values()]), rng
     )
-    key = TallyKey(name, scheme.fingerprint, day)
-    increments = {}
-    for place, row in enumerate(drawn):
-        if row.reports:
-            used = np.flatnonzero(row.cells)
-            increments[TallyRowKey(key, segment * len(drawn) + place)] = Increment(
-                len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
-            )
-    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+    put(store, registry[name], drawn, day, segment)
+
+
+def dashboard_of(
+    store: Store, registry: Registry, clock: Callable[[], float] = lambda: NOW, **settings: Any
+) -> Flask:
+    """A dashboard with the usual token."""
+    made = DashboardSettings(**{"dashboard_token": TOKEN, **settings})
+    return create_app(made, store=store, registry=registry, clock=clock)
+
+
+def browser_of(app: Flask, token: str = TOKEN, accept: str = "text/html") -> FlaskClient:
+    """A browser, signed in with this token if there is one."""
+    client = app.test_client()
+    if accept:
+        client.environ_base["HTTP_ACCEPT"] = accept
+    if token:
+        assert client.post("/login", data={"token": token}).status_code == 303
+    return client
+
+
+def program_of(app: Flask, token: str = TOKEN) -> FlaskClient:
+    """A program that shows this token with each request."""
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+    return client
 
 
 @pytest.fixture(autouse=True)
@@ -329,16 +296,13 @@ def store(empty_store: Store, registry: Registry) -> Store:
 
 @pytest.fixture
 def app(store: Store, registry: Registry) -> Flask:
-    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_login_link=True)
-    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    return dashboard_of(store, registry, dashboard_login_link=True)
 
 
 @pytest.fixture
 def anybody(app: Flask) -> FlaskClient:
     """A browser that has not signed in."""
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    return client
+    return browser_of(app, "")
 
 
 @pytest.fixture
@@ -351,11 +315,7 @@ def browser(anybody: FlaskClient) -> FlaskClient:
 @pytest.fixture
 def empty_browser(empty_store: Store, registry: Registry) -> FlaskClient:
     """A signed-in browser on a dashboard that has heard nothing."""
-    settings = DashboardSettings(dashboard_token=TOKEN)
-    app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
-    client = app.test_client()
-    client.post("/login", data={"token": TOKEN})
-    return client
+    return browser_of(dashboard_of(empty_store, registry), accept="")
 
 
 @pytest.fixture
@@ -383,14 +343,10 @@ def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
 
 @pytest.fixture
 def number_app(number_store: Store, numbers: Registry) -> Flask:
-    settings = DashboardSettings(dashboard_token=TOKEN)
-    return create_app(settings, store=number_store, registry=numbers, clock=lambda: NOW)
+    return dashboard_of(number_store, numbers)
 
 
 @pytest.fixture
 def number_reader(number_app: Flask) -> FlaskClient:
     """A browser that has signed in to a dashboard of numbers."""
-    client = number_app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    assert client.post("/login", data={"token": TOKEN}).status_code == 303
-    return client
+    return browser_of(number_app)

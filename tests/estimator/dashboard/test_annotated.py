@@ -13,12 +13,9 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, TOKEN, fill, text_of
+from .conftest import browser_of, dashboard_of, fill, text_of
 
 HOSTILE = '=1+1 <script>alert(1)</script> & \\"quotes\\" \u202eabc'
 FILE = f"""schema = 1
@@ -58,18 +55,12 @@ def annotated_app(store: Store, registry: Registry, path: Path) -> Flask:
     only = ApiToken(
         "narrow", digest_of_token("n" * 43), frozenset({"read:estimates"}), metrics=("dark_mode",)
     )
-    settings = DashboardSettings(
-        dashboard_token=TOKEN, annotations=str(path), api_tokens=token_lines(only)
-    )
-    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    return dashboard_of(store, registry, annotations=str(path), api_tokens=token_lines(only))
 
 
 @pytest.fixture
 def reader(annotated_app: Flask) -> FlaskClient:
-    client = annotated_app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html, */*;q=0.8"
-    client.post("/login", data={"token": TOKEN})
-    return client
+    return browser_of(annotated_app, accept="text/html, */*;q=0.8")
 
 
 def test_hostile_text_is_text_everywhere(reader: FlaskClient) -> None:
@@ -136,26 +127,3 @@ def test_a_change_is_seen_and_a_mistake_is_told(reader: FlaskClient, path: Path)
     assert "Release 4.2.1" in page
     assert "annotations.toml:3: error: annotations.1.date: must be a day" in page
     assert str(path.parent) not in page
-
-
-def test_readers_see_what_happened_and_no_command(
-    store: Store, registry: Registry, path: Path, tmp_path: Path
-) -> None:
-    """The command and the mistakes of the file are for those who may correct it."""
-    people = tmp_path / "people.toml"
-    token = f"deniable_{'r' * 43}"
-    lines = f'schema = 1\n[people.Ada]\nrole = "reader"\ntoken = "{hash_token(token)}"\n'
-    people.write_text(lines, encoding="utf-8")
-    settings = DashboardSettings(
-        dashboard_token=TOKEN, annotations=str(path), dashboard_people=str(people)
-    )
-    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    client.post("/login", data={"token": token})
-    assert "Release 4.2" in text_of(client, "/metric/browser")
-    path.write_text("schema = 7\n", encoding="utf-8")
-    page = text_of(client, "/metric/browser")
-    assert "Release 4.2" in page
-    assert "deniable annotate" not in page
-    assert "has mistakes" not in page

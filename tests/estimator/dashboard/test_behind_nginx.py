@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.ports import free_port
 from tests.tools import need
 
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 from .conftest import REGISTRY, TOKEN, running_dashboard
@@ -29,12 +29,6 @@ pytestmark = pytest.mark.campaign
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 Ask = Callable[..., tuple[int, str]]
-
-
-def free_port() -> int:
-    """A port at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> str:
@@ -171,18 +165,3 @@ def test_the_api_takes_tokens_alone(ask: Ask) -> None:
         assert ask("/api/v1/metrics", **headers)[0] == 401
     wrong = base64.b64encode(b"ana:wrong").decode()
     assert ask("/api/v1/metrics", Authorization=f"Basic {wrong}")[0] == 401
-
-
-def test_the_compose_file_of_the_dashboard() -> None:
-    """Its variables are settings that fit together, only nginx is published, the address that is
-    believed is nginx's, and what is mounted is there."""
-    document = yaml.safe_load((DEPLOY / "compose.dashboard.yml").read_text(encoding="utf-8"))
-    dashboard, nginx = document["services"]["dashboard"], document["services"]["nginx"]
-    known = {name for name, _, _ in DashboardSettings.table()}
-    assert set(dashboard["environment"]) <= known
-    environ = dashboard["environment"] | {"DENIABLE_DASHBOARD_PEOPLE": ""}
-    DashboardSettings.from_env(environ | {"DENIABLE_DASHBOARD_ROLE_HEADER": "X-Role"})
-    assert nginx["ports"] == ["443:443"]
-    assert "ports" not in dashboard
-    assert environ["DENIABLE_DASHBOARD_PROXIES"] == nginx["networks"]["door"]["ipv4_address"]
-    assert nginx["volumes"][0].startswith("./deploy/nginx.dashboard.conf:")

@@ -12,14 +12,12 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.checked_files import CheckedFileError
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.boards import file as code
 from deniable_estimator.dashboard.boards.board import BoardChart, BoardText
 from deniable_estimator.dashboard.boards.file import parse_board
 from deniable_estimator.dashboard.boards.folder import MOST_BOARDS, BoardFolder
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, REGISTRY, TOKEN, fill, text_of
+from .conftest import REGISTRY, browser_of, dashboard_of, fill, text_of
 
 BOARD = """schema = 1
 title = "Monday <b>board</b>"
@@ -72,16 +70,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def board_app(store: Store, registry: Registry, folder: Path) -> Flask:
     fill(store, registry, "browser", [0.3, 0.69, 0.01, 0.0], 20_000, "2026-11-19")
-    settings = DashboardSettings(dashboard_token=TOKEN, boards=str(folder))
-    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    return dashboard_of(store, registry, boards=str(folder))
 
 
 @pytest.fixture
 def reader(board_app: Flask) -> FlaskClient:
-    client = board_app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    client.post("/login", data={"token": TOKEN})
-    return client
+    return browser_of(board_app)
 
 
 def mistakes(items: str, registry: str = REGISTRY) -> list[tuple[int | None, str]]:

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions.reading import Question, Selection
 
-from .conftest import NOW, TOKEN, fill_drawn
+from .conftest import browser_of, dashboard_of, fill_drawn
 
-REGISTRY = """
-schema = 1
-app = "example"
-[metrics.site]
-type = "string"
-description = "Which site?"
-owner = "me"
-expires = 2027-06-30
-epsilon = 4.0
-lifetime_epsilon = 8.0
-mechanism = "cohort_local_hashing"
-"""
+REGISTRY = declared(site={"type": "string", "epsilon": 4.0, "mechanism": "cohort_local_hashing"})
 
 
 @pytest.fixture
@@ -48,39 +35,7 @@ def folder(tmp_path: Path) -> Path:
 def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
     """A signed-in browser; 20,000 devices have named two sites."""
     fill_drawn(empty_store, registry, "site", {"a.example": 15_000, "b.example": 5_000})
-    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
-    app = create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
-    client = app.test_client()
-    client.post("/login", data={"token": TOKEN})
-    return client
-
-
-def upload(client: FlaskClient, data: bytes) -> tuple[int, str]:
-    """Send a list, and follow to the page that has it."""
-    answer = client.post(
-        "/metric/site",
-        data={"candidates": (io.BytesIO(data), "mine.txt")},
-        content_type="multipart/form-data",
-        follow_redirects=True,
-    )
-    return answer.status_code, answer.text
-
-
-@pytest.mark.parametrize(
-    ("data", "advice"),
-    [
-        (b"", "holds no value"),
-        (b"a\n\nb\n", "line 2"),
-        (b"\xff\xfe\x00", "UTF-8"),
-        (b"a\na", "repeats"),
-    ],
-)
-def test_a_bad_list_is_explained(client: FlaskClient, data: bytes, advice: str) -> None:
-    """The mistake is said on the page, beside the form, with its line."""
-    code, page = upload(client, data)
-    assert code == 400
-    assert advice in page
-    assert 'type="file"' in page
+    return browser_of(dashboard_of(empty_store, registry, candidates_dir=str(folder)), accept="")
 
 
 def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:

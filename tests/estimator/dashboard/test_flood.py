@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import html
-import re
-import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import gunicorn_conf
 from deniable_estimator.dashboard.sources import windows
 
-from .conftest import NOW
+from .conftest import put
 
 FLOOD = "2026-11-12"
 """A Thursday, nine days before a dashboard that is looked at on the 21st."""
@@ -34,45 +30,13 @@ JSON = {"Accept": "application/json"}
 
 @pytest.fixture
 def registry() -> Registry:
-    return Registry.parse("""
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.browser]
-type = "category"
-description = "Which browser opens links?"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-values = ["chrome", "firefox", "safari", "edge", "opera", "other"]
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Is dark mode on?"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.site]
-type = "string"
-description = "Which site?"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-""")
-
-
-def put(store: Store, *tallies: Tally) -> None:
-    increments = {}
-    for tally in tallies:
-        (day,) = tally.windows
-        for number, row in enumerate(tally.rows):
-            columns = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey(tally.metric, tally.scheme, day), number)
-            increments[key] = Increment(
-                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-            )
-    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+    values = ["chrome", "firefox", "safari", "edge", "opera", "other"]
+    return Registry.parse(
+        declared(
+            browser={"type": "category", "epsilon": 1.0, "values": values},
+            dark_mode={"type": "boolean", "epsilon": 1.0},
+        )
+    )
 
 
 def flood(registry: Registry, metric: str, value: int, day: str, fakes: int = FAKES) -> Tally:
@@ -105,44 +69,9 @@ def store(empty_store: Store, registry: Registry) -> Store:
         for name, weights in shares.items()
         for day in DAYS
     ]
-    put(empty_store, *tallies)
-    put(empty_store, flood(registry, "browser", 1, FLOOD))
+    for tally in (*tallies, flood(registry, "browser", 1, FLOOD)):
+        put(empty_store, registry[tally.metric], tally.rows, tally.windows[0])
     return empty_store
-
-
-def told(page: str) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
-
-
-def alarms(page: str) -> list[str]:
-    return [told(each) for each in re.findall(r'<div class="alarm.*?</div>', page, re.DOTALL)]
-
-
-def link(page: str, text: str) -> str:
-    found = re.findall(rf'<a [^>]*href="([^"]+)"[^>]*>\s*{re.escape(text)}\s*</a>', page)
-    return html.unescape(found[0])
-
-
-def test_the_day_is_left_out_by_a_link(browser: FlaskClient) -> None:
-    """The link keeps all other days: the alarm is gone, a lead is a lead again, what is left out
-    is said, and can be taken back; a new range keeps it left out."""
-    page = browser.get("/metric/browser").text
-    address = link(page, "Leave out 12 Nov 2026")
-    assert f"without={FLOOD}" in address
-    page = browser.get(address).text
-    assert alarms(page) == []
-    text = told(page)
-    assert "Left out: 12 Nov 2026." in text
-    assert "chrome leads" in text
-    assert "24 Oct 2026 to 20 Nov 2026" in text
-    assert f'name="without" value="{FLOOD}"' in page
-    assert "without" not in link(page, "Count it again")
-    for form in ("csv", "json"):
-        file = link(page, "CSV") if form == "csv" else link(page, "JSON")
-        assert f"without={FLOOD}" in file
-    known = browser.get("/metric/browser.json?from=2026-10-24&to=2026-11-20&without=" + FLOOD).json
-    assert len(known["windows"]) == 27
-    assert FLOOD not in known["windows"]
 
 
 def test_the_api_leaves_it_out_too(browser: FlaskClient) -> None:
@@ -191,6 +120,6 @@ def test_what_has_not_changed_is_not_looked_at_again(
     seen.clear()
     browser.get("/")
     assert seen == []
-    put(store, replace(flood(registry, "browser", 2, "2026-11-20", 10)))
+    put(store, registry["browser"], flood(registry, "browser", 2, "2026-11-20", 10).rows)
     browser.get("/")
     assert seen == ["2026-11-20"]

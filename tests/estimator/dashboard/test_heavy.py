@@ -2,58 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 
-import numpy as np
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.workers import Workers
 
-from .conftest import NOW, TOKEN, YESTERDAY
+from .conftest import browser_of, dashboard_of, fill_drawn, program_of
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "me"
-expires = 2027-06-30
-
-[metrics.site]
-type = "string"
-description = "Which site?"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.slow]
-type = "string"
-description = "Which site, slowly?"
-mechanism = "cohort_local_hashing"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.long]
-type = "category"
-description = "Which of many?"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-values = [{values}]
-"""
-SITES = ("a.example", "b.example")
+REGISTRY = declared(
+    long={"type": "category", "epsilon": 4.0, "values": [f"v{number}" for number in range(2_000)]},
+)
 PLAN = "size=9000&epsilon=1&lifetime_epsilon=8&sample_rate=0.1&memoize=1"
 OTHER = "another-token-of-a-program"
 
@@ -62,28 +31,13 @@ Made = Callable[..., Flask]
 
 @pytest.fixture
 def registry() -> Registry:
-    return Registry.parse(REGISTRY.format(values=", ".join(f'"v{n}"' for n in range(2_000))))
+    return Registry.parse(REGISTRY)
 
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    """Yesterday 20,000 devices named one of two sites, or one of the first ten values; seed 1."""
-    rng = np.random.default_rng(1)
-    for metric in registry:
-        counts = np.full(2, 10_000)
-        if metric.values:
-            counts = np.zeros(len(metric.values), int)
-            counts[:10] = 2_000
-        values = None if metric.values else list(SITES)
-        tally = sample_tally(metric.scheme, counts, rng, values=values, metric=metric.name)
-        increments = {}
-        for place, row in enumerate(tally.rows):
-            columns = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey(metric.name, metric.scheme.fingerprint, YESTERDAY), place)
-            increments[key] = Increment(
-                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-            )
-        empty_store.fold(Commit((os.urandom(16).hex(),), increments), NOW)
+    """Yesterday 20,000 devices had one of the first ten values."""
+    fill_drawn(empty_store, registry, "long", {each: 2_000 * (each < 10) for each in range(2_000)})
     return empty_store
 
 
@@ -96,26 +50,12 @@ def made(store: Store, registry: Registry) -> Iterator[Made]:
         lines = token_lines(
             ApiToken("other", digest_of_token(OTHER), frozenset({"plan", "read:estimates"}))
         )
-        kept = DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, **settings)  # type: ignore[arg-type]
-        apps.append(create_app(kept, store=store, registry=registry, clock=lambda: NOW))
+        apps.append(dashboard_of(store, registry, api_tokens=lines, **settings))
         return apps[-1]
 
     yield make
     for app in apps:
         close_app(app)
-
-
-def program(app: Flask, token: str = TOKEN) -> FlaskClient:
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
-    return client
-
-
-def person(app: Flask) -> FlaskClient:
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    assert client.post("/login", data={"token": TOKEN}).status_code == 303
-    return client
 
 
 @pytest.fixture
@@ -139,7 +79,7 @@ def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
     """Page and API answer 503 with Retry-After, the page in words, the API as a problem; once there
     is room again, the same question is answered."""
     app = made(dashboard_queue=2)
-    reader, api = person(app), program(app)
+    reader, api = browser_of(app), program_of(app)
     for devices in (1001, 1002):
         assert reader.get(f"/plan?{PLAN}&devices={devices}").status_code == 202
     page = reader.get(f"/plan?{PLAN}&devices=1003")
@@ -165,7 +105,7 @@ def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
 def test_one_reader_leaves_room_for_others(made: Made, held: threading.Event) -> None:
     """A reader has a part of the queue; another token, and a browser, each have theirs."""
     app = made(dashboard_queue=12, dashboard_queue_of_one=2)
-    readers = program(app), program(app, OTHER), person(app)
+    readers = program_of(app), program_of(app, OTHER), browser_of(app)
     numbers = count(1000)
     for reader, path, status in zip(
         readers, ("/api/v1/plan", "/api/v1/plan", "/plan"), (503, 503, 202), strict=True
@@ -185,7 +125,7 @@ def test_few_large_pages_are_written_at_a_time(made: Made) -> None:
     """Four pages that list every value; the fifth reader is told to come back, and others are not
     concerned."""
     app = made()
-    reader, decodes = person(app), app.extensions["deniable_source"].decodes
+    reader, decodes = browser_of(app), app.extensions["deniable_source"].decodes
     while reader.get("/metric/long").status_code == 202:
         time.sleep(0.05)
     with ExitStack() as others:

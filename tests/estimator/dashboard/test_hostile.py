@@ -14,12 +14,10 @@ from xml.etree import ElementTree
 import pytest
 from flask.testing import FlaskClient
 
-from deniable import Registry, RegistryError
+from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, TOKEN, fill
+from .conftest import browser_of, dashboard_of, fill
 
 VALUES = [
     "<script>alert(1)</script>",
@@ -42,6 +40,7 @@ PAGES = [
     "/metric/hostile?value=%3Cscript%3Ealert(3)%3C/script%3E",
     "/metric/hostile?shares=normalized&order=declared",
     "/metric/hostile/compare?from=2026-11-20&before_from=2026-11-13&before_to=2026-11-13",
+    "/metric/hostile?lang=zh-Hans",
     "/metric/%3Cscript%3Ealert(4)%3C%2Fscript%3E",
     "/metric/hostile?from=%3Cscript%3E",
     "/metric/hostile?by=%22%3E%3Cscript%3E",
@@ -102,11 +101,7 @@ def client(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
     shares = [0.2, *([0.1] * 8)]
     fill(store, registry, "hostile", shares, 50_000, "2026-11-13")
     fill(store, registry, "hostile", shares[::-1], 50_000, "2026-11-20")
-    settings = DashboardSettings(dashboard_token=TOKEN)
-    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html,*/*;q=0.8"
-    assert client.post("/login", data={"token": TOKEN}).status_code == 303
+    client = browser_of(dashboard_of(store, registry), accept="text/html,*/*;q=0.8")
     yield client
     store.close()
 
@@ -178,26 +173,3 @@ def test_files_hold_every_value_whole(client: FlaskClient, path: str) -> None:
             rows = document.get("values") or document["periods"][-1]["values"]
             found = [row["value"] for row in rows]
         assert set(found) == set(VALUES)
-
-
-def test_an_error_of_the_api_is_no_page(client: FlaskClient) -> None:
-    """What was asked may stand in a problem document, which no browser takes for a page."""
-    for path in (
-        "/api/v1/metrics/%3Cscript%3E",
-        "/api/v1/%3Cscript%3E",
-        "/api/v1/metrics/hostile/estimate?%3Cscript%3E=1",
-        "/api/v1/metrics/hostile/estimate?from=%3Cscript%3E",
-        "/api/v1/plan?size=2&epsilon=1&devices=10&mechanism=%3Cscript%3E",
-    ):
-        answer = client.get(path)
-        assert answer.status_code in (400, 404)
-        assert answer.mimetype == "application/problem+json"
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-
-
-@pytest.mark.parametrize("name", ["a<b", "a/b", "../x", 'a"b', "a b", "é", "x" * 200, ""])
-def test_a_metric_cannot_have_a_hostile_name(name: str) -> None:
-    """A name is of letters, digits and underscores, so it can stand in addresses and files."""
-    text = f'schema = 1\napp = "example"\n[metrics.{json.dumps(name)}]\ntype = "boolean"'
-    with pytest.raises(RegistryError, match="name"):
-        Registry.parse(text)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner
+from tests.registries import tables
 
 from deniable import Registry
 from deniable_collector.stores import open_store
@@ -28,33 +28,13 @@ pytestmark = pytest.mark.campaign
 
 DOCS = Path(__file__).parents[3] / "docs"
 PEOPLE = "c0Yt8nRkV2-hWq5JxZ_e7mDsLbG4uTpA"
-PAGE_LOAD = """
-[metrics.page_load]
-type = "number"
-description = "How long does a page take?"
-low = 0
-high = 10
-unit = "s"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-segments = ["platform"]
-[metrics.theme]
-type = "category"
-description = "Which theme?"
-values = ["light", "dark"]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-segments = ["platform"]
-[metrics.plan]
-type = "boolean"
-description = "Does the device's owner pay?"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-window = "month"
-[segments.platform]
-values = ["web", "phone"]
-"""
+PAGE_LOAD = tables(
+    page_load={"type": "number", "low": 0, "high": 10, "unit": "s", "ask": "distribution",
+               "segments": ["platform"]},
+    theme={"type": "category", "values": ["light", "dark"], "segments": ["platform"]},
+    plan={"type": "boolean", "window": "month"},
+)  # fmt: skip
+PAGE_LOAD += '[segments.platform]\nvalues = ["web", "phone"]\n'
 GRAFANA: dict[str, Any] = json.loads((DOCS / "grafana" / "deniable.json").read_text())
 SHOWN = [each for each in GRAFANA["panels"] if each["type"] != "row"]
 
@@ -194,34 +174,3 @@ def test_grafana_can_draw_each_panel(
         assert rows
         for column in query["columns"]:
             assert any(row[column["text"]] is not None for row in rows), column["text"]
-
-
-def test_a_running_dashboard_keeps_people_and_programs_apart(live: Live) -> None:
-    """The token of a program opens the API and no page; no token opens neither."""
-    for token, path, status in (
-        (live.token, "/", 403),
-        ("wrong", "/api/v1/metrics", 401),
-        (live.token, "/api/v1/plan?size=10&epsilon=1&devices=100", 403),
-    ):
-        with pytest.raises(HTTPError) as caught:
-            Live(live.address, token).get(live.address + path)
-        with caught.value as refused:
-            assert refused.code == status
-            assert refused.headers.get_content_type() == "application/problem+json"
-
-
-def test_the_examples_of_the_documentation_work(live: Live) -> None:
-    """Every address in docs/api.md is answered, with the dashboard's own token where a scope is
-    needed that this one lacks."""
-    text = (DOCS / "api.md").read_text(encoding="utf-8")
-    addresses = set(re.findall(r"https://deniable\.acme\.example(/api/v1/[^\s\"'`)]*)", text))
-    assert len(addresses) >= 5
-    people = Live(live.address, PEOPLE)
-    for path in addresses:
-        path = path.replace("/metrics/startup_time", "/metrics/page_load")
-        known = re.sub(r"/metrics/(?!page_load)\w+", "/metrics/browser", path)
-        # Nothing was released here, so that the list alone has an answer.
-        known = re.sub(r"/releases/\w.*", "/releases", known)
-        kind, body = people.get(live.address + known)
-        assert kind in ("application/json", "text/csv")
-        assert body

@@ -19,60 +19,29 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from tests.registries import tables
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.upkeep.retention import SETTLED
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.tokens import SCOPES
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.looking import listed_releases
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.preparing import prepare
 from deniable_estimator.releasing.request import ReleaseRequest
 
-from .conftest import NOW, REGISTRY, SEGMENTED, TOKEN, fill, fill_drawn, fill_numbers
+from .conftest import NOW, REGISTRY, SEGMENTED, TOKEN, dashboard_of, fill, fill_drawn, fill_numbers
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}
-KINDS = """
-[metrics.load]
-type = "number"
-description = "How long?"
-low = 0.01
-high = 100
-unit = "s"
-scale = "log"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-[metrics.tabs]
-type = "number"
-description = "How many?"
-low = 0
-high = 50
-ask = "mean"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-[metrics.both]
-type = "pair"
-of = ["dark_mode", "silent"]
-description = "Do they go together?"
-epsilon = 2.0
-lifetime_epsilon = 100.0
-[metrics.kept]
-type = "boolean"
-description = "With memos?"
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 2.0
-[metrics.terms]
-type = "discovery"
-description = "What is searched for?"
-epsilon = 4.0
-lifetime_epsilon = 40.0
-max_length = 4
-"""
+KINDS = tables(
+    load={"type": "number", "low": 0.01, "high": 100, "unit": "s", "scale": "log",
+          "ask": "distribution"},
+    tabs={"type": "number", "low": 0, "high": 50, "ask": "mean"},
+    both={"type": "pair", "of": ["dark_mode", "silent"], "lifetime_epsilon": 100.0},
+    kept={"type": "boolean", "longitudinal": "memoize", "epsilon": 1.0, "lifetime_epsilon": 2.0},
+    terms={"type": "discovery", "epsilon": 4.0, "lifetime_epsilon": 40.0, "max_length": 4},
+)  # fmt: skip
 """More of the registry: a metric of each kind."""
 
 M = "/api/v1/metrics"
@@ -137,8 +106,7 @@ def app(
     notes = tmp_path_factory.mktemp("notes") / "notes.toml"
     notes.write_text('schema = 1\n[[annotations]]\ndate = 2026-11-20\ntext = "Release"\n')
     chosen = {"releases": str(ledger), "annotations": str(notes)}
-    settings = DashboardSettings(dashboard_token=TOKEN, **chosen)
-    return create_app(settings, store=kinds, registry=registry, clock=lambda: NOW)
+    return dashboard_of(kinds, registry, **chosen)
 
 
 @pytest.fixture(scope="module")
@@ -167,31 +135,6 @@ def test_every_route_is_described_and_no_other(app: Flask, document: dict[str, A
     asked = {scope for each in operations.values() for scope in each["security"][0]["bearer"]}
     assert asked == set(SCOPES)
     assert len({each["operationId"] for each in operations.values()}) == len(operations)
-
-
-def test_parameters_have_their_bounds(document: dict[str, Any]) -> None:
-    """Types, limits, defaults, choices, what is needed, and what can be given several times."""
-
-    def of(path: str) -> dict[str, Any]:
-        listed = document["paths"][f"/api/v1/{path}"]["get"]["parameters"]
-        return {each["name"]: each for each in listed}
-
-    found = of("metrics/{name}/estimate")
-    assert {name for name, each in found.items() if each["required"]} == {"name"}
-    assert found["level"]["schema"] == {
-        "type": "number", "minimum": 0.5, "maximum": 0.9999, "default": 0.95,
-    }  # fmt: skip
-    assert found["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 100_000}
-    assert found["from"]["schema"] == {"type": "string", "format": "date"}
-    assert found["value"]["schema"]["maxItems"] == 1000
-    assert found["value"]["explode"]
-    assert found["format"]["schema"]["enum"] == ["json", "csv"]
-    plan = of("plan")
-    assert {name for name, each in plan.items() if each["required"]} == {
-        "size", "epsilon", "devices",
-    }  # fmt: skip
-    assert plan["format"]["schema"]["enum"] == ["json"]
-    assert all(each["description"] for each in (*found.values(), *plan.values()))
 
 
 WRONG = (

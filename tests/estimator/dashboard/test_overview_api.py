@@ -5,20 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
-from flask.testing import FlaskClient
-
 from deniable_collector.stores import Store
 
-from .conftest import TOKEN, fill
+from .conftest import fill, program_of
 from .test_overview_page import SHARES, declared, visit, weeks
 from .test_tokens import made, reader
-
-
-def program(client: FlaskClient) -> FlaskClient:
-    """The same dashboard, asked by a program."""
-    asking = client.application.test_client()
-    asking.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {TOKEN}"
-    return asking
 
 
 def test_it_tells_changes_and_reasons_as_codes(empty_store: Store) -> None:
@@ -27,7 +18,7 @@ def test_it_tells_changes_and_reasons_as_codes(empty_store: Store) -> None:
     client = visit(empty_store, registry)
     weeks(empty_store, registry, "well")
     weeks(empty_store, registry, "moved", newest=[0.33, 0.57, 0.1])
-    asking = program(client)
+    asking = program_of(client.application)
     answer = asking.get("/api/v1/overview")
     assert answer.status_code == 200
     document = answer.json
@@ -61,7 +52,7 @@ def test_it_tells_changes_and_reasons_as_codes(empty_store: Store) -> None:
 def test_its_version_is_its_content(empty_store: Store) -> None:
     """The same content is 304; a report changes it. What cannot be asked is refused."""
     registry = declared("well", "fine")
-    asking = program(visit(empty_store, registry))
+    asking = program_of(visit(empty_store, registry).application)
     tag = asking.get("/api/v1/overview").headers["ETag"]
     known = {"If-None-Match": tag}
     assert asking.get("/api/v1/overview", headers=known).status_code == 304

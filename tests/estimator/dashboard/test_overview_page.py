@@ -15,12 +15,10 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, StoreUnavailable
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.overview import cache, filters
 from deniable_estimator.dashboard.overview.listing import PAGE_SIZE
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, TOKEN, Clock, fill
+from .conftest import TOKEN, Clock, dashboard_of, fill
 
 TODAY = date(2026, 11, 21)
 HEAD = """
@@ -50,8 +48,7 @@ def declared(*names: str, more: Mapping[str, str] | None = None) -> Registry:
 def visit(store: Store, registry: Registry, folder: Path | None = None) -> FlaskClient:
     """A signed-in browser at a dashboard that has calculated nothing."""
     store.publish({metric.name: [metric.scheme] for metric in registry})
-    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder or ""))
-    client = create_app(settings, store=store, registry=registry, clock=lambda: NOW).test_client()
+    client = dashboard_of(store, registry, candidates_dir=str(folder or "")).test_client()
     client.post("/login", data={"token": TOKEN})
     client.environ_base["HTTP_ACCEPT"] = "text/html"
     return client

@@ -13,10 +13,8 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, StoreUnavailable, open_store
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, TOKEN, fill
+from .conftest import browser_of, dashboard_of, fill
 
 
 def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
@@ -31,11 +29,7 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     store.publish({"many": [registry["many"].scheme]})
     shares = [0.2, 0.2, 0.1] + [0.001] * 500 + [0.0] * 497
     fill(store, registry, "many", shares, 100_000)
-    app = create_app(
-        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
-    )
-    client = app.test_client()
-    client.post("/login", data={"token": TOKEN})
+    client = browser_of(dashboard_of(store, registry), accept="")
     page = client.get("/metric/many").text
     assert page.count('<th scope="row"><label>') == 100
     assert "997 values cannot be told from noise" in page
@@ -47,26 +41,6 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     assert len(set(re.findall(r'"> (value \d+)</label>', whole))) == 1000
     assert client.get("/metric/many?lines=few").status_code == 400
     store.close()
-
-
-@pytest.mark.parametrize(
-    ("query", "advice"),
-    [
-        ("from=yesterday", "2026-11-21"),
-        ("from=2026-11-21&to=2026-11-01", "Swap the two dates"),
-        ("from=0001-01-01&to=9999-12-31", "shorter"),
-        ("from=2026-02-30", "2026-11-21"),
-    ],
-)
-def test_a_bad_range_is_explained(browser: FlaskClient, query: str, advice: str) -> None:
-    """A range that cannot be shown gives a page (or a problem document) that says how to ask."""
-    answer = browser.get(f"/metric/browser?{query}")
-    assert answer.status_code == 400
-    assert advice in answer.text
-    problem = browser.get(f"/metric/browser.json?{query}")
-    assert problem.status_code == 400
-    assert problem.mimetype == "application/problem+json"
-    assert advice in problem.json["detail"]
 
 
 def test_an_unknown_metric_suggests_a_near_one(browser: FlaskClient) -> None:
@@ -105,8 +79,7 @@ def test_a_store_that_is_down_is_explained(app: Flask, token: str, registry: Reg
         def __getattr__(self, name: str) -> None:
             raise StoreUnavailable("redis://:secret@db is away", retry_after=3)
 
-    settings = DashboardSettings(dashboard_token=token)
-    away = create_app(settings, store=Down(), registry=registry).test_client()  # type: ignore[arg-type]
+    away = dashboard_of(Down(), registry).test_client()  # type: ignore[arg-type]
     answer = away.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "3"
@@ -120,8 +93,7 @@ def test_a_failure_shows_nothing_of_itself(token: str, registry: Registry) -> No
         def __getattr__(self, name: str) -> None:
             raise RuntimeError("the inside")
 
-    settings = DashboardSettings(dashboard_token=token)
-    broken = create_app(settings, store=Broken(), registry=registry).test_client()  # type: ignore[arg-type]
+    broken = dashboard_of(Broken(), registry).test_client()  # type: ignore[arg-type]
     answer = broken.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 500
     assert "inside" not in answer.text

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access import people as module
 from deniable_estimator.dashboard.access.people import (
     MOST_BYTES,
@@ -37,7 +36,7 @@ from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 
-from .conftest import NOW, TOKEN
+from .conftest import TOKEN, browser_of, dashboard_of
 
 HASH = hash_token("deniable_secret", "00" * 16)
 
@@ -139,11 +138,10 @@ def test_the_file_is_limited(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "fine"),
     [
-        ("Ana", True), ("ana.b+c_d-e@acme.example", True), ("O'Neil", True), ("王小明", True),
-        ("سارة", True), ("Zoë", True), ("a" * NAME_LENGTH, True), ("a" * (NAME_LENGTH + 1), False),
-        ("", False), (" a", False), ("a ", False), ("a,b", False), ("a\nb", False),
-        ("a\x1b[31m", False), ("\u202eana", False), ("<script>", False), ('a"b', False),
-        ("Zoe\u0308", False), ("a/b", False), ("a:b", False), ("a\u200bb", False),
+        ("ana.b+c_d-e@acme.example", True), ("O'Neil", True), ("سارة", True), ("Zoë", True),
+        ("a" * NAME_LENGTH, True), ("a" * (NAME_LENGTH + 1), False), ("", False), (" a", False),
+        ("a ", False), ("a,b", False), ("a\nb", False), ("\u202eana", False), ("<script>", False),
+        ("Zoe\u0308", False), ("a/b", False), ("a\u200bb", False),
     ],
 )  # fmt: skip
 def test_names_are_letters_of_any_language(name: str, fine: bool) -> None:
@@ -252,8 +250,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def people_app(store: Store, registry: Registry, path: Path) -> Flask:
-    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(path))
-    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    return dashboard_of(store, registry, dashboard_people=str(path))
 
 
 def test_a_change_of_the_file_is_in_force_at_once(people_app: Flask, path: Path) -> None:
@@ -304,10 +301,8 @@ def test_mistakes_leave_the_last_good_file_in_force(
 ) -> None:
     """It is said once in the log, without a name, and on each page of an operator; a file that is
     gone lets nobody in; a good one mends both."""
-    ana = people_app.test_client()
-    ana.post("/login", data={"token": "token of ana"})
-    own = people_app.test_client()
-    own.post("/login", data={"token": TOKEN})
+    ana = browser_of(people_app, "token of ana", accept="")
+    own = browser_of(people_app, accept="")
     good = path.read_text()
     path.write_text(good + "[people.mallory]\nrole = 'king'\n")
     told = "The file of people has mistakes."
@@ -338,11 +333,7 @@ def test_a_bad_file_keeps_the_dashboard_from_starting(
     with pytest.raises(SettingsError, match=r"people.toml:3: error: people.a.role"):
         DashboardSettings.from_env(environ)
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_PEOPLE"):
-        create_app(
-            DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(path)),
-            store=store,
-            registry=registry,
-        )
+        dashboard_of(store, registry, dashboard_people=str(path))
     by_file = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_PEOPLE_FILE": str(path)}
     with pytest.raises(SettingsError, match="must be the path of a file"):
         DashboardSettings.from_env(by_file)
@@ -355,21 +346,17 @@ def test_links_end_with_the_person(people_app: Flask, path: Path) -> None:
     links: SharedLinks = people_app.extensions["deniable_links"]
     visitor = people_app.test_client()
     makers: dict[str, FlaskClient] = {}
+    at = ("--role", "analyst", "--json", "--file", str(path))
 
     def add(name: str, *more: str) -> None:
-        told = json.loads(
-            run("add", name, "--role", "analyst", *more, "--json", "--file", str(path))
-        )
-        makers[name] = people_app.test_client()
-        makers[name].post("/login", data={"token": told["token"]})
+        told = json.loads(run("add", name, *more, *at))
+        makers[name] = browser_of(people_app, told["token"])
 
     def remove(name: str) -> None:
-        text = path.read_text()
-        path.write_text(re.sub(rf"\[people\.{name}\]\n(?:\w.*\n)*", "", text))
+        path.write_text(re.sub(rf"\[people\.{name}\]\n(?:\w.*\n)*", "", path.read_text()))
 
     def made(name: str) -> str:
-        sent = {"view": "/metric/browser", "days": "9"}
-        page = makers[name].post("/share", data=sent).text
+        page = makers[name].post("/share", data={"view": "/metric/browser", "days": "9"}).text
         return re.search(r'value="(/shared/[^"]+)"', page)[1]  # type: ignore[index]
 
     for name in ("Eve", "Zoe"):
@@ -403,8 +390,5 @@ def test_links_end_if_no_dashboard_runs(
             "/metric/browser", "", maker=maker, entry=entry, note="",
             today=date(2026, 11, 21), days=2, unfinished=False,
         )  # fmt: skip
-    settings = DashboardSettings(
-        dashboard_token=TOKEN, dashboard_people=str(path), dashboard_links=file
-    )
-    create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    dashboard_of(store, registry, dashboard_people=str(path), dashboard_links=file)
     assert {each.maker for each in SharedLinks(file).listed()} == {"bob", "by a proxy", ""}

@@ -1,20 +1,41 @@
-"""The planner page: what it promises, draws and refuses."""
+"""The planner's pages: what they declare, draw and refuse."""
 
 from __future__ import annotations
 
+import html
+import itertools
 import json
 import re
-from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
+from deniable.mechanisms import SubsetSelection
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.dashboard.charts.division import division_chart
+from deniable_estimator.planning.lifetime import plan_lifetime
+from deniable_estimator.planning.pairs import conditional_half_width, plan_pair
 from deniable_estimator.privacy.words import rounded_up
 from deniable_estimator.terminal import plan
 
 from .conftest import text_of
+
+REST = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
+
+
+def declared(page: str, values: int = 0) -> Registry:
+    """The registry with what the page says to declare, and with the two metrics of a pair."""
+    found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
+    assert found is not None
+    listed = json.dumps([str(number) for number in range(values)])
+    text = html.unescape(found[1]).replace("[...]", listed)
+    two = "".join(
+        f'[metrics.{name}]\ntype = "boolean"\nepsilon = 1.0\nlifetime_epsilon = 8.0\n{REST}'
+        for name in ("first", "second")
+    )
+    return Registry.parse(f"schema = 1\napp = 'example'\n{two}{text}\n{REST}")
 
 
 @pytest.mark.parametrize("size", [2, 20, 3_000])
@@ -32,62 +53,72 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
     assert f"±{100 * memory['lasting_std_error']:.2g} points" in page
     assert f"{made['devices_to_detect']:,} devices" in page
     assert re.search(r'name="memoize" value="1" checked', page)
-    found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
-    assert found is not None
-    values = json.dumps([str(number) for number in range(size)])
-    text = found[1].replace("&#34;", '"').replace("[...]", values)
-    rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
-    metric = Registry.parse(f"schema = 1\napp = 'example'\n{text}\n{rest}")["my_metric"]
+    metric = declared(page, values=size)["my_metric"]
     assert metric.longitudinal == "memoize"
     assert metric.scheme.mechanism.name == made["mechanism"]
     for text in ("longitudinal", "any number", " checked"):
         assert text not in fresh
 
 
-def test_the_example_is_the_same_each_time(browser: FlaskClient) -> None:
-    """A link shows the same page to everybody: true shares, estimates and their intervals."""
-    page = browser.get("/plan").text
-    assert page == browser.get("/plan").text
-    found = re.search(r'<div class="chart large".*?</div>', page, re.DOTALL)
-    assert found is not None
-    chart = ElementTree.fromstring(found[0].replace(" hidden>", ">"))
-    assert len([each for each in chart.iter() if each.get("class") == "truth"]) == 10
-    assert "intervals hold the true share" in page
-
-
 def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
     """What the page says to declare is understood by the registry, once the values are named."""
-    page = browser.get("/plan?size=3&epsilon=0.5&sample_rate=0.25").text
-    found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
-    assert found is not None
-    text = found[1].replace("&#34;", '"').replace("[...]", '["a", "b", "c"]')
-    rest = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
-    metric = Registry.parse(f"schema = 1\napp = 'example'\n{text}\n{rest}")["my_metric"]
+    page = text_of(browser, "/plan?size=3&epsilon=0.5&sample_rate=0.25")
+    metric = declared(page, values=3)["my_metric"]
     assert (metric.epsilon, metric.sample_rate, metric.devices) == (0.5, 0.25, 100_000)
+    page = text_of(browser, "/plan/pair?rows=2&columns=2&epsilon=2&devices=50000&sample_rate=0.5")
+    assert declared(page)["my_pair"].epsilon == 2.0
+    for ask in ("mean", "distribution", "both"):
+        page = text_of(browser, f"/plan/number?low=-5&high=1e3&ask={ask}&unit=%22k%5C")
+        metric = declared(page)["my_metric"]
+        assert metric.type.unit == '"k\\'
+        assert (metric.type.range.low, metric.type.range.high) == ("-5", "1000")
+        assert len(metric.type.ask) == (2 if ask == "both" else 1)
 
 
 @pytest.mark.parametrize(
-    ("query", "advice"),
+    ("path", "words"),
     [
-        ("size=1", "from 2"),
-        ("size=ten", "a whole number"),
-        ("size=1000000", "10,000"),
-        ("epsilon=0", "above 0"),
-        ("epsilon=nan", "above 0"),
-        ("devices=1e99", "a whole number"),
-        ("sample_rate=2", "up to 1"),
-        ("epsilon=8&lifetime_epsilon=2", "the larger one"),
-        ("memoize=1&epsilon=2&lifetime_epsilon=2", "lifetime_epsilon"),
-        ("size=%3Cscript%3E", "a whole number"),
+        ("?size=1", "from 2"),
+        ("?size=ten", "a whole number"),
+        ("?size=1000000", "10,000"),
+        ("?epsilon=0", "above 0"),
+        ("?epsilon=nan", "above 0"),
+        ("?sample_rate=2", "up to 1"),
+        ("?epsilon=8&lifetime_epsilon=2", "the larger one"),
+        ("?memoize=1&epsilon=2&lifetime_epsilon=2", "lifetime_epsilon"),
+        ("?size=%3Cscript%3E", "a whole number"),
+        ("/number?low=nan", "Write a number above"),
+        ("/number?high=inf", "Write a number above"),
+        ("/number?low=5&high=5", "Let high be above low."),
+        ("/number?scale=log&low=0", "A logarithmic scale begins above 0."),
+        ("/number?ask=mode", "Choose what is asked of the number."),
+        ("/number?scale=square", "Choose a scale."),
+        (f"/number?unit={'m' * 21}", "Let the unit be short."),
+        ("/number?sizes=3", "is not known here"),
+        ("/pair?rows=1", "from 2 up to 450"),
+        ("/pair?rows=100&columns=10", "1,000 cells, and a pair has at most 900"),
+        ("/pair?rows=2&columns=9&effect=0.99", "a Cramér’s V of at most 0."),
+        ("/pair?effect=0", "above 0 up to 1"),
+        ("/pair?effect=nan", "above 0 up to 1"),
+        ("/lifetime?years=0", "Write a number above"),
+        ("/lifetime?years=21", "Write a number above"),
+        ("/lifetime?years=0.0001", "years must be from"),
+        ("/lifetime?turnover=100", "Write a whole number from 0 up to 99."),
+        ("/lifetime?turnover=-1", "Write a whole number from 0 up to 99."),
+        ("/lifetime?epsilon=9", "let the lifetime"),
+        ("/lifetime?question=mode", "Choose what is asked."),
+        ("/lifetime?window=year", "Choose day, week or month."),
     ],
 )
-def test_bad_numbers_are_marked(browser: FlaskClient, query: str, advice: str) -> None:
-    """A number that makes no sense stays in the form, with what to write instead."""
-    answer = browser.get(f"/plan?{query}")
+def test_mistakes_are_marked(browser: FlaskClient, path: str, words: str) -> None:
+    """What cannot be planned is a 400 that keeps the form and says beside its field what to
+    write."""
+    answer = browser.get(f"/plan{path}")
     assert answer.status_code == 400
-    assert advice in answer.text
+    assert words in html.unescape(answer.text)
     assert 'role="alert"' in answer.text
-    assert "<script" not in answer.text
+    assert "<form" in answer.text
+    assert "<script>" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -101,3 +132,46 @@ def test_bad_numbers_are_marked(browser: FlaskClient, query: str, advice: str) -
 def test_the_extremes_are_planned(browser: FlaskClient, query: str) -> None:
     """The smallest and the largest numbers that the form takes have a page."""
     assert 'id="reach"' in text_of(browser, f"/plan?{query}")
+
+
+def test_conditionals_of_rare_values_are_too_few(browser: FlaskClient) -> None:
+    """A value that hardly stands out has no conditional shares, from the same share on as the plan
+    says; and a larger crowd shows more of them."""
+    made = plan_pair(6, 6, 1.0, 5_000)
+    mechanism = SubsetSelection.design(36, 1.0)
+    model = Covariance.of(mechanism, 5_000)
+    least = made.shown_from[0]
+    assert least is not None
+    assert conditional_half_width(least * 0.99, 6, model) is None
+    assert conditional_half_width(least * 1.01, 6, model) is not None
+    few, many = (
+        text_of(browser, f"/plan/pair?rows=6&columns=6&epsilon=1&sample_rate=1&devices={n}").count(
+            "<td>too few</td>"
+        )
+        for n in (5_000, 500_000)
+    )
+    assert few > many
+    assert few > 0
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("lifetime", "years"), [(0.001, 0.01), (0.5, 1), (8, 2), (100, 20), (10_000, 20), (10_000, 0.1)]
+)
+def test_every_chart_stays_inside(lifetime: float, years: float) -> None:
+    """Dots and ticks lie within the plot, and ticks do not overlap."""
+    chart = division_chart(plan_lifetime(2, lifetime, years, 1000))
+    assert all(0 <= dot.x <= 100 and 0 <= dot.y <= chart.height for dot in chart.dots)
+    assert sum(dot.best for dot in chart.dots) == 1
+    places = [tick.at for tick in chart.counts]
+    assert places == sorted(places)
+    assert all(b - a >= 6 for a, b in itertools.pairwise(places))
+    assert 1 <= len(chart.parts) <= 8
+    assert all(0 <= tick.at <= chart.height for tick in chart.parts)
+
+
+def test_a_long_list_is_planned_elsewhere(browser: FlaskClient) -> None:
+    """Of more than 100 values another process makes the plan, with the same figures."""
+    page = text_of(browser, "/plan/lifetime?size=5000")
+    made = plan_lifetime(5000, 8, 2, 100_000, epsilon=1)
+    assert f"Best: {made.best.reports} reports with epsilon {made.best.epsilon:g}" in page

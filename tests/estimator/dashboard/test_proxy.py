@@ -15,10 +15,9 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, REGISTRY, TOKEN, running_dashboard
+from .conftest import REGISTRY, TOKEN, dashboard_of, running_dashboard
 
 HERE = {"Sec-Fetch-Site": "same-origin"}
 NewApp = Callable[..., Flask]
@@ -32,12 +31,12 @@ def new_app(store: Store, registry: Registry, tmp_path: Path) -> NewApp:
 
     def new(*, by_file: bool = False, **more: Any) -> Flask:
         way = {"dashboard_people": str(path)} if by_file else {"dashboard_role_header": "X-Role"}
-        settings = DashboardSettings(
-            dashboard_token=TOKEN,
+        return dashboard_of(
+            store,
+            registry,
             dashboard_user_header="X-Forwarded-User",
             **{"dashboard_proxies": ("10.1.0.0/16", "::1"), **way, **more},
         )
-        return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
 
     return new
 

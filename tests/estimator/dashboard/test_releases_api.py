@@ -15,39 +15,14 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.upkeep.retention import SETTLED
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.token_command import token as command
-from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.releasing.ledger import ReleaseLedger
-from deniable_estimator.releasing.making import Release, release
+from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import verify
-from deniable_estimator.releasing.preparing import prepare
-from deniable_estimator.releasing.request import ReleaseRequest
 
-from .conftest import NOW, TOKEN, Clock
+from .conftest import TOKEN, Clock, dashboard_of, program_of
+from .test_released import LATER, ledger, make
 
-LATER = NOW + SETTLED + 86_400
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "releases.sqlite"
-
-
-@pytest.fixture
-def make(store: Store, registry: Registry, ledger: Path) -> Callable[..., Release]:
-    """Releases a metric, as the command does."""
-
-    def made(metric: str, epsilon: Fraction | None = None, **more: Any) -> Release:
-        kept = ReleaseLedger(ledger, 1e-6, None)
-        try:
-            request = ReleaseRequest(metric, epsilon=epsilon, **more)
-            return release(prepare(store, registry, request, LATER), kept, now=LATER)
-        finally:
-            kept.close()
-
-    return made
+__all__ = ["ledger", "make"]
 
 
 @pytest.fixture
@@ -60,16 +35,13 @@ def reader(store: Store, registry: Registry, ledger: Path) -> Callable[..., Flas
             result = CliRunner().invoke(command, ["new", "--name", "x", *options, "--json"])
             made = json.loads(result.stdout)
             secret, lines = made["token"], made["lines"]
-        given = {"releases": str(ledger), **settings}
-        app = create_app(
-            DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, **given),
-            store=store,
-            registry=registry,
-            clock=Clock(LATER),
+        app = dashboard_of(
+            store,
+            registry,
+            Clock(LATER),
+            **{"releases": str(ledger), "api_tokens": lines, **settings},
         )
-        client = app.test_client()
-        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {secret}"
-        return client
+        return program_of(app, secret)
 
     return new
 
@@ -78,7 +50,7 @@ def test_the_list_says_what_was_released_and_what_it_spends(
     make: Callable[..., Release], reader: Callable[..., FlaskClient]
 ) -> None:
     """Newest first, each by its manifest; the total is that of the command, against the budget."""
-    exact, noisy = make("browser"), make("dark_mode", Fraction(1, 2))
+    exact, noisy = make("browser", None), make("dark_mode", Fraction(1, 2))
     found = reader(release_budget=2.0).get("/api/v1/releases").json
     assert [each["id"] for each in found["releases"]] == [noisy.id, exact.id]
     first, second = found["releases"]
@@ -113,7 +85,7 @@ def test_a_token_sees_the_releases_of_its_metrics(
     make: Callable[..., Release], reader: Callable[..., FlaskClient]
 ) -> None:
     """Of others it learns neither name, number nor spending, and the total is not told."""
-    mine, other = make("browser"), make("dark_mode", Fraction(1, 2))
+    mine, other = make("browser", None), make("dark_mode", Fraction(1, 2))
     client = reader("--scope", "read:releases", "--metric", "brow*")
     found = client.get("/api/v1/releases").json
     assert [each["id"] for each in found["releases"]] == [mine.id]
@@ -130,7 +102,7 @@ def test_a_program_that_publishes_releases_needs_no_sums(
     make: Callable[..., Release], reader: Callable[..., FlaskClient]
 ) -> None:
     """The scope read:releases opens no estimate, and read:estimates no release."""
-    made = make("browser")
+    made = make("browser", None)
     client = reader("--scope", "read:releases")
     assert client.get(f"/api/v1/releases/{made.id}").status_code == 200
     assert client.get("/api/v1/metrics/browser/estimate").status_code == 403

@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from flask.testing import FlaskClient
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions.reading import read
 
-from .conftest import NOW, TOKEN, YESTERDAY
+from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, program_of
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "me"
-expires = 2027-06-30
-
-[metrics.color]
-type = "category"
-description = "Which color?"
-values = ["red", "green", "blue"]
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.site]
-type = "string"
-description = "Which site?"
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.mood]
-type = "category"
-description = "Which mood?"
-values = ["good", "bad", "none"]
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 4.0
-"""
+REGISTRY = declared(
+    color={"type": "category", "epsilon": 4.0, "values": ["red", "green", "blue"]},
+    site={"type": "string", "epsilon": 4.0},
+    mood={"type": "category", "epsilon": 1.0, "values": ["good", "bad", "none"],
+          "longitudinal": "memoize", "lifetime_epsilon": 4.0},
+)  # fmt: skip
 DAYS = ("2026-11-18", "2026-11-19", YESTERDAY)
 PATHS = (
     "/",
@@ -73,19 +46,9 @@ def registry() -> Registry:
 
 
 def report(store: Store, registry: Registry, name: str, day: str, counts: list[int]) -> None:
-    """So many devices report each of the values, or two sites; the noise is that of seed 1."""
-    metric = registry[name]
-    values = None if metric.values else ["a.example", "b.example"]
-    rng = np.random.default_rng(1)
-    tally = sample_tally(metric.scheme, np.array(counts), rng, values=values, metric=name)
-    increments = {}
-    for place, row in enumerate(tally.rows):
-        columns = np.flatnonzero(row.cells)
-        key = TallyRowKey(TallyKey(name, metric.scheme.fingerprint, day), place)
-        increments[key] = Increment(
-            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-        )
-    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+    """So many devices report each of the values, or two sites."""
+    named = ["a.example", "b.example"] if name == "site" else range(len(counts))
+    fill_drawn(store, registry, name, dict(zip(named, counts, strict=True)), day)
 
 
 @pytest.fixture
@@ -101,10 +64,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
 def client(store: Store, registry: Registry, tmp_path: Path) -> FlaskClient:
     """A visitor who is signed in, and holds the token of a program too."""
     (tmp_path / "site.txt").write_text("a.example\nb.example\nc.example\n")
-    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(tmp_path))
-    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {TOKEN}"
+    client = program_of(dashboard_of(store, registry, candidates_dir=str(tmp_path)))
     client.post("/login", data={"token": TOKEN})
     return client
 

@@ -7,20 +7,18 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.access.roles import (
     ROUTES,
     Role,
     needed_role,
 )
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, TOKEN
+from .conftest import browser_of, dashboard_of, program_of
+from .test_candidates import REGISTRY as SITE
 
 TOKENS = {role: f"deniable_{role.word}-{'x' * 43}" for role in Role}
 PEOPLE = "schema = 1\n" + "".join(
@@ -45,16 +43,7 @@ def people_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def people_app(store: Store, registry: Registry, people_file: Path) -> Flask:
-    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(people_file))
-    return create_app(settings, store=store, registry=registry, clock=lambda: NOW)
-
-
-def sign_in(app: Flask, token: str) -> FlaskClient:
-    """A browser that has signed in with this token."""
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    assert client.post("/login", data={"token": token}).status_code == 303
-    return client
+    return dashboard_of(store, registry, dashboard_people=str(people_file))
 
 
 def test_every_route_has_its_role(app: Flask) -> None:
@@ -101,7 +90,7 @@ def address(app: Flask, endpoint: str) -> str:
 def test_each_role_opens_what_the_table_says(people_app: Flask, role: Role) -> None:
     """Every route answers 403 to whoever has less than its role, and something else to others: to
     a session and to the token in a header alike."""
-    browser, program = sign_in(people_app, TOKENS[role]), people_app.test_client()
+    browser, program = browser_of(people_app, TOKENS[role]), people_app.test_client()
     bearer = {"Authorization": f"Bearer {TOKENS[role]}"}
     tried = 0
     for method, endpoint in routes(people_app):
@@ -121,28 +110,16 @@ def test_each_role_opens_what_the_table_says(people_app: Flask, role: Role) -> N
 def test_pages_offer_what_the_role_allows(people_app: Flask) -> None:
     """A reader sees no link to the planner and none that compares; an analyst sees both."""
     for role, offered in ((Role.READER, False), (Role.ANALYST, True)):
-        page = sign_in(people_app, TOKENS[role]).get("/").text
+        page = browser_of(people_app, TOKENS[role]).get("/").text
         assert ('href="/plan"' in page) is offered
 
 
-def test_a_reader_cannot_name_strings_in_an_address(tmp_path: Path) -> None:
+def test_a_reader_cannot_name_strings_in_an_address(empty_store: Store, people_file: Path) -> None:
     """To look for strings of one's own takes an analyst, sent as a list or named one by one."""
-    from deniable_collector.stores import open_store
-
-    registry = Registry.parse(
-        'schema = 1\napp = "example"\n[metrics.site]\ntype = "string"\ndescription = "?"\n'
-        'owner = "me"\nexpires = 2027-06-30\nepsilon = 1.0\nlifetime_epsilon = 8.0\n'
-    )
-    path = tmp_path / "people.toml"
-    path.write_text(PEOPLE)
-    store = open_store(f"sqlite:///{tmp_path}/strings.db")
-    store.publish({each.name: [each.scheme] for each in registry})
-    settings = DashboardSettings(dashboard_token=TOKEN, dashboard_people=str(path))
-    app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
+    registry = Registry.parse(SITE)
+    empty_store.publish({"site": [registry["site"].scheme]})
+    app = dashboard_of(empty_store, registry, dashboard_people=str(people_file))
     for role, status in ((Role.READER, 403), (Role.ANALYST, 200)):
-        answer = app.test_client().get(
-            "/api/v1/metrics/site/estimate?value=a.example",
-            headers={"Authorization": f"Bearer {TOKENS[role]}"},
-        )
+        client = program_of(app, TOKENS[role])
+        answer = client.get("/api/v1/metrics/site/estimate?value=a.example")
         assert answer.status_code == status
-    store.close()

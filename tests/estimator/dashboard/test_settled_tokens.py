@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import tables
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.tally import TallyRow
 from deniable_collector.upkeep.retention import SETTLED
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.token_command import token as command
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, REGISTRY, SEGMENTED, TOKEN, YESTERDAY, fill
+from .conftest import REGISTRY, SEGMENTED, YESTERDAY, dashboard_of, fill, program_of, put
 
 OLD, OLDEST = "2026-11-13", "2026-11-12"
 """The newest settled day and the one before: seven full days before `NOW`."""
 
-MORE = """
-[metrics.word]
-type = "string"
-description = "Which word?"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+MORE = tables(word={"type": "string"})
 
 SCOPES = ("--scope", "read:metrics", "--scope", "read:estimates")
 DAYS = "from=2026-11-01&to=2026-11-21"
@@ -66,11 +59,8 @@ def new_reader(store: Store, registry: Registry) -> Callable[..., FlaskClient]:
 
     def new(settled: bool = True, app: Flask | None = None) -> FlaskClient:
         if app is None:
-            settings = DashboardSettings(dashboard_token=TOKEN, api_tokens=lines)
-            app = create_app(settings, store=store, registry=registry, clock=lambda: NOW)
-        client = app.test_client()
-        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {made[settled]['token']}"
-        return client
+            app = dashboard_of(store, registry, api_tokens=lines)
+        return program_of(app, made[settled]["token"])
 
     return new
 
@@ -78,17 +68,10 @@ def new_reader(store: Store, registry: Registry) -> Callable[..., FlaskClient]:
 def fill_day(store: Store, registry: Registry, day: str, n: int = 3_000) -> None:
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], n, day)
     fill(store, registry, "theme", [0.25, 0.75], n, day)
-    width = registry["word"].scheme.mechanism.rows[0].width
-    rows = len(registry["word"].scheme.mechanism.rows)
-    for row in range(rows):
-        fill_row(store, registry, day, row, width, n // rows)
-
-
-def fill_row(store: Store, registry: Registry, day: str, row: int, width: int, n: int) -> None:
-    """Reports of strings: every column of a row alike."""
-    key = TallyRowKey(TallyKey("word", registry["word"].scheme.fingerprint, day), row)
-    increment = Increment(width, n, tuple(range(width)), [n // 2] * width)
-    store.fold(Commit((secrets.token_hex(16),), {key: increment}), NOW)
+    rows = registry["word"].scheme.rows
+    each = n // len(rows)
+    alike = [TallyRow(each, np.full(row.width, each // 2)) for row in rows]
+    put(store, registry["word"], alike, day)
 
 
 def test_late_reports_change_nothing_that_a_settled_token_reads(

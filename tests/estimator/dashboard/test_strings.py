@@ -9,27 +9,16 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from tests.registries import declared
 from werkzeug.test import TestResponse
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions import reading
 
-from .conftest import NOW, TOKEN, fill_drawn
+from .conftest import TOKEN, dashboard_of, fill_drawn, program_of
 
-REGISTRY = """
-schema = 1
-app = "example"
-[metrics.site]
-type = "string"
-description = "Which site?"
-owner = "me"
-expires = 2027-06-30
-epsilon = 4.0
-lifetime_epsilon = 8.0
-"""
+REGISTRY = declared(site={"type": "string", "epsilon": 4.0})
 DAYS = ("2026-11-16", "2026-11-18", "2026-11-20")
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 TEXT = {"Content-Type": "text/plain"}
@@ -54,15 +43,12 @@ def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
     """On each of three days 20,000 devices have named two sites."""
     for day in DAYS:
         fill_drawn(empty_store, registry, "site", {"a.example": 15_000, "b.example": 5_000}, day)
-    settings = DashboardSettings(dashboard_token=TOKEN, candidates_dir=str(folder))
-    return create_app(settings, store=empty_store, registry=registry, clock=lambda: NOW)
+    return dashboard_of(empty_store, registry, candidates_dir=str(folder))
 
 
 @pytest.fixture
 def program(app: Flask) -> FlaskClient:
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = HEADERS["Authorization"]
-    return client
+    return program_of(app)
 
 
 class Slow:

@@ -7,13 +7,11 @@ import logging
 
 import pytest
 from click.testing import CliRunner
-from flask import Flask
 from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.access.token_command import token as command
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
@@ -24,7 +22,7 @@ from deniable_estimator.dashboard.access.tokens import (
 )
 from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, REGISTRY, TOKEN
+from .conftest import REGISTRY, dashboard_of, program_of
 
 TAGGED = REGISTRY.replace("[metrics.dark_mode]", '[metrics.dark_mode]\ntags = ["growth"]')
 SHA = "a" * 64
@@ -42,15 +40,8 @@ def reader(
     store: Store, lines: str, token: str, registry: Registry | None = None, ledger: str = "none"
 ) -> FlaskClient:
     """A program that shows this token to a dashboard with these tokens."""
-    app: Flask = create_app(
-        DashboardSettings(dashboard_token=TOKEN, api_tokens=lines, releases=ledger),
-        store=store,
-        registry=registry or Registry.parse(TAGGED),
-        clock=lambda: NOW,
-    )
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
-    return client
+    app = dashboard_of(store, registry or Registry.parse(TAGGED), api_tokens=lines, releases=ledger)
+    return program_of(app, token)
 
 
 def test_a_token_is_shown_once_apart_from_its_lines() -> None:

@@ -8,10 +8,8 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 
-from .conftest import NOW, REGISTRY, TOKEN, Clock, fill
+from .conftest import NOW, REGISTRY, TOKEN, Clock, dashboard_of, fill
 
 TODAY = "2026-11-21"
 RANGE = f"from=2026-11-14&to={TODAY}"
@@ -46,8 +44,7 @@ def store(store: Store, registry: Registry) -> Store:
 
 @pytest.fixture
 def app(store: Store, registry: Registry, clock: Clock) -> Flask:
-    settings = DashboardSettings(dashboard_token=TOKEN)
-    return create_app(settings, store=store, registry=registry, clock=clock)
+    return dashboard_of(store, registry, clock=clock)
 
 
 def test_once_it_has_ended_it_is_like_any_other(browser: FlaskClient, clock: Clock) -> None:

@@ -14,11 +14,9 @@ from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.questions.partial_store import PartialStore
 
-from .conftest import NOW, REGISTRY, TOKEN, Clock, fill
+from .conftest import NOW, REGISTRY, TOKEN, Clock, browser_of, dashboard_of, fill
 
 DAYS = [f"2026-11-{day:02}" for day in range(3, 13)]
 BAD = DAYS[4]
@@ -75,17 +73,9 @@ def minutes() -> Clock:
 @pytest.fixture
 def client(damage: Damage, minutes: Clock) -> Iterator[FlaskClient]:
     with damage.opened() as store:
-        app = create_app(
-            DashboardSettings(dashboard_token=TOKEN),
-            store=store,
-            registry=damage.registry,
-            clock=lambda: NOW,
-        )
+        app = dashboard_of(store, damage.registry)
         app.extensions["deniable_source"].store._clock = minutes
-        client = app.test_client()
-        client.post("/login", data={"token": TOKEN})
-        client.environ_base["HTTP_ACCEPT"] = "text/html"
-        yield client
+        yield browser_of(app)
 
 
 def test_pages_answer_without_the_window(client: FlaskClient) -> None:

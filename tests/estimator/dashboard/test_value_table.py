@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import create_app
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.table import table
 
-from .conftest import NOW, TOKEN
+from .conftest import browser_of, dashboard_of, fill_drawn
 from .test_charts import estimated
 
 HOSTILE = ["<script>x</script>", "\u202egnp.exe", "a" * 1000, "=cmd|' /C calc'!A0", "日本語"]
@@ -44,36 +37,12 @@ def many(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
     """A reader of a metric of 905 values, over four days."""
     store: Store = open_store(f"sqlite:///{tmp_path}/many.db")
     store.publish({"many": [registry["many"].scheme]})
-    shares = [0.0] * len(MANY)
-    for place in range(40):
-        shares[place] = 0.025
-    metric = registry["many"]
-    assert metric.scheme.mechanism.rows[0].width >= len(MANY)
     for day in ("2026-11-02", "2026-11-09", "2026-11-13", "2026-11-14"):
-        _fill(store, registry, shares, day)
-    app: Flask = create_app(
-        DashboardSettings(dashboard_token=TOKEN), store=store, registry=registry, clock=lambda: NOW
-    )
-    client = app.test_client()
-    client.environ_base["HTTP_ACCEPT"] = "text/html"
-    client.post("/login", data={"token": TOKEN})
-    yield client
+        counts = {each: 1_000 * (each < 40) for each in range(len(MANY))}
+        fill_drawn(store, registry, "many", counts, day)
+    app = dashboard_of(store, registry)
+    yield browser_of(app)
     store.close()
-
-
-def _fill(store: Store, registry: Registry, shares: list[float], day: str) -> None:
-    metric = registry["many"]
-    rng = np.random.default_rng([5, *map(ord, day)])
-    counts = rng.multinomial(40_000, shares)
-    tally = sample_tally(metric.scheme, counts, rng, metric="many", window=day)
-    increments = {}
-    for number, row in enumerate(tally.rows):
-        used = np.flatnonzero(row.cells)
-        key = TallyRowKey(TallyKey("many", tally.scheme, day), number)
-        increments[key] = Increment(
-            len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
-        )
-    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
 
 
 def listed(page: str) -> list[str]:

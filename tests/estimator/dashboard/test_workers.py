@@ -72,7 +72,7 @@ def test_memory_is_bounded(workers: Workers) -> None:
     with pytest.raises(TooHeavy, match="1,024 MiB"):
         workers.run(bytearray, MEMORY)
     assert workers.run(len, b"ab") == 2
-    assert len(workers.run(bytearray, MEMORY // 4)) == MEMORY // 4
+    assert len(workers.run(bytearray, MEMORY // 16)) == MEMORY // 16
     assert gone(process), "what it has taken is given back with it"
 
 

@@ -46,17 +46,6 @@ description = "A plugin."
 epsilon = 3.0
 lifetime_epsilon = 8.0
 
-[metrics.startup]
-type = "number"
-description = "How long the start takes."
-low = 0.01
-high = 60
-scale = "log"
-unit = "s"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-
 [metrics.size]
 type = "number"
 description = "How many files are open."
@@ -66,20 +55,12 @@ integer = true
 ask = "mean"
 epsilon = 2.0
 lifetime_epsilon = 8.0
-
-[metrics.language]
-type = "category"
-description = "The language."
-values = ["en", "de", "fr", "zh", "other"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-longitudinal = "memoize"
 """
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A metrics.toml with a metric of each type, and one with memos."""
+    """A metrics.toml with a metric of each type."""
     path = tmp_path / "metrics.toml"
     path.write_text(METRICS, encoding="utf-8")
     return path

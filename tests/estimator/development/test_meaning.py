@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable import Registry, Scheme
+from deniable import Scheme
 from deniable.mechanisms import FrequencyOracle, Numeric, PrefixTree, Report, all_names, rebuild
 from deniable.wire import SealedReport, unpack_columns
 from deniable_estimator.development.meaning import MOST_VALUES, PROBES, meaning_of
@@ -78,26 +76,6 @@ def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
         assert total == len(scheme.values) or meaning.kind == "some"
     elif meaning.kind == "strings":
         assert total == PROBES + len(named)
-
-
-def test_a_report_in_numbers() -> None:
-    """Of subset selection over five values at epsilon 2.5, the value that is named is e^2.5 times
-    as likely as each other, to the last bit of the integers in force."""
-    registry = Registry.parse(
-        'schema = 1\napp = "a"\n[metrics.b]\ntype = "category"\ndescription = "B."\n'
-        'owner = "o@example.com"\nexpires = 2999-12-31\nepsilon = 2.5\nlifetime_epsilon = 2.5\n'
-        'values = ["firefox", "chrome", "safari", "edge", "other"]\n'
-    )
-    scheme = registry["b"].scheme
-    threshold = scheme.definition()["parameters"]["threshold"]
-    sealed = SealedReport("b", scheme.fingerprint, "2026-11-20", 0, 0)
-    first, second = meaning_of(scheme, sealed, "en").groups
-    assert first.values == ("firefox",)
-    assert second.values == ("chrome", "safari", "edge", "other")
-    assert first.probability == Fraction(threshold, 2**53)
-    assert first.ratio == Fraction(4 * threshold, 2**53 - threshold)
-    assert math.isclose(first.exponent, 2.5, abs_tol=1e-9)
-    assert first.exponent <= 2.5
 
 
 def test_a_long_list_is_looked_at_in_part() -> None:

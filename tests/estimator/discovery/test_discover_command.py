@@ -2,147 +2,71 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
-import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.estimator.conftest import Fill
 
 from deniable import Registry
-from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.tally import Tally
-from deniable_estimator.terminal import NO_DATA, anomalies
+from deniable.mechanisms import PrefixTree
 from deniable_estimator.terminal.discover import discover
 
 from .conftest import CROWD, HOSTILE, TOML, Draw
 
-NOW = 1_795_000_000.0  # 2026-11-18, UTC
 
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory, draw: Draw) -> Path:
-    """A folder with a registry and a store of two days, in the second of which nobody searched."""
-    folder = tmp_path_factory.mktemp("filled")
-    (folder / "metrics.toml").write_text(TOML)
-    scheme = Registry.load(folder / "metrics.toml")["terms"].scheme
-    store = open_store(f"sqlite:///{folder / 'store.db'}")
-    store.publish({"terms": [scheme]})
-    ids = itertools.count()
-    days = [("2026-11-15", CROWD), ("2026-11-16", {**CROWD, "search": 5_000, "me@here": 20_000})]
-    for seed, (window, crowd) in enumerate(days):
-        # A registry that denies a pattern later: these devices did not know it yet.
-        assert scheme.mechanism.name == "prefix_tree"
-        tally: Tally = draw(scheme.mechanism, crowd, seed + 10, window)
-        increments = {}
-        for number, row in enumerate(tally.rows):
-            columns = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey("terms", scheme.fingerprint, window), number)
-            increments[key] = Increment(
-                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-            )
-        assert not store.fold(Commit((f"{next(ids):032x}",), increments), NOW)
-    store.close()
-    return folder
+@pytest.fixture
+def reported(registry: Registry, fill: Fill, draw: Draw) -> None:
+    """Two days of reports, in the second of which nobody searched."""
+    scheme = registry["terms"].scheme
+    assert isinstance(scheme.mechanism, PrefixTree)
+    # A registry that denies a pattern later: these devices did not know it yet.
+    second = {**CROWD, "search": 5_000, "me@here": 20_000}
+    for seed, crowd in ((10, CROWD), (11, second)):
+        tally = draw(scheme.mechanism, crowd, seed, f"2026-11-{seed + 5}")
+        fill(replace(tally, scheme=scheme.fingerprint), scheme)
 
 
 @pytest.fixture
-def ask(filled: Path) -> Callable[..., Result]:
-    """Run `deniable discover terms` against the filled store."""
+def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
+    """Run `deniable discover terms` against the store."""
 
-    def run(*arguments: str, metric: str = "terms") -> Result:
-        place = ["--registry", str(filled / "metrics.toml")]
-        store = ["--store", f"sqlite:///{filled / 'store.db'}"]
-        return CliRunner().invoke(discover, [metric, *arguments, *place, *store])
+    def run(*arguments: str) -> Result:
+        place = ["--registry", str(registry_file), "--store", store_url]
+        return CliRunner().invoke(discover, ["terms", *arguments, *place])
 
     return run
 
 
-def test_as_json(ask: Callable[..., Result]) -> None:
-    """JSON holds every find, and no letter but ASCII, whoever wrote it."""
-    result = ask("--json")
-    assert result.output.isascii()
-    found = json.loads(result.output)
-    finds = {each["text"]: each for each in found["finds"]}
-    assert set(finds) == {*(set(CROWD) - {"", "longerwords", "longerwordy"}), "longerword"}
-    assert finds["search"]["followed"] == ["engine"]
-    assert finds["longerword"]["cut"] is True
-    assert finds[HOSTILE]["followed"] == []
-    assert found["kind"] == "finds"
-    assert found["denied"] == 1
-    assert found["reach"]["fakes"] > 0
-    assert found["explained"]["low"] < found["explained"]["share"] < found["explained"]["high"]
-
-
-def test_as_csv(ask: Callable[..., Result]) -> None:
-    """No cell of the CSV is a formula, and no mark in it reorders a line."""
-    rows = list(csv.DictReader(io.StringIO(ask("--csv").output)))
-    texts = [each["text"] for each in rows]
-    assert "'=1+\\u202e<b>" in texts
-    assert not any(each[:1] in "=+-@" for each in texts)
-    assert rows[0]["n"] == str(2 * sum(CROWD.values()) - 25_000 + 20_000)
-
-
-def test_minimum_share(ask: Callable[..., Result]) -> None:
-    """Smaller shares are left out, and counted."""
-    found = json.loads(ask("--json", "--min-share", "0.11").output)
-    assert 0 < len(found["finds"]) < 7
-    assert all(each["share"] >= 0.11 for each in found["finds"])
-    assert found["below_minimum"] == 7 - len(found["finds"])
-    assert ask("--min-share", "1.5").exit_code == 2
-    assert ask("--min-share", "nan").exit_code == 2
-
-
-@pytest.mark.campaign
-def test_trend(ask: Callable[..., Result]) -> None:
-    """Each window is asked for the strings that were found in all of them."""
-    found = json.loads(ask("--trend", "--json").output)
-    shares = {
-        (period["period"], each["value"]): each["share"]
-        for period in found["periods"]
-        for each in period["values"]
-    }
-    n = sum(CROWD.values())
-    assert shares["2026-11-15", "search"] == pytest.approx(30_000 / n, abs=0.03)
-    assert shares["2026-11-16", "search"] == pytest.approx(5_000 / (n - 5_000), abs=0.03)
-    assert ("2026-11-15", "longerword…") in shares
-    table = ask("--trend").output
-    assert "search" in table
-    assert "\u202e" not in table
-    lines = ask("--trend", "--csv").output
-    assert "'=1+\\u202e<b>" in lines
-
-
+@pytest.mark.usefixtures("reported")
 def test_promote_to_a_string_metric(ask: Callable[..., Result], tmp_path: Path) -> None:
-    """Whole strings are added to the candidates file, once, and then marked as followed."""
-    (tmp_path / "followed.txt").write_text("known\nsearch\n", encoding="utf-8")
-    result = ask("--promote", "followed", "--candidates-dir", str(tmp_path))
+    """Whole strings are added to the candidates file, once."""
+    folder = tmp_path / "lists"
+    folder.mkdir()
+    (folder / "followed.txt").write_text("known\nsearch\n", encoding="utf-8")
+    result = ask("--promote", "followed", "--candidates-dir", str(folder))
     assert result.exit_code == 0, result.output
-    lines = (tmp_path / "followed.txt").read_text(encoding="utf-8").splitlines()
+    lines = (folder / "followed.txt").read_text(encoding="utf-8").splitlines()
     assert lines[:2] == ["known", "search"]
     assert set(lines[2:]) == {"seam", "a", "搜索", HOSTILE}
     assert "4 added to" in result.output
     assert "2 left out" in result.output
-    again = ask("--promote", "followed", "--candidates-dir", str(tmp_path))
+    again = ask("--promote", "followed", "--candidates-dir", str(folder))
     assert "0 added to" in again.output
-    assert (tmp_path / "followed.txt").read_text(encoding="utf-8").splitlines() == lines
-    found = json.loads(ask("--json", "--candidates-dir", str(tmp_path)).output)
-    assert {each["text"]: each["followed"] for each in found["finds"]}["seam"] == ["followed"]
-    assert [each.name for each in tmp_path.iterdir()] == ["followed.txt"]
+    assert (folder / "followed.txt").read_text(encoding="utf-8").splitlines() == lines
+    assert [each.name for each in folder.iterdir()] == ["followed.txt"]
 
 
-def test_promote_to_a_category(ask: Callable[..., Result], filled: Path) -> None:
+@pytest.mark.usefixtures("reported")
+def test_promote_to_a_category(ask: Callable[..., Result], registry_file: Path) -> None:
     """The values of a category are proposed and not written: they change its scheme."""
     result = ask("--promote", "engine")
     assert '    "search",\n    "other",\n' in result.output
     assert '    "\\u641c\\u7d22",\n' in result.output
     assert "values = [" in result.output
-    assert (filled / "metrics.toml").read_text() == TOML
+    assert registry_file.read_text() == TOML
 
 
 @pytest.mark.parametrize(
@@ -160,16 +84,3 @@ def test_promote_to_a_category(ask: Callable[..., Result], filled: Path) -> None
 def test_wrong_calls(ask: Callable[..., Result], arguments: tuple[str, ...]) -> None:
     """Options that do not fit together are refused before anything is calculated."""
     assert ask(*arguments).exit_code == 2
-
-
-def test_each_window_is_looked_at(filled: Path) -> None:
-    """`deniable anomalies` looks at the rows of each window of a discovery, without decoding it."""
-    place = ["--registry", str(filled / "metrics.toml")]
-    store = ["--store", f"sqlite:///{filled / 'store.db'}"]
-    result = CliRunner().invoke(anomalies, ["terms", "--json", *place, *store])
-    assert result.exit_code == 0, result.output
-    windows = json.loads(result.output)["windows"]
-    assert [each["window"] for each in windows] == ["2026-11-15", "2026-11-16"]
-    assert {figure["name"] for figure in windows[0]["figures"]} == {"rows", "repeated"}
-    result = CliRunner().invoke(anomalies, ["terms", "--from", "2026-12-01", *place, *store])
-    assert result.exit_code == NO_DATA

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import PrefixTree, ProjectiveGeometry
+from deniable.mechanisms import PrefixTree
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.confirming import Supported, _agrees
-from deniable_estimator.analyses.discovery.prior import Prior
+from deniable_estimator.answers.files import harmless
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.terminal.promoting import _replace
 
 from .conftest import CROWD, HOSTILE, Draw, MakePart
 
@@ -38,6 +38,9 @@ def test_all_common_strings_are_found(finds: Finds) -> None:
         *("search", "seam", "a", "搜索", "поиск", HOSTILE),
         "longerword",
     }
+    # Longer ones would be counted in what fills the declared length, even exactly.
+    assert {each.text for each in finds.finds if each.cut} == {"longerword", "поиск"}
+    assert finds.withheld.low < 22_000 / DEVICES < finds.withheld.high
 
 
 def test_shares_and_intervals(finds: Finds) -> None:
@@ -50,18 +53,6 @@ def test_shares_and_intervals(finds: Finds) -> None:
         assert abs(each.share - true) < 3.9 * each.std_error
         assert each.low < each.share < each.high
         assert each.p_value < 1e-9
-
-
-def test_cut_strings_are_marked(finds: Finds) -> None:
-    """A string that fills the declared length, even exactly, is marked: longer ones would be
-    counted in it."""
-    assert {each.text for each in finds.finds if each.cut} == {"longerword", "поиск"}
-
-
-def test_the_empty_string_is_never_listed(finds: Finds) -> None:
-    """Devices without a string are told as a share, not as a string."""
-    assert all(each.text for each in finds.finds)
-    assert finds.withheld.low < 22_000 / DEVICES < finds.withheld.high
 
 
 def test_what_is_explained(finds: Finds) -> None:
@@ -77,8 +68,8 @@ def test_what_is_explained(finds: Finds) -> None:
 def test_nothing_is_found_where_all_strings_differ(
     code: PrefixTree, draw: Draw, part: MakePart
 ) -> None:
-    """In a crowd of 60,000 different strings nothing surfaces, and the answer says what would."""
-    tally = draw(code, {f"{number:05x}": 1 for number in range(60_000)}, seed=2)
+    """In a crowd of 30,000 different strings nothing surfaces, and the answer says what would."""
+    tally = draw(code, {f"{number:05x}": 1 for number in range(30_000)}, seed=2)
     found = find_strings([part(code, tally)], Rule())
     assert found.finds == ()
     assert found.explained == (0.0, 0.0, 0.0)
@@ -132,23 +123,6 @@ def test_other_alphabets_exclude_letters(draw: Draw, part: MakePart) -> None:
     assert found.withheld.share == pytest.approx(2 / 3, abs=0.05)
 
 
-@pytest.mark.campaign
-def test_several_schemes(code: PrefixTree, crowd: Tally, draw: Draw, part: MakePart) -> None:
-    """Strings are found in each scheme, and those that several schemes count are averaged: their
-    intervals are narrower. What is cut in one is asked of no other length."""
-    other = PrefixTree.design("terms", 4.0, 6)
-    second = draw(other, {**CROWD, "another": 20_000}, seed=5, window="2026-11-17")
-    alone = {each.text: each for each in find_strings([part(code, crowd)], Rule()).finds}
-    both = find_strings([part(code, crowd), part(other, second)], Rule())
-    found = {each.text: each for each in both.finds}
-    assert both.n == crowd.reports + second.reports
-    assert len(both.schemes) == 2
-    assert {"longerword", "longerwords", "longerwordy", "another"} <= set(found)
-    assert found["longerword"].share == pytest.approx(alone["longerword"].share)
-    wide, narrow = alone["search"], found["search"]
-    assert narrow.high - narrow.low < 0.85 * (wide.high - wide.low)
-
-
 def test_no_reports(code: PrefixTree) -> None:
     """Without reports the answer is empty, and says so."""
     scheme = Scheme("discovery", code, ())
@@ -160,14 +134,6 @@ def test_no_reports(code: PrefixTree) -> None:
     assert found.to_csv().count("\n") == 1
 
 
-@pytest.mark.parametrize("devices", [1, 7, 300])
-def test_few_reports(code: PrefixTree, draw: Draw, part: MakePart, devices: int) -> None:
-    """A few devices, with rows that nobody reported to, find nothing and break nothing."""
-    found = find_strings([part(code, draw(code, {"search": devices}, seed=6))], Rule())
-    assert found.n == devices
-    json.dumps(found.to_dict(), allow_nan=False)
-
-
 def test_a_tally_of_another_scheme_is_refused(code: PrefixTree, crowd: Tally) -> None:
     """A tally must belong to its scheme."""
     other = Scheme("discovery", PrefixTree.design("others", 4.0, 5), ())
@@ -175,18 +141,12 @@ def test_a_tally_of_another_scheme_is_refused(code: PrefixTree, crowd: Tally) ->
         find_strings([Reported(crowd, other, Participation.evenly(crowd))], Rule())
 
 
-def test_devices_that_report_again(code: PrefixTree, crowd: Tally) -> None:
+def test_devices_that_report_again(code: PrefixTree, crowd: Tally, finds: Finds) -> None:
     """If the same devices reported twice, intervals are wider by the choice of devices."""
-    scheme = Scheme("discovery", code, ())
-    once = Participation({"2026-11-16": crowd.reports})
     twice = Participation({"2026-11-16": crowd.reports / 2, "2026-11-17": crowd.reports / 2})
-    widths = []
-    for participation in (once, twice):
-        found = find_strings([Reported(crowd, scheme, participation)], Rule())
-        widths.append(found.finds[0].high - found.finds[0].low)
-        widths.append(found.explained.high - found.explained.low)
-    assert widths[2] > widths[0]
-    assert widths[3] > widths[1]
+    found = find_strings([Reported(crowd, Scheme("discovery", code, ()), twice)], Rule())
+    for one, other in ((finds.finds[0], found.finds[0]), (finds.explained, found.explained)):
+        assert other.high - other.low > one.high - one.low
 
 
 def test_asked_by_name(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
@@ -204,20 +164,50 @@ def test_asked_by_name(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
     assert shares_of([part(code, crowd)], heads[2:], 0.95) is None
 
 
-def test_reach_follows_the_noise(code: PrefixTree) -> None:
-    """What surfaces falls with the square root of the crowd, and the fakes that it takes rise with
-    it (DISCOVERY: 1,120 fakes of a million at epsilon 4 and eight tokens)."""
-    channel = ProjectiveGeometry.within(4.0, 89, 4)
-    few, many = (Reach.of(float(channel.p), float(channel.q), 8, n) for n in (10_000, 1_000_000))
-    assert few.half_text == pytest.approx(10 * many.half_text)
-    assert many.half_text == pytest.approx(0.00298, rel=0.01)
-    assert many.fakes == pytest.approx(1_120, rel=0.01)
-    assert few.fakes == pytest.approx(112, abs=1)
+@pytest.mark.parametrize(("seed", "supports"), [(2, True), (8, False)])
+def test_one_report_says_little(draw: Draw, part: MakePart, seed: int, supports: bool) -> None:
+    """Whether or not the only report supports the empty string, the interval of the share without
+    a string is wide."""
+    code = PrefixTree.design("terms", 4.0, 1)
+    found = find_strings([part(code, draw(code, {"": 1}, seed))], Rule()).withheld
+    assert (found.share > 0) is supports
+    assert found.high - found.low > 1
 
 
-def test_another_prior(code: PrefixTree, crowd: Tally, part: MakePart, finds: Finds) -> None:
-    """Strings that stand out are found with a prior that knows no text at all, too."""
-    flat = Prior(np.ones((257, 256)), "nothing", "none")
-    found = find_strings([part(code, crowd)], Rule(), prior=flat)
-    assert {each.text for each in found.finds} == {each.text for each in finds.finds}
-    assert found.prior == "nothing"
+def test_no_device_is_explained_twice(draw: Draw, part: MakePart) -> None:
+    """A beginning that one scheme cuts at counts the whole strings of a longer scheme: what all
+    of them explain holds each device once."""
+    codes = [PrefixTree.design("terms", 4.0, levels) for levels in (2, 3)]
+    words = {"words": 60_000, "wordy": 60_000, "see": 20_000}
+    first, second = (
+        part(code, draw(code, words, seed=4 + place, window=f"2026-11-{16 + place}"))
+        for place, code in enumerate(codes)
+    )
+    both = find_strings([first, second], Rule())
+    assert {each.text for each in both.finds} >= {"word", "words", "wordy"}
+    assert both.explained.share == pytest.approx(1, abs=0.05)
+    assert both.explained.low <= 1 <= both.explained.high
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """Strings are added to the file that a link leads to."""
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("old\n")
+    link.symlink_to(real)
+    _replace(link, "old\nnew\n")
+    assert link.is_symlink()
+    assert real.read_text() == "old\nnew\n"
+
+
+@pytest.mark.parametrize("text", ["=cmd()", " =1", "\uff1dcmd()", "\uff0b1", "\uff0d1", "\uff20A1"])
+def test_formulas_in_all_widths(text: str) -> None:
+    """A spreadsheet that takes wide signs for formulas too is given none."""
+    assert harmless(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["a;b", ";=cmd()", "a; @b", "x\u037ey"])
+def test_no_text_begins_a_cell(text: str) -> None:
+    """A spreadsheet that separates cells by semicolons takes a text for one cell: no text begins
+    another one, which could hold a formula."""
+    assert harmless(text) == text.replace(";", "\\x3b")
+    assert ";" not in harmless(text)

@@ -1,4 +1,4 @@
-"""The prior: what it counts, its file, and the script that makes it."""
+"""The prior, and which pairs of bytes may follow a prefix."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from deniable.mechanisms.prefix_code import ALPHABETS
+from deniable_estimator.analyses.discovery.letters import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.analyses.discovery.make_prior import main
 from deniable_estimator.analyses.discovery.prior import (
     FORMAT,
@@ -19,7 +21,6 @@ from deniable_estimator.analyses.discovery.prior import (
     Prior,
     counted_pairs,
     read_prior,
-    shipped_prior,
 )
 from deniable_estimator.errors import EstimateError
 
@@ -53,17 +54,6 @@ def test_no_byte_is_impossible(texts: list[tuple[str, float]]) -> None:
     assert shown.min() > np.log(0.05 / 200) - 1e-9
     sums = np.exp(np.delete(logs, [*range(1, 32), 127], axis=1)[1:]).sum(axis=1)
     assert (sums < 1.05).all()
-
-
-def test_the_shipped_prior() -> None:
-    """It knows letters of many scripts, and tells its sources and their licences."""
-    shipped = shipped_prior()
-    logs = shipped.logs
-    assert logs[ord("t"), ord("h")] > logs[ord("t"), ord("q")] + 3
-    assert logs[0xD0, 0xB0] > logs[0xD0, ord("a")] + 3
-    assert "wordfreq" in shipped.source
-    assert "ShareAlike 4.0" in shipped.licence
-    assert "SUBTLEX" in shipped.licence
 
 
 def test_its_file(tmp_path: Path) -> None:
@@ -106,10 +96,71 @@ def test_broken_files(tmp_path: Path, text: str | dict[str, object], told: str) 
         read_prior(path)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    """A file that is not there is told as such."""
-    with pytest.raises(EstimateError, match="No such file"):
-        read_prior(tmp_path / "none.json")
+def state(data: bytes, alphabet: str) -> int:
+    """The state after bytes, two at a time."""
+    now, allowed = BETWEEN, steps(alphabet)
+    for at in range(0, len(data), 2):
+        now = int(allowed[now, int.from_bytes(data[at : at + 2].ljust(2, b"\0"), "big")])
+        if now == DEAD:
+            break
+    return now
+
+
+def is_beginning(data: bytes) -> bool:
+    """Whether some UTF-8 text begins with these bytes, by Python's decoder."""
+    if is_text(data):
+        return True
+    return any(
+        is_text(data + rest)
+        for rest in (b"\x80", b"\xa0", b"\x80\x80", b"\xa0\x80", b"\x90\x80\x80", b"\x80\x80\x80")
+    )
+
+
+def is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+pieces = st.one_of(st.text(max_size=3).map(lambda text: text.encode("utf-8", "ignore")),
+                   st.binary(max_size=4))  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=3).map(b"".join))
+@example(b"\xed\xa0")
+@example(b"\xf4\x90")
+@example(b"\xe0\x80")
+@example(b"\xf0\x8f")
+@example(b"\xc0\x80")
+def test_all_utf8_and_nothing_else(data: bytes) -> None:
+    """Bytes lead on if and only if UTF-8 text without control characters of ASCII begins so."""
+    data = data.replace(b"\0", b"")
+    data = data[: len(data) // 2 * 2]
+    allowed = is_beginning(data) and not set(data) - set(ALPHABETS["bytes"])
+    assert (state(data, "bytes") != DEAD) == allowed
+
+
+@given(st.text(min_size=1, max_size=9))
+def test_a_whole_string_ends(text: str) -> None:
+    """Text that fits the alphabet leads to the end, and stays there."""
+    data = text.encode("utf-8", "ignore")
+    if set(data) - set(ALPHABETS["bytes"]):
+        return
+    padded = data + b"\0" * (2 + len(data) % 2)
+    assert state(padded, "bytes") == ENDED
+    assert state(padded + b"\0\0", "bytes") == ENDED
+    assert state(padded + b"a\0", "bytes") == DEAD
+
+
+@pytest.mark.parametrize("alphabet", sorted(set(ALPHABETS) - {"bytes"}))
+def test_named_alphabets(alphabet: str) -> None:
+    """A named alphabet takes pairs of its letters, and no others."""
+    letters = set(ALPHABETS[alphabet])
+    for one in range(1, 256):
+        assert (state(bytes([one, one]), alphabet) == BETWEEN) == (one in letters)
+        assert (state(bytes([one, 0]), alphabet) == ENDED) == (one in letters)
 
 
 def test_the_script(tmp_path: Path) -> None:
@@ -126,15 +177,3 @@ def test_the_script(tmp_path: Path) -> None:
     )
     assert (made.counts == np.ceil(expected)).all()
     assert CliRunner().invoke(main, arguments).exit_code != 0, "it replaced a file"
-
-
-@pytest.mark.parametrize("line", ["word\tmany", "word\t-1", "word\tnan", "word\tinf", "word\t0"])
-def test_broken_lists(tmp_path: Path, line: str) -> None:
-    """A frequency that is none is refused with its line, and nothing is written."""
-    path, out = tmp_path / "list.tsv", tmp_path / "prior.json"
-    path.write_text(f"word\t1\n{line}\n")
-    arguments = [str(path), "--out", str(out), "--source", "mine", "--licence", "CC0"]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 1
-    assert "line 2: after the tab" in result.output
-    assert not out.exists()

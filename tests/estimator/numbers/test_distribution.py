@@ -1,29 +1,30 @@
-"""The curve, its quantiles with limits or without, shares of ranges, the drawn histogram."""
+"""Curves, quantiles and shares of ranges; their changes, and averages over schemes."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import isotonic_regression
+from tests.estimator.numbers.conftest import MakeRows, MakeTree
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
+    combine_distributions,
     distribution,
     monotone,
 )
+from deniable_estimator.analyses.numbers.mean import cells_mean
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows
+from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.tree import estimate_tree
-
-MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
-MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
 
 
 def _all_at(
@@ -33,19 +34,6 @@ def _all_at(
     position = np.array([tree.range.position(number)])
     rows = sample_rows(tree, position, np.array([reports]), np.random.default_rng(5))
     return distribution(tree, rows)
-
-
-def test_known_quantile(make_tree: MakeTree, striped: MakeRows) -> None:
-    """The median and its limits in cells, computed once with another program."""
-    tree = make_tree(1.0)
-    found = DistributionEstimate(
-        np.array(tree.edges), estimate_tree(tree, striped(tree), least=1), 0.95
-    )
-    quantile = found.quantile(0.5)
-    assert quantile.cells == (73, 239)
-    assert (quantile.low, quantile.high) == (tree.edges[72], tree.edges[238])
-    assert tree.edges[209] <= quantile.point <= tree.edges[210]
-    assert quantile.outside is None
 
 
 def test_monotone_is_the_nearest_curve() -> None:
@@ -119,17 +107,6 @@ def test_whole_numbers(make_tree: MakeTree) -> None:
     assert (inside.interpolated, round(inside.share, 1)) == (False, 1.0)
 
 
-def test_units(make_tree: MakeTree) -> None:
-    """On a logarithmic scale the limits are numbers of the range like any others."""
-    numbers = NumberRange("0.001", "1000", "log")
-    quantile = _all_at(make_tree(4.0, numbers=numbers), 5.0).quantile(0.5)
-    point, low, high = quantile.in_units(numbers)
-    assert low is not None
-    assert high is not None
-    assert 4 < low <= 5 < high < 6
-    assert low <= point <= high
-
-
 def test_shares_of_ranges(make_tree: MakeTree) -> None:
     """A range between edges has the unbiased share. One that ends inside of cells is interpolated,
     its interval holds the truth wherever in the cells the numbers are, and says so."""
@@ -193,3 +170,109 @@ def test_drawn_histogram(make_tree: MakeTree, striped: MakeRows) -> None:
         if each.min() >= 0 and ((each - shares) ** 2).sum() < least:
             best, least = each, float(((each - shares) ** 2).sum())
     assert drawn.reshape(4, 16).sum(axis=1) == pytest.approx(best)
+
+
+def _bump(place: float) -> np.ndarray:
+    cells = np.zeros(256)
+    cells[1:255] = stats.norm(place, 20).pdf(np.arange(254))
+    return np.asarray(cells / cells.sum())
+
+
+def _drawn(
+    tree: HierarchicalHistogram, cells: np.ndarray, rng: np.random.Generator
+) -> DistributionEstimate:
+    return distribution(tree, sample_crowd(tree, cells, 50_000, rng))
+
+
+def test_a_quantile_that_rose(make_tree: MakeTree) -> None:
+    """A crowd that moved up by 30 cells has a larger median: positive score, and an interval about
+    30 cells."""
+    tree = make_tree(2.0)
+    rng = np.random.default_rng(2)
+    shift = quantile_shift(_drawn(tree, _bump(100), rng), _drawn(tree, _bump(130), rng), 0.5)
+    assert shift.z > 5
+    assert 0 < shift.low < 30 / 254 * TOP < shift.high
+    assert shift.p_value < 1e-6
+    back = quantile_shift(_drawn(tree, _bump(130), rng), _drawn(tree, _bump(100), rng), 0.5)
+    assert back.z < -5
+    assert back.high < 0
+
+
+def test_a_quantile_without_a_limit(make_tree: MakeTree) -> None:
+    """Where p99 of the later window has no upper limit, nor has its shift."""
+    tree = make_tree(1.0)
+    rng = np.random.default_rng(3)
+    before, after = _drawn(tree, _bump(100), rng), _drawn(tree, _bump(100), rng)
+    assert after.quantile(0.99).high is None
+    assert quantile_shift(before, after, 0.99).high == math.inf
+
+
+def test_other_edges_are_refused(make_tree: MakeTree) -> None:
+    """Quantiles of different cells are not compared edge by edge."""
+    rng = np.random.default_rng(4)
+    one = _drawn(make_tree(1.0), _bump(100), rng)
+    tree = make_tree(1.0, 64)
+    two = distribution(tree, sample_crowd(tree, np.full(64, 1 / 64), 1000, rng))
+    with pytest.raises(ValueError, match="same edges"):
+        quantile_shift(one, two, 0.5)
+
+
+def _empty(tree: HierarchicalHistogram) -> tuple[TallyRow, ...]:
+    return tuple(TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows)
+
+
+def test_one_average_for_all_questions(make_tree: MakeTree) -> None:
+    """Curve, ranges, sums and means are averaged with the same weights, so that they agree."""
+    trees = make_tree(1.0, 64), make_tree(4.0, 64)
+    rng = np.random.default_rng(2)
+    parts = [
+        estimate_tree(tree, sample_crowd(tree, np.full(64, 1 / 64), 20_000, rng)) for tree in trees
+    ]
+    found, weights = combine_sums(parts), sum_weights(parts)
+    assert sum(weights) == pytest.approx(1)
+    assert found.reports == 40_000
+    below = sum(weight * part.below for weight, part in zip(weights, parts, strict=True))
+    np.testing.assert_allclose(found.below, below, atol=1e-12)
+    question = (np.arange(64) < 20)[None].astype(float)
+    value, covariance = found.linear(question)
+    assert value[0] == pytest.approx(found.below[20])
+    assert covariance[0, 0] == pytest.approx(found.variance[20])
+    assert found.share(0, 20) == pytest.approx((found.below[20], found.variance[20]))
+    assert found.variance[20] <= min(part.variance[20] for part in parts) * 1.01
+    assert cells_mean(trees[0], found).mean == pytest.approx(
+        sum(w * cells_mean(trees[0], part).mean for w, part in zip(weights, parts, strict=True))
+    )
+
+
+def test_a_scheme_without_reports_counts_for_nothing(make_tree: MakeTree) -> None:
+    """The average with it is the other one; of nothing at all, nothing is known."""
+    trees = make_tree(1.0, 64), make_tree(2.0, 64)
+    rows = sample_crowd(trees[0], np.full(64, 1 / 64), 20_000, np.random.default_rng(3))
+    one, none = distribution(trees[0], rows), distribution(trees[1], _empty(trees[1]))
+    both = combine_distributions([none, one])
+    np.testing.assert_allclose(both.cdf, one.cdf, atol=1e-12)
+    np.testing.assert_allclose(both.variance, one.variance, rtol=1e-9)
+    nothing = combine_distributions([none, none])
+    assert np.isinf(nothing.variance).all()
+    assert (nothing.quantile(0.5).low, nothing.quantile(0.5).high) == (None, None)
+
+
+def test_devices_that_used_several_schemes(make_tree: MakeTree) -> None:
+    """What they keep is added for all questions."""
+    tree = make_tree(2.0, 64)
+    rows = sample_crowd(tree, np.full(64, 1 / 64), 200_000, np.random.default_rng(4))
+    parts = [estimate_tree(tree, rows), estimate_tree(tree, rows)]
+    more = combine_sums(parts, 1e-3).variance[32] - combine_sums(parts).variance[32]
+    assert more == pytest.approx(1e-3 / 4, rel=1e-3)
+
+
+def test_other_cells_are_refused(make_tree: MakeTree) -> None:
+    """Schemes of other cells have no common questions here."""
+    trees = make_tree(1.0, 64), make_tree(1.0, 16)
+    found = [distribution(tree, _empty(tree)) for tree in trees]
+    with pytest.raises(ValueError, match="same edges"):
+        combine_distributions(found)
+    with pytest.raises(ValueError, match="same cells"):
+        combine_sums([each.sums for each in found])
+    with pytest.raises(ValueError, match="same edges"):
+        combine_distributions([])

@@ -1,42 +1,20 @@
-"""Figures of tallies of numbers: honest crowds raise no alarm, fakes that leave traces do."""
+"""Fakes that leave traces raise an alarm, and what a tally is certain of about its range."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 import pytest
-from scipy import stats
+from tests.estimator.numbers.conftest import MakeTree, MakeWindow
 
 from deniable.mechanisms import Report
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
+from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.honesty import tree_figures, window_figures
-from deniable_estimator.analyses.numbers.sampling import sample_rows, sample_window
-
-MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
-MakeWindow: TypeAlias = Callable[..., SlidingWindow]
-
-CROWDS = {
-    "one number": np.array([TOP]),
-    "all numbers": np.arange(0, TOP, TOP // 512),
-    "both ends": np.array([-1, 0, TOP]),
-}
-ALPHA = 0.05
-
-
-def _counts(positions: np.ndarray, reports: int, rng: np.random.Generator) -> np.ndarray:
-    return rng.multinomial(reports, np.full(len(positions), 1 / len(positions)))
-
-
-def _rarely(p_values: list[float], tallies: int) -> bool:
-    """Whether p-values are below ALPHA no more often than they may (binomial, alpha 1e-4)."""
-    low = sum(each < ALPHA for each in p_values)
-    return bool(stats.binom.sf(low - 1, tallies, ALPHA) > 1e-4)
+from deniable_estimator.analyses.numbers.range_fit import range_findings
+from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows, sample_window
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
@@ -54,26 +32,6 @@ def test_a_group_of_columns_is_independent_of_the_number(
             for position in (0, 987_654, TOP // 2, TOP)
         }
         assert len(chances) == 1
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("crowd", CROWDS)
-@pytest.mark.parametrize(("epsilon", "reports"), [(1.0, 10_000), (2.0, 100_000)])
-def test_honest_trees(make_tree: MakeTree, crowd: str, epsilon: float, reports: int) -> None:
-    """Each figure has a p-value below .05 in no more than 5% of 100 tallies (binomial, alpha 1e-4
-    for each of 9; seed 2)."""
-    tree = make_tree(epsilon, 64, mean=True)
-    rng = np.random.default_rng(2)
-    found: dict[str, list[float]] = {}
-    for _ in range(100):
-        counts = _counts(CROWDS[crowd], reports, rng)
-        for name, _, _, p_value in tree_figures(
-            tree, sample_rows(tree, CROWDS[crowd], counts, rng)
-        ):
-            found.setdefault(name, []).append(p_value)
-    ours = {"rows", "lowest", "low", "repeated", "agreement"}
-    assert set(found) == ours | {"groups", "rarest", "commonest", "outside"}
-    assert all(_rarely(each, 100) for each in found.values())
 
 
 def _alarms(figures: list[tuple[str, float, float, float]]) -> set[str]:
@@ -110,7 +68,7 @@ def _attacked(
 ) -> list[TallyRow]:
     """50,000 devices with all numbers, and fakes in one column of one row."""
     rng = np.random.default_rng(seed)
-    rows = list(sample_rows(tree, CROWDS["all numbers"], np.full(512, 100), rng))
+    rows = list(sample_rows(tree, np.arange(0, TOP, TOP // 512), np.full(512, 100), rng))
     cells = rows[row].cells.copy()
     cells[column] += fakes
     rows[row] = TallyRow(rows[row].reports + fakes, cells)
@@ -150,6 +108,53 @@ def test_small_tallies_are_not_judged(make_tree: MakeTree, make_window: MakeWind
     few = LEAST_REPORTS - 1
     rng = np.random.default_rng(7)
     window, tree = make_window(1.0), make_tree(1.0, 64)
-    assert not list(window_figures(window, sample_window(window, CROWDS["one number"], few, rng)))
-    rows = sample_rows(tree, CROWDS["one number"], np.array([few]), rng)
+    assert not list(window_figures(window, sample_window(window, np.array([TOP]), few, rng)))
+    rows = sample_rows(tree, np.array([TOP]), np.array([few]), rng)
     assert not list(tree_figures(tree, rows))
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        ({0: 0.05, 255: 0.0}, ["low_too_high"]),
+        ({0: 0.0, 255: 0.2}, ["high_too_low"]),
+        ({0: 0.002, 255: 0.002}, []),
+        ({100: 0.3, 101: 0.1, 103: 0.3}, ["too_wide"]),
+        ({100: 0.4, 120: 0.4}, []),
+    ],
+)
+def test_findings(make_tree: MakeTree, cells: dict[int, float], codes: list[str]) -> None:
+    """Of a million reports, with these shares of some cells and the rest spread evenly."""
+    tree = make_tree(2.0)
+    shares = np.full(256, (1 - sum(cells.values())) / (256 - len(cells)))
+    for cell, share in cells.items():
+        shares[cell] = share
+    found = distribution(tree, sample_crowd(tree, shares, 1_000_000, np.random.default_rng(1)))
+    findings = range_findings(found)
+    assert [each.code for each in findings] == codes
+    for each in findings:
+        assert each.cells == (4 if each.code == "too_wide" else 0)
+        truth = {"low_too_high": shares[0], "high_too_low": shares[-1], "too_wide": 0.7}[each.code]
+        assert 0.9 * truth < each.share < truth + 0.01
+
+
+def test_small_crowds_know_no_better(make_tree: MakeTree) -> None:
+    """From 1,000 reports nothing of this is certain."""
+    tree = make_tree(1.0)
+    shares = np.full(256, 0.9 / 255)
+    shares[0] = 0.1
+    found = distribution(tree, sample_crowd(tree, shares, 1000, np.random.default_rng(2)))
+    assert range_findings(found) == ()
+
+
+def test_few_whole_numbers_are_no_waste(make_tree: MakeTree) -> None:
+    """Where there are few numbers, each with a cell, most of them being one is no finding; nor are
+    the cells that are left over."""
+    for high, cells in (("9", 16), ("100", 256)):
+        numbers = NumberRange("0", high, integer=True)
+        tree = make_tree(4.0, numbers=numbers)
+        assert tree.cells == cells
+        positions = np.array([*tree.edges[:-1], TOP])
+        inside = np.unique(positions[positions < TOP])
+        rows = sample_rows(tree, inside, np.full(len(inside), 20_000), np.random.default_rng(3))
+        assert range_findings(distribution(tree, rows)) == ()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 import pytest
+from tests.estimator.numbers.conftest import MakeTree, MakeWindow
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean
@@ -26,9 +23,6 @@ from deniable_estimator.analyses.numbers.poisoning import (
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_window
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
-
-MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
-MakeWindow: TypeAlias = Callable[..., SlidingWindow]
 
 
 @pytest.mark.parametrize("side", [0, -1])
@@ -71,36 +65,20 @@ def _flooded(
 @pytest.mark.parametrize("total", [500, 30_000])
 def test_attack_on_a_share(make_tree: MakeTree, edge: int, sign: int, total: int) -> None:
     """No split of the fakes over rows moves the share below an edge further than the budget, and
-    the best of 2,000 splits comes within 1% of it."""
+    the best of 231 splits comes within 1% of it."""
     tree = make_tree(2.0, 64)
     rng = np.random.default_rng(edge)
     rows = sample_crowd(tree, rng.dirichlet(np.ones(64)), 50_000, rng)
     weights = (np.arange(64) < min(edge, 63)).astype(float)
     attack = share_attack(tree, weights, total / (50_000 + total), rows)
     budget = attack.gain if sign > 0 else attack.loss
-    splits = [tuple(rng.multinomial(total, rng.dirichlet(np.full(3, 0.5)))) for _ in range(2000)]
-    splits += [tuple(total * np.eye(3, dtype=int)[row]) for row in range(3)]
-    found = np.array([sign * _flooded(tree, rows, weights, each, sign) for each in splits[-50:]])
-    assert found.max() <= budget + 1e-9
-    gains = [_split_gain(tree, rows, weights, each, sign) for each in splits]
+    parts = [(a, b, 20 - a - b) for a in range(21) for b in range(21 - a)]
+    gains = [
+        sign * _flooded(tree, rows, weights, tuple(total * each // 20 for each in split), sign)
+        for split in parts
+    ]
     assert max(gains) <= budget + 1e-9
     assert max(gains) >= 0.99 * budget
-
-
-def _split_gain(
-    tree: HierarchicalHistogram,
-    rows: tuple[TallyRow, ...],
-    weights: np.ndarray,
-    fakes: tuple[int, ...],
-    sign: int,
-) -> float:
-    """The same as `_flooded` from the means of the rows, without decoding twice."""
-    total = 0.0
-    for row, count, each in zip(rows, fakes, scores(tree).of(weights[None]), strict=True):
-        score = sign * each[0]
-        mean = float(score @ row.cells) / row.reports
-        total += count / (row.reports + count) * (score.max() - mean)
-    return total
 
 
 def test_no_edge_moves_more(make_tree: MakeTree) -> None:
@@ -110,15 +88,6 @@ def test_no_edge_moves_more(make_tree: MakeTree) -> None:
     attack = cdf_attack(tree, 0.01)
     assert attack.gain == pytest.approx(max(one.gain for one in each))
     assert attack.loss == pytest.approx(max(one.loss for one in each))
-
-
-def test_a_row_for_the_mean_leaves_fewer_to_outvote(make_tree: MakeTree) -> None:
-    """Where a quarter of the devices report for the mean, fakes move the curve further."""
-    alone, both = (
-        cdf_attack(make_tree(1.0, 64), 0.01),
-        cdf_attack(make_tree(1.0, 64, mean=True), 0.01),
-    )
-    assert alone.gain * 1.2 < both.gain < alone.gain * 4 / 3
 
 
 def test_attack_on_a_quantile(make_tree: MakeTree) -> None:
@@ -163,8 +132,3 @@ def test_attack_on_both_means(make_tree: MakeTree) -> None:
     alone = make_tree(1.0, 16)
     question = cell_points(alone)[0]
     assert both_attack(alone, 0.01) == share_attack(alone, question, 0.01)
-
-
-def test_no_fakes(make_tree: MakeTree) -> None:
-    """Nobody moves nothing."""
-    assert cdf_attack(make_tree(1.0, 16), 0.0) == Attack(0.0, 0.0)

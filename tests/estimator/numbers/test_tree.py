@@ -1,44 +1,29 @@
-"""The estimate of a hierarchical histogram: known values, exact bias and variance, missing rows."""
+"""The tree: its estimate, the scores that answer any question, and drawn tallies."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import TypeAlias
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
+from tests.estimator.numbers.conftest import MakeRows, MakeTree, MakeWindow
 
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.mechanisms import Report
+from deniable.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sampling import node_channel, sample_crowd
+from deniable_estimator.analyses.numbers.sampling import (
+    cell_crowd,
+    node_channel,
+    sample_crowd,
+    sample_rows,
+    sample_window,
+    window_rates,
+)
+from deniable_estimator.analyses.numbers.scores import ownership, row_shares, scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
-
-MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
-MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
-
-
-def test_known_values(make_tree: MakeTree, striped: MakeRows) -> None:
-    """Shares and errors computed once with another program, from 10, 155, 479, 1456 reports."""
-    tree = make_tree(1.0)
-    rows = striped(tree)
-    assert [row.reports for row in rows] == [10, 155, 479, 1456]
-    found = estimate_tree(tree, rows, least=1)
-    edges = [64, 128, 192]
-    np.testing.assert_allclose(
-        found.below[edges], [-0.14767105, -0.04234049, 0.25728281], atol=1e-8
-    )
-    np.testing.assert_allclose(
-        np.sqrt(found.variance[edges]), [0.24879407, 0.37789281, 0.40175257], atol=1e-8
-    )
-
-
-def test_even_counters_are_an_even_crowd(make_tree: MakeTree) -> None:
-    """If all columns come equally often, every cell has the same share."""
-    tree = make_tree(2.0)
-    rows = [TallyRow(1000 * row.width, np.full(row.width, 1000)) for row in tree.rows]
-    np.testing.assert_allclose(estimate_tree(tree, rows).below, np.arange(257) / 256, atol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
@@ -154,3 +139,113 @@ def test_devices_that_report_again_in_any_row(make_tree: MakeTree) -> None:
     total = sum(row.reports for row in rows)
     once, twice = (estimate_tree(tree, rows, repeats) for repeats in (1.0, 2.0))
     assert twice.variance[8] - once.variance[8] == pytest.approx(0.25 / total)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_nodes_own_the_columns_that_support_them(make_tree: MakeTree, epsilon: float) -> None:
+    """Ownership is the support of each level's own mechanism, node by node."""
+    for level in make_tree(epsilon).levels:
+        own = ownership(level.order, level.dimension, level.columns, level.nodes)
+        for node in range(level.nodes):
+            columns = sorted(cell.column for cell in level.oracle.support(node))
+            assert np.flatnonzero(own[node]).tolist() == columns
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+@pytest.mark.parametrize("live", [None, (True, False, True, True), (False, False, False, True)])
+def test_expected_scores_are_the_question(
+    make_tree: MakeTree, epsilon: float, live: tuple[bool, ...] | None
+) -> None:
+    """For a device in any cell, the expected scores of all rows sum to W there, to 1e-12 of W's
+    span, for random questions and every edge, whatever rows are left out."""
+    tree = make_tree(epsilon)
+    table = scores(tree, live)
+    rng = np.random.default_rng(1)
+    questions = np.concatenate([rng.normal(size=(5, 256)), np.tril(np.ones((256, 256)))])
+    expected = np.repeat(questions.mean(axis=1)[:, None], 256, axis=1)
+    for row, each in enumerate(table.of(questions)):
+        by_node = each @ node_channel(tree, row).T
+        expected += np.repeat(by_node, 256 // tree.levels[row].nodes, axis=1)
+    assert np.abs(expected - questions).max() < 1e-11
+
+
+def test_edges_are_questions_like_others(make_tree: MakeTree) -> None:
+    """The scores of "below this edge" are those of the question, also inside of cells."""
+    tree = make_tree(1.0, 64)
+    table = scores(tree)
+    for edge in (0.0, 1.0, 16.0, 17.5, 21.25, 63.0, 64.0):
+        question = np.clip(edge - np.arange(64), 0, 1)[None]
+        for row, each in enumerate(table.of(question)):
+            np.testing.assert_allclose(table.below(row, edge), each[0], atol=1e-12)
+
+
+def test_planned_variances_of_edges(make_tree: MakeTree) -> None:
+    """The closed form for all edges agrees with the formula for any question."""
+    for cells in (4, 16, 256):
+        table = scores(make_tree(1.0, cells))
+        questions = np.tril(np.ones((cells + 1, cells)), -1)
+        np.testing.assert_allclose(table.planned_edges(), table.planned(questions), atol=1e-9)
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_row_shares_are_the_devices_own(make_tree: MakeTree, mean: bool) -> None:
+    """The shares of rows are the chances with which a device draws them, exactly."""
+    tree = make_tree(1.0, 16, mean)
+    for row, share in enumerate(row_shares(tree)):
+        drawn = sum(
+            (tree.likelihood(Report(row, column), 5) for column in range(tree.rows[row].width)),
+            Fraction(0),
+        )
+        assert Fraction(float(share)) == drawn
+
+
+POSITIONS = np.array([-1, 0, 300_000_001, TOP])
+COUNTS = np.array([20_000, 0, 50_000, 30_000])
+
+
+def test_columns_of_a_window(make_window: MakeWindow) -> None:
+    """Columns come as often as the likelihoods say (chi-square, alpha 1e-4; seed 1), and every
+    device reports once."""
+    window = make_window(2.0)
+    row = sample_window(window, POSITIONS, COUNTS, np.random.default_rng(1))
+    assert row.reports == row.cells.sum() == COUNTS.sum()
+    rates = [
+        sum(
+            count * float(window.likelihood(Report(0, column), int(position)))
+            for position, count in zip(POSITIONS, COUNTS, strict=True)
+        )
+        for column in range(64)
+    ]
+    # Counts of a given crowd vary a little less than those of one multinomial.
+    assert stats.chisquare(row.cells, rates).pvalue > 1e-4
+    of_parts = window_rates(window, POSITIONS, COUNTS / COUNTS.sum()) * COUNTS.sum()
+    np.testing.assert_allclose(of_parts, rates, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_columns_of_a_tree(make_tree: MakeTree, epsilon: float) -> None:
+    """Cells of all rows come as often as the likelihoods say, the mean's row included (chi-square
+    over all cells, alpha 1e-4; seed 3)."""
+    tree = make_tree(epsilon, 16, mean=True)
+    rows = sample_rows(tree, POSITIONS, COUNTS, np.random.default_rng(3))
+    assert sum(row.reports for row in rows) == COUNTS.sum()
+    rates, seen = [], []
+    for number, row in enumerate(rows):
+        assert row.reports == row.cells.sum()
+        seen += row.cells.tolist()
+        rates += [
+            sum(
+                count * float(tree.likelihood(Report(number, column), int(position)))
+                for position, count in zip(POSITIONS, COUNTS, strict=True)
+            )
+            for column in range(tree.rows[number].width)
+        ]
+    assert stats.chisquare(seen, rates).pvalue > 1e-4
+
+
+def test_cells_are_the_devices_own(make_tree: MakeTree) -> None:
+    """A position falls into the cell that a device would report."""
+    tree = make_tree(1.0, 64)
+    positions = [-1, *(edge + step for edge in tree.edges[:-1] for step in (0, 1)), TOP - 1, TOP]
+    found = cell_crowd(tree, np.array(positions))
+    assert found.tolist() == [tree.cell(position) for position in positions]

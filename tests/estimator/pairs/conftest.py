@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
-from click import Command
-from click.testing import CliRunner, Result
 from tests.estimator.conftest import Fill
 
 from deniable import Registry
@@ -62,18 +57,3 @@ def filled(fill: Fill, registry: Registry) -> Registry:
         tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=day)
         fill(tally, metric.scheme)
     return registry
-
-
-@pytest.fixture
-def run(tmp_path: Path, store_url: str) -> Callable[..., Result]:
-    """Runs a command on that registry and the store."""
-
-    def run(command: Command, *arguments: str, text: str = REGISTRY, stored: bool = True) -> Result:
-        path = tmp_path / "metrics.toml"
-        path.write_text(text, encoding="utf-8")
-        given = [*arguments, "--registry", str(path)]
-        if stored:
-            given += ["--store", store_url]
-        return CliRunner().invoke(command, given, env={"COLUMNS": "120"})
-
-    return run

@@ -1,21 +1,28 @@
-"""Conditionals, the test of independence, residuals and the effect size."""
+"""A pair's covariances, conditionals, test of independence, effect size and shrunken table."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from tests.estimator.pairs.drawing import drawn
+from scipy import integrate, stats
 
 from deniable.mechanisms import SubsetSelection
+from deniable.mechanisms.base import Report
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, residuals
 from deniable_estimator.analyses.pairs.effect import effect
+from deniable_estimator.analyses.pairs.shrinkage import _CUTS, _risk, shrunken
+from deniable_estimator.planning.population import pair_shares, zipf_shares
+from deniable_estimator.statistics.intervals import FloatArray
 
 TABLE = np.outer([0.5, 0.3, 0.2], [0.4, 0.3, 0.2, 0.1]) + 0.05 * np.array(
     [[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 0, 0]]
@@ -46,12 +53,6 @@ def test_the_published_values() -> None:
     assert size.v == pytest.approx(0.19199, abs=5e-6)
     # Close to the ends of a normal interval, .16713 and .21398, which covers too seldom.
     assert (size.low, size.high) == pytest.approx((0.168785, 0.217843), abs=5e-6)
-
-
-def test_conditionals_of_the_rows() -> None:
-    """The transposed table gives the conditionals in the other direction."""
-    found = conditionals(TABLE.T, COVARIANCE, 0.95).turned()
-    assert found.share == pytest.approx(TABLE / TABLE.sum(axis=0))
 
 
 @given(st.integers(0, 2**32), st.integers(50, 10**6), st.sampled_from([0.5, 0.95, 0.999]))
@@ -111,22 +112,6 @@ def test_the_statistic_is_the_dense_one() -> None:
     assert independence(table, covariance).statistic == pytest.approx(expected)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(("shape", "epsilon", "n"), [((2, 2), 1.0, 2000), ((3, 4), 4.0, 1000)])
-def test_the_test_keeps_its_level(shape: tuple[int, int], epsilon: float, n: int) -> None:
-    """Of 500 tallies of independent lists, 11 to 43 are called dependent at 5%: the binomial
-    chance of less or more is below 0.002, two comparisons, seed 11."""
-    rng = np.random.default_rng(11)
-    mechanism = SubsetSelection.design(shape[0] * shape[1], epsilon)
-    table = np.outer(*(np.arange(size, 0, -1) / (size * (size + 1) / 2) for size in shape))
-    covariance = Covariance.of(mechanism, n)
-    found = sum(
-        independence(drawn(mechanism, table, n, rng), covariance).p_value <= 0.05
-        for _ in range(500)
-    )
-    assert 11 <= found <= 43
-
-
 def test_residuals_have_the_dense_errors() -> None:
     """Each standard error is that of the weighted sum of all cells that the residual is."""
     rows, columns = TABLE.sum(axis=1), TABLE.sum(axis=0)
@@ -170,3 +155,132 @@ def test_the_interval_of_the_effect_holds_it(
     found = effect(table, Covariance.of(SubsetSelection.design(size, 1.0), n), level)
     if math.isfinite(found.v):
         assert 0 <= found.low <= found.v <= found.high <= 1
+
+
+CASES = [(4, 1, 0.5), (4, 2, 1.0), (6, 2, 1.0), (6, 3, 4.0), (9, 2, 2.0)]
+
+
+def enumerated(mechanism: SubsetSelection, f: list[Fraction]) -> np.ndarray:
+    """The covariance of the estimates of one report, from the probability of every set."""
+    d, k, p, q = mechanism.size, mechanism.k, mechanism.p, mechanism.q
+    both = [[Fraction(0)] * d for _ in range(d)]
+    for chosen in combinations(range(d), k):
+        columns = chosen[0] if k == 1 else sum(1 << each for each in chosen)
+        chance = sum(
+            share * mechanism.likelihood(Report(0, columns), item) for item, share in enumerate(f)
+        )
+        for one in chosen:
+            for two in chosen:
+                both[one][two] += chance
+    scale = (p - q) ** 2
+    return np.array(
+        [
+            [float((both[y][z] - both[y][y] * both[z][z]) / scale) for z in range(d)]
+            for y in range(d)
+        ]
+    )
+
+
+@pytest.mark.parametrize(("size", "k", "epsilon"), CASES)
+def test_the_covariance_is_that_of_every_report(size: int, k: int, epsilon: float) -> None:
+    """The five numbers give the covariance that the enumeration of all k-sets gives, for a crowd
+    that is spread unevenly, to 13 digits."""
+    mechanism = SubsetSelection.design(size, epsilon, k)
+    total = size * (size + 1) // 2
+    f = [Fraction(each + 1, total) for each in range(size)]
+    found = Covariance.of(mechanism, 1).matrix(np.array([float(x) for x in f]), np.ones(size))
+    assert np.allclose(found, enumerated(mechanism, f), rtol=1e-13, atol=1e-13)
+
+
+def test_the_published_parameters() -> None:
+    """Over 36 cells at epsilon 1, each report has 10 of them, and the numbers are those of the
+    derivation."""
+    mechanism = SubsetSelection.design(36, 1.0)
+    found = Covariance.of(mechanism, 1)
+    rise = float(mechanism.p - mechanism.q)
+    assert mechanism.k == 10
+    assert found.own * rise**2 == pytest.approx(0.2032118278, abs=1e-10)
+    assert found.own_share * rise**2 == pytest.approx(0.1129456265, abs=1e-10)
+    assert found.all * rise**2 == pytest.approx(-0.005602, abs=1e-6)
+
+
+@given(st.integers(0, 2**32), st.floats(1, 5))
+def test_sums_of_cells_agree_with_the_matrix(seed: int, repeats: float) -> None:
+    """Weighted sums, groups of cells and their noise have the covariance that the whole matrix
+    gives, also where the same devices report again."""
+    rng = np.random.default_rng(seed)
+    found = Covariance.of(SubsetSelection.design(12, 1.0), 5000, repeats)
+    f = rng.dirichlet(np.ones(12))
+    whole = found.matrix(f, np.ones(12))
+    w, v = rng.normal(size=(2, 12))
+    assert found.between(f, w, v) == pytest.approx(w @ whole @ v, rel=1e-9, abs=1e-14)
+    row = np.zeros(12)
+    row[4:8] = 1
+    assert found.noise(4, 1).at(np.array([row @ f]))[0] == pytest.approx(row @ whole @ row)
+    groups = np.kron(np.eye(3), np.ones(4))
+    merged = found.matrix(groups @ f, groups.sum(axis=1))
+    assert np.allclose(merged, groups @ whole @ groups.T, rtol=1e-9, atol=1e-14)
+
+
+def test_independent_schemes_add_up() -> None:
+    """A weighted sum of two estimates has the sum of their covariances."""
+    one, two = (Covariance.of(SubsetSelection.design(6, each), 1000) for each in (1.0, 2.0))
+    f, ones = np.full(6, 1 / 6), np.ones(6)
+    found = (one.weighted(0.25) + two.weighted(0.75)).matrix(f, ones)
+    assert np.allclose(found, one.matrix(f, ones) / 16 + two.matrix(f, ones) * 9 / 16)
+
+
+def drawn(f: FloatArray, epsilon: float, n: int, rng: np.random.Generator) -> FloatArray:
+    mechanism = SubsetSelection.design(f.size, epsilon)
+    counts = rng.multinomial(n, f.ravel())
+    (row,) = analysis_of(mechanism).sample_rows(range(f.size), counts, rng)
+    p, q = float(mechanism.p), float(mechanism.q)
+    found: FloatArray = ((row.cells / n - q) / (p - q)).reshape(f.shape)
+    return found
+
+
+def zipf(size: int, dependence: float) -> FloatArray:
+    shares = zipf_shares(size, 1.0)
+    return pair_shares(shares, shares, dependence).reshape(size, size)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 2**32), st.integers(300, 10**6))
+def test_it_is_a_distribution(rows: int, columns: int, seed: int, n: int) -> None:
+    """No share is negative, they sum to 1, and turning the table turns the result."""
+    rng = np.random.default_rng(seed)
+    f = rng.dirichlet(np.full(rows * columns, 0.5)).reshape(rows, columns)
+    model = Covariance.of(SubsetSelection.design(f.size, 1.0), n)
+    table = drawn(f, 1.0, n, rng)
+    found = shrunken(table, model)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1)
+    assert np.allclose(shrunken(table.T, model), found.T)
+
+
+def test_without_noise_nothing_is_shrunken() -> None:
+    """With a thousand billion reports a table stays as it is; with hardly any, and nothing beyond
+    chance, it is the product of its margins."""
+    mechanism, f = SubsetSelection.design(12, 2.0), zipf(4, 0.5)[:3] / zipf(4, 0.5)[:3].sum()
+    assert np.allclose(shrunken(f, Covariance.of(mechanism, 10**12)), f, atol=1e-6)
+    product = np.outer(f.sum(axis=1), f.sum(axis=0))
+    f = 0.98 * product + 0.02 * f
+    assert np.allclose(shrunken(f, Covariance.of(mechanism, 300)), product)
+
+
+@pytest.mark.parametrize("cut", _CUTS)
+@pytest.mark.parametrize("mean", [0.0, 1.0, 3.0])
+def test_the_estimate_of_the_error_is_unbiased(cut: float, mean: float) -> None:
+    """Integrated over normal residuals, the estimated squared error is the true one."""
+
+    def average(what: Callable[[float], float]) -> float:
+        ends = [-(cut**0.5), cut**0.5] if math.isfinite(cut) else None
+        law = stats.norm(mean).pdf
+        return float(integrate.quad(lambda z: what(z) * law(z), -9, 12, points=ends, limit=200)[0])
+
+    def error(z: float) -> float:
+        kept = max(1 - cut / max(z**2, 1e-99), 0.0) if math.isfinite(cut) else 0.0
+        return (z * kept - mean) ** 2
+
+    told = average(lambda z: float(_risk(cut, np.array([max(z * z, 1e-99)]), np.ones(1))))
+    assert told == pytest.approx(average(error), rel=1e-6)

@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deniable.mechanisms import SubsetSelection
-from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, kernel
 from deniable_estimator.analyses.pairs.poisoning import (
@@ -23,7 +22,6 @@ from deniable_estimator.analyses.pairs.poisoning import (
     moved,
     worst_cells,
 )
-from deniable_estimator.planning.pairs import plan_pair
 from deniable_estimator.statistics.intervals import FloatArray
 
 SMALL = [
@@ -126,35 +124,3 @@ def test_the_kernel_is_the_test() -> None:
     weights = kernel(table.sum(axis=1), table.sum(axis=0), model)
     told = independence(table, model).statistic
     assert np.isclose(table.ravel() @ weights @ table.ravel(), told)
-
-
-def attacked(
-    mechanism: SubsetSelection,
-    table: FloatArray,
-    n: int,
-    fakes: int,
-    cells: FloatArray,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """The estimated table of n reports, of which so many are fake and all have these cells."""
-    counts = rng.multinomial(n - fakes, table.ravel())
-    (row,) = analysis_of(mechanism).sample_rows(range(table.size), counts, rng)
-    p, q = float(mechanism.p), float(mechanism.q)
-    found: FloatArray = (((row.cells + fakes * cells.ravel()) / n - q) / (p - q)).reshape(
-        table.shape
-    )
-    return found
-
-
-def test_the_planner_and_the_formulas_agree() -> None:
-    """A plan has the figures of equally frequent values; ten times the reports take about a third
-    of the fraction of fakes to fool the test."""
-    made, more = (plan_pair(3, 3, 1.0, n, fakes=0.02) for n in (10_000, 100_000))
-    mechanism = SubsetSelection.design(9, 1.0)
-    fake = Fake.of(mechanism)
-    even = np.full((3, 3), 1 / 9)
-    assert made.fakes_conditional == pytest.approx(
-        min(1.0, moved(even, fake, 0.02)[1][0, 0]) - 1 / 3
-    )
-    assert made.fakes_effect == faked_effect(3, 3, fake, 0.02)
-    assert made.fakes_to_reject / more.fakes_to_reject == pytest.approx(math.sqrt(10), rel=1e-6)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from deniable import SchemeError
-from deniable.mechanisms import design_memoized
 from deniable.types.number import Number
-from deniable_estimator.forecasting.lifetime_split import report_variance, sent_reports
+from deniable_estimator.forecasting.lifetime_split import sent_reports
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
-from deniable_estimator.planning.lifetime_choices import LifetimePlan
-from deniable_estimator.planning.lifetime_crowd import budget_left, lasting_budget
+from deniable_estimator.planning.lifetime_crowd import budget_left
 from deniable_estimator.planning.lifetime_words import rate_words
 from deniable_estimator.planning.numbers import number_type
 
@@ -50,32 +44,6 @@ def test_the_budget_that_is_left_is_enumerated() -> None:
             expected.append(float(share))
         found = budget_left(reports, float(rate), float(turnover), 3)
         assert found == pytest.approx(expected, rel=1e-14)
-
-
-@given(st.integers(1, 12), st.floats(0.01, 1), st.floats(0, 0.3), st.integers(1, 200))
-@settings(max_examples=60, deadline=None)
-def test_more_reports_or_new_devices_leave_more(
-    reports: int, rate: float, turnover: float, windows: int
-) -> None:
-    """The share with reports left falls from window to window towards its limit, and grows with the
-    reports that a device may send and with turnover."""
-    left = budget_left(reports, rate, turnover, windows)
-    assert left[0] == 1
-    assert (np.diff(left) <= 1e-12).all()
-    assert left[-1] >= lasting_budget(reports, rate, turnover) - 1e-9
-    assert (budget_left(reports + 1, rate, turnover, windows) >= left - 1e-12).all()
-    assert (budget_left(reports, rate, min(1.0, turnover + 0.1), windows) >= left - 1e-12).all()
-
-
-@given(st.integers(1, 12), st.floats(0.02, 1), st.floats(0.02, 0.5))
-@settings(max_examples=20, deadline=None)
-def test_the_long_run_is_the_limit(reports: int, rate: float, turnover: float) -> None:
-    """After a thousand windows the share with reports left is its limit; without turnover that is
-    zero."""
-    left = budget_left(reports, rate, turnover, 1000)
-    assert left[-1] == pytest.approx(lasting_budget(reports, rate, turnover), rel=1e-9)
-    assert lasting_budget(reports, rate, 0.0) == 0
-    assert budget_left(reports, rate, 0.0, 5000)[-1] < 1e-12
 
 
 def test_without_turnover_a_device_sends_the_binomial_mean() -> None:
@@ -112,16 +80,6 @@ def test_every_choice_keeps_within_the_lifetime(
     assert made.once.epsilon == min(lifetime, 3)
 
 
-def test_one_report_of_a_life_costs_that_report() -> None:
-    """For a trait that stays, eight reports at epsilon 1 are like one at 2.37, whose odds of a life
-    are at most 11 in place of 2,981."""
-    made = plan_lifetime(2, 8, 1, 1000, epsilon=1.0, share=0.5)
-    assert made.stated is not None
-    assert made.stated.like_one_epsilon == 2.37
-    assert math.ceil(made.stated.life.odds) == 2981
-    assert math.ceil(math.exp(2.37)) == 11
-
-
 @pytest.mark.parametrize("name", ["list", "mean"])
 def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name: str) -> None:
     """It takes less and tells no less, in the same crowd with its turnover."""
@@ -134,34 +92,6 @@ def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name: str) -> None:
     assert made.same_as_stated.advised
     again = plan_lifetime(DOMAINS[name], 2.66, 2, 10_000, epsilon=2.66)
     assert again.same_as_stated is None
-
-
-def test_memos_are_those_of_the_registry() -> None:
-    """The memoized mechanism keeps within the lifetime; its figures are those of the channel, and
-    numbers have none."""
-    made = plan_lifetime(5, 4, 1, 20_000)
-    assert made.memory is not None
-    mechanism = design_memoized("auto", "plan", 5, 2.0, 4.0)
-    assert made.memory.mechanism == mechanism.name
-    assert made.memory.memo.epsilon == mechanism.lifetime_epsilon <= 4
-    assert made.memory.fresh.epsilon == mechanism.fresh_epsilon
-    assert made.memory.half_width > made.memory.staying_half_width
-    assert plan_lifetime(MEAN, 4, 1, 20_000).memory is None
-
-
-def test_widths_of_numbers_are_in_their_unit() -> None:
-    """A mean's width scales with its range, a logarithmic one is a part of it, and a distribution's
-    is a share."""
-    small, large = (
-        plan_lifetime(number_type(0, high, "mean"), 8, 1, 1_000_000).best.half_width
-        for high in (1, 100)
-    )
-    assert large == pytest.approx(100 * small, rel=1e-9)
-    log = plan_lifetime(number_type(1, 100, "mean", "log"), 8, 1, 1_000_000).best.half_width
-    assert log == pytest.approx(math.expm1(math.log(100) * small), rel=1e-9)
-    tree = plan_lifetime(DISTRIBUTION, 8, 1, 1_000_000).best
-    variance = report_variance(DISTRIBUTION.design("auto", "plan", tree.epsilon), 0.5)
-    assert tree.window_variance == pytest.approx(variance.total / tree.window_reports)
 
 
 def test_a_short_time_cannot_spend_a_large_lifetime() -> None:
@@ -197,17 +127,6 @@ def test_what_cannot_be_planned_is_named(changes: dict[str, Any], named: str) ->
     asked = {"domain": 2, "lifetime_epsilon": 8, "years": 1, "devices": 1000}
     with pytest.raises(SchemeError, match=named):
         plan_lifetime(**{**asked, **changes})
-
-
-def test_the_document_holds_every_figure() -> None:
-    """The plan as JSON has all fields, bounds with their odds, and no number that is none."""
-    made = plan_lifetime(2, 8, 2.5, 1000, turnover=0.1, epsilon=1.0)
-    document = made.to_dict()
-    assert json.loads(json.dumps(document, allow_nan=False)) == document
-    assert set(document) == set(LifetimePlan.__dataclass_fields__)
-    assert document["best"]["life"]["odds"] >= math.exp(document["best"]["life"]["epsilon"])
-    assert len(document["best"]["left_after_years"]) == 3
-    assert document["memory"]["memo"]["belief"] < 1
 
 
 @pytest.mark.parametrize(("rate", "text"), [(1, "1"), (0.0041096, "0.00411"), (1e-6, "0.000001")])

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.estimator.conftest import Fill
 
-from deniable import Registry, Scheme
+from deniable import Registry
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.terminal.release_group import release
+from deniable_estimator.terminal.release import release
 
 DAYS = [f"2026-01-{day:02}" for day in range(5, 10)]
 
@@ -38,38 +39,13 @@ unit = "s"
 epsilon = 1.0
 lifetime_epsilon = 8.0
 
-[metrics.tabs]
-type = "number"
-description = "How many tabs are open."
-ask = "mean"
-low = 0
-high = 10
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
 [metrics.word]
 type = "string"
 description = "A word."
 epsilon = 2.0
 lifetime_epsilon = 8.0
-
-[metrics.site]
-type = "string"
-mechanism = "rappor"
-description = "A site."
-longitudinal = "memoize"
-epsilon = 1.0
-lifetime_epsilon = 4.0
-
-[metrics.dark_mode_x_browser]
-type = "pair"
-of = ["dark_mode", "browser"]
-description = "Both."
-epsilon = 2.0
-lifetime_epsilon = 8.0
 """
 
-Fill = Callable[[Tally, Scheme], None]
 Run = Callable[..., Result]
 
 
@@ -87,8 +63,6 @@ def filled(registry: Registry, fill: Fill) -> None:
         "browser": ([0, 1, 2, 3], [2000, 1000, 600, 400]),
         "dark_mode": ([0, 1], [1500, 2500]),
         "speed": ([1 << 28, 1 << 29], [2000, 2000]),
-        "dark_mode_x_browser": (list(range(8)), [500] * 8),
-        "tabs": ([1 << 28, 1 << 29], [2000, 2000]),
     }
     for name, (items, counts) in crowds.items():
         scheme = registry[name].scheme

@@ -1,15 +1,29 @@
-"""Which noise meets an epsilon, and that it does."""
+"""Noise: what it hides, and samplers with exactly their probabilities."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable_estimator.releasing.noise import AddedNoise, Sensitivity, gaussian, laplace, of_rho
+from deniable.randomness import Bits
+from deniable_estimator.releasing.noise import (
+    AddedNoise,
+    BufferedBits,
+    Sensitivity,
+    decays,
+    discrete_gaussian,
+    discrete_laplace,
+    gaussian,
+    happens,
+    laplace,
+    leader,
+    of_rho,
+)
 
 epsilons = st.fractions(Fraction(1, 50), Fraction(8), max_denominator=100)
 
@@ -95,3 +109,142 @@ def test_the_variance_is_that_of_the_noise(method: str, scale: Fraction) -> None
     assert exact <= noise.variance * (1 + 1e-9)
     if method == "laplace" or scale >= 1:
         assert exact == pytest.approx(noise.variance, rel=1e-6)
+
+
+class OutOfBits(Exception):
+    """The enumeration has no more bits for this path."""
+
+
+def enumerate_bits(
+    sample: Callable[[Bits], Hashable], depth: int
+) -> tuple[dict[Hashable, Fraction], Fraction]:
+    """The probability of each outcome over all strings of at most `depth` bits, exactly, and that
+    of the strings that are too short for an outcome."""
+    found: dict[Hashable, Fraction] = {}
+    short = Fraction(0)
+    waiting: list[str] = [""]
+    while waiting:
+        path = waiting.pop()
+        used = 0
+
+        def bits(count: int) -> int:
+            nonlocal used
+            used += count
+            if used > len(path):  # noqa: B023 (it is called within this round only)
+                raise OutOfBits
+            return int(path[used - count : used] or "0", 2)  # noqa: B023
+
+        try:
+            outcome = sample(bits)
+        except OutOfBits:
+            if used > depth:
+                short += Fraction(1, 2 ** len(path))
+                continue
+            more = used - len(path)
+            waiting += [path + format(number, f"0{more}b") for number in range(2**more)]
+            continue
+        found[outcome] = found.get(outcome, Fraction(0)) + Fraction(1, 2**used)
+    return found, short
+
+
+def laplace_chance(z: int, scale: Fraction) -> float:
+    a = math.exp(-1 / float(scale))
+    return (1 - a) / (1 + a) * a ** abs(z)
+
+
+def gaussian_chance(z: int, variance: Fraction) -> float:
+    weights = [math.exp(-(k**2) / (2 * float(variance))) for k in range(-200, 201)]
+    return math.exp(-(z**2) / (2 * float(variance))) / math.fsum(weights)
+
+
+def within(
+    found: dict[Hashable, Fraction], short: Fraction, expected: Callable[[int], float]
+) -> bool:
+    """Whether each probability lies between what was enumerated and that with what is short."""
+    return all(
+        float(found.get(z, 0)) <= expected(z) + 1e-12
+        and expected(z) <= float(found.get(z, 0) + short) + 1e-12
+        for z in range(-6, 7)
+    )
+
+
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 2), Fraction(2)])
+def test_laplace_noise_has_exactly_its_probabilities(scale: Fraction) -> None:
+    """All strings of 16 bits together give every probability, up to the strings that end early."""
+    found, short = enumerate_bits(lambda bits: discrete_laplace(scale, bits), 16)
+    assert short < Fraction(1, 5)
+    assert within(found, short, lambda z: laplace_chance(z, scale))
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(301, 4)])
+def test_gaussian_noise_has_exactly_its_probabilities(
+    variance: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Laplace noise is kept with just the probability that makes what is kept Gaussian; what is not
+    kept is drawn anew."""
+    likely = []
+    for z in range(10):
+        draws, kept, told = [7, -z], [False, True], []
+
+        def draw(scale: Fraction, bits: Bits) -> int:
+            told.append(scale)  # noqa: B023
+            return draws.pop(0)  # noqa: B023
+
+        def decay(exponent: Fraction, bits: Bits) -> bool:
+            told.append(exponent)  # noqa: B023
+            return kept.pop(0)  # noqa: B023
+
+        monkeypatch.setattr("deniable_estimator.releasing.noise.discrete_laplace", draw)
+        monkeypatch.setattr("deniable_estimator.releasing.noise.decays", decay)
+        assert discrete_gaussian(variance) == -z
+        scale, exponent = told[2:]
+        likely.append(laplace_chance(z, scale) * math.exp(-exponent) / gaussian_chance(z, variance))
+    assert likely == pytest.approx([likely[0]] * 10)
+
+
+@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(3, 2)])
+def test_a_decay_has_exactly_its_probability(exponent: Fraction) -> None:
+    """The acceptance step of Gaussian noise and of the leader is true with probability
+    exp(-exponent), over all strings of 16 bits, of which few end early."""
+    found, short = enumerate_bits(lambda bits: decays(exponent, bits), 16)
+    assert short < Fraction(1, 50)
+    chance = math.exp(-exponent)
+    assert float(found.get(True, 0)) <= chance <= float(found.get(True, 0) + short)
+
+
+def test_a_coin_has_exactly_its_probability() -> None:
+    """A third is a third: rejection leaves no bias."""
+    found, short = enumerate_bits(lambda bits: happens(Fraction(1, 3), bits), 20)
+    assert found[True] / (found[True] + found[False]) == Fraction(1, 3)
+    assert short < Fraction(1, 500)
+
+
+def test_the_leader_has_the_probabilities_of_the_exponential_mechanism() -> None:
+    """All strings of 16 bits: an index has probability exp(rate count) over the sum of these."""
+    counts, rate = [3, 1, 3, 0], Fraction(1, 2)
+    found, short = enumerate_bits(lambda bits: leader(counts, rate, bits), 16)
+    total = math.fsum(math.exp(float(rate) * count) for count in counts)
+    assert short < Fraction(1, 6)
+    for index, count in enumerate(counts):
+        chance = math.exp(float(rate) * count) / total
+        assert float(found[index]) <= chance <= float(found[index] + short)
+
+
+def test_bits_in_blocks_are_those_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bit of a block is used at most once, and a long number is drawn by itself."""
+    monkeypatch.setattr("os.urandom", lambda count: bytes(range(256)) * (count // 256))
+    bits = BufferedBits()
+    assert [bits(8) for _ in range(4)] == [0, 1, 2, 3]
+    assert bits(0) == 0
+    assert bits(16) == 4 + (5 << 8)
+    assert bits(1 << 14) % 256 == 0
+    assert bits(8) == 6
+
+
+@pytest.mark.parametrize("wrong", [Fraction(0), Fraction(-1)])
+def test_noise_of_no_scale_is_refused(wrong: Fraction) -> None:
+    """Neither a scale nor a variance can be 0 or negative."""
+    with pytest.raises(ValueError, match="positive"):
+        discrete_laplace(wrong)
+    with pytest.raises(ValueError, match="positive"):
+        discrete_gaussian(wrong)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click import Command
 from click.testing import CliRunner, Result
+from tests.registries import declared
 
 from deniable import Registry, Scheme
 from deniable_collector.tally import Tally
@@ -19,50 +20,14 @@ from deniable_estimator.planning.population import Crowd, lognormal_crowd, norma
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 13))
 DEVICES = 20_000
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.latency]
-type = "number"
-description = "How long does the first page take?"
-low = 0.001
-high = 100
-unit = "s"
-scale = "log"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-
-[metrics.outside]
-type = "number"
-description = "How warm is it?"
-low = -20
-high = 40
-unit = "degrees"
-ask = "mean"
-epsilon = 2.0
-lifetime_epsilon = 8.0
-
-[metrics.tabs]
-type = "number"
-description = "How many tabs are open?"
-low = 0
-high = 12
-integer = true
-ask = ["mean", "distribution"]
-epsilon = 4.0
-lifetime_epsilon = 8.0
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on when the day ends."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
+REGISTRY = declared(
+    latency={"type": "number", "low": 0.001, "high": 100, "unit": "s", "scale": "log",
+             "ask": "distribution"},
+    outside={"type": "number", "low": -20, "high": 40, "unit": "degrees", "ask": "mean"},
+    tabs={"type": "number", "low": 0, "high": 12, "integer": True, "ask": ["mean", "distribution"],
+          "epsilon": 4.0},
+    dark_mode={"type": "boolean", "epsilon": 1.0},
+)  # fmt: skip
 
 CROWDS: dict[str, Crowd] = {
     "latency": lognormal_crowd(0.4, 1.0),

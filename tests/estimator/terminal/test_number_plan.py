@@ -17,31 +17,6 @@ def planned(*arguments: str) -> Result:
     return CliRunner().invoke(plan, [*COMMON, *arguments], env={"COLUMNS": "120"})
 
 
-def test_a_distribution_is_planned() -> None:
-    """The table has the mean, what each quantile needs, and which cannot be promised."""
-    result = planned(*NUMBER, "--ask", "distribution", "--scale", "log", "--unit", "s")
-    assert result.exit_code == 0, result.output
-    words = " ".join(result.output.split())
-    assert "0.001 to 100 s, log scale" in words
-    assert "geometric mean ±17." in words
-    assert "p50 between p46.9 and p53.1" in words
-    assert "p99 from p95.9 on, with no upper limit" in words
-    assert "p95 cannot be promised below 149,772 devices." in words
-    assert "p90 cannot" not in words
-    assert "Usable: the median has both limits." in words
-
-
-def test_a_mean_is_planned() -> None:
-    """A mean has its width in the unit and no quantiles; bounds may be below zero."""
-    arguments = ("--number", "--low", "-20", "--high", "30", "--ask", "mean", "--unit", "degrees")
-    words = " ".join(planned(*arguments, "--half-width", "0.5").output.split())
-    assert "-20 to 30 degrees, linear scale" in words
-    assert "mean ±0.32 degrees (95% interval)" in words
-    assert "for ±0.50 degrees 41,733 devices" in words
-    assert "quantile" not in words
-    assert "No usable signal" in planned(*arguments, "--devices", "5").output
-
-
 def test_cells_are_said_to_limit_a_mean() -> None:
     """A width below what the cells leave open takes no number of devices, and the table says so."""
     told = planned(*NUMBER, "--ask", "distribution", "--half-width", "0.01").output

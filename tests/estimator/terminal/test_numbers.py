@@ -6,43 +6,13 @@ import json
 import re
 from collections.abc import Callable
 
-import click
 import pytest
 
-from deniable_estimator.terminal import ALARM, NO_DATA, anomalies, estimate, plan, trend
-from deniable_estimator.terminal.release_group import release
+from deniable_estimator.terminal import ALARM, NO_DATA, anomalies, estimate, trend
 
 from .conftest import CROWDS, DAYS, DEVICES, Call
 
 Report = Callable[..., None]
-
-
-def test_a_distribution_as_a_table(call: Call, report: Report) -> None:
-    """Quantiles and mean have intervals in the unit, a quantile that the crowd does not bound says
-    so, and the histogram has few bars, in which the quantiles stand."""
-    report("latency", DAYS[0], devices=2_000)
-    told = call(estimate, "latency").output
-    assert "2,000 devices" in told
-    assert re.search(r"^p50 +0\.\d+ +0\.\d+ \.\. 0\.\d+", told, re.MULTILINE)
-    assert re.search(r"^p99 .* at least \d", told, re.MULTILINE)
-    assert re.search(r"^geometric mean +0\.\d+ +0\.\d+ \.\. 0\.\d+", told, re.MULTILINE)
-    assert "Poisoning budget: 1% fake devices could add up to 0." in told
-    assert " s to the geometric mean." in told
-    assert re.search(r"^below 0\.001 s +", told, re.MULTILINE)
-    assert re.search(r"^100 s or more +", told, re.MULTILINE)
-    _, _, histogram = told.partition("from")
-    bars = [line for line in histogram.splitlines() if re.match(r" *[\d.,]* +[\d.,−]+ +█*", line)]
-    assert 12 <= len(bars) <= 24
-    assert sum("p50" in line for line in bars) == 1
-
-
-def test_a_mean_as_a_table(call: Call, report: Report) -> None:
-    """A mean has its interval and its budget in the unit, also below zero, and no histogram."""
-    report("outside", DAYS[0])
-    told = call(estimate, "outside").output
-    assert re.search(r"^mean +−\d\.\d+ +−\d\.\d+ \.\. −\d\.\d+ ", told, re.MULTILINE)
-    assert " degrees to the mean." in told
-    assert "█" not in told
 
 
 def test_shares_below_limits(call: Call, report: Report) -> None:
@@ -161,9 +131,3 @@ def test_quantiles_without_a_limit_are_not_compared(call: Call, report: Report) 
     ]
     assert len(figures) == len(DAYS) - 7
     assert all(0 <= figure["p_value"] <= 1 for figure in figures)
-
-
-@pytest.mark.parametrize("command", [estimate, plan, release], ids=lambda each: str(each.name))
-def test_help_names_no_range_where_there_is_none(command: click.Command, call: Call) -> None:
-    """An option that takes any number is not described as a range without ends."""
-    assert "None" not in call(command, "--help").output

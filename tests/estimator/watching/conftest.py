@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.estimator.conftest import Fill
 
-from deniable import Registry, Scheme
-from deniable_collector.tally import Tally
+from deniable import Registry
 from deniable_estimator.analyses.sampling import sample_tally
 
 FIRST = date(2026, 10, 5)
@@ -31,7 +31,7 @@ def noon(number: int) -> float:
 
 
 @pytest.fixture
-def report(registry: Registry, fill: Callable[[Tally, Scheme], None]) -> Callable[..., None]:
+def report(registry: Registry, fill: Fill) -> Callable[..., None]:
     """Store a day of the browser metric: report(number, firefox=0.4, devices=20_000)."""
     rng = np.random.default_rng(5)
     scheme = registry["browser"].scheme
@@ -66,7 +66,7 @@ class Hook:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}/secret-path"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
 
     def close(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -30,34 +30,6 @@ def made(store: Store, registry: Registry, now: float = MONDAY, weeks: int = 1) 
     return weekly_digest(
         store, registry, (registry["browser"],), {}, "https://d.example", now, weeks
     )
-
-
-def test_a_week_without_a_change(store: Store, registry: Registry, report: Report) -> None:
-    """The leading value stands with its interval, under what has not changed."""
-    for number in range(14):
-        report(number)
-    found = made(store, registry)
-    assert (found.first, found.last) == (date(2026, 10, 12), date(2026, 10, 18))
-    assert (found.changed, found.attention) == ((), ())
-    (line,) = found.unchanged
-    assert line.metric == "browser"
-    assert line.text.startswith("firefox 4")
-    assert "95% CI" in line.text
-    assert "no change that can be told from noise" in line.text
-    assert line.link == "https://d.example/metric/browser?from=2026-10-12&to=2026-10-18"
-
-
-def test_a_week_with_a_change(store: Store, registry: Registry, report: Report) -> None:
-    """Each value that changed is told with its interval, the clearest first; reports of the running
-    week count nowhere."""
-    for number in range(14):
-        report(number, firefox=0.5 if number >= 7 else 0.4)
-    report(14, firefox=0.9)
-    (line,) = made(store, registry).changed
-    assert line.text.startswith("firefox up ")
-    assert "95% CI" in line.text
-    assert "chrome down" in line.text
-    assert made(store, registry, noon(20)).changed[0].text.startswith("firefox up 4")
 
 
 def test_what_needs_attention(store: Store, registry: Registry, report: Report) -> None:
@@ -105,37 +77,14 @@ HOSTILE = WeeklyDigest(
 )
 
 
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-
 @pytest.mark.parametrize("language", ["en", "zh-Hans"])
 def test_the_html_is_safe_for_mail(language: str) -> None:
-    """It has no script and loads nothing, each visible tag is styled inline, dark screens are
-    known, and a value cannot add a tag."""
+    """It has no script and loads nothing, and a value cannot add a tag."""
     html = as_html(HOSTILE, language)
-    parser = _Tags()
-    parser.feed(html)
-    names = {name for name, _ in parser.tags}
-    assert names == {
-        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p"),
-        *("table", "tr", "td", "a"),
-    }
-    assert "prefers-color-scheme: dark" in html
-    assert "url(" not in html
-    assert "&lt;script&gt;" in html
-    for name, attributes in parser.tags:
-        assert "src" not in attributes
-        assert not any(each.startswith("on") for each in attributes)
-        if name in ("body", "h1", "h2", "p", "table", "td", "a"):
-            assert attributes["style"]
-    (anchor,) = [attributes for name, attributes in parser.tags if name == "a"]
-    assert anchor["href"] == "https://d.example/metric/a?x=1&y=2"
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; up" in html
+    assert not re.search(r"url\(|\bsrc=|\bon[a-z]+=", html)
+    assert re.findall('href="([^"]*)"', html) == ["https://d.example/metric/a?x=1&amp;y=2"]
     assert ("有变化" in html) == (language == "zh-Hans")
 
 

@@ -1,21 +1,33 @@
-"""rules.toml: what it says, and every mistake in it at once."""
+"""rules.toml with every mistake at once, its levels, and the file of what was told."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.judging.levels import FalseAlarms, MetricRules
+from deniable import windows
+from deniable_estimator.judging.levels import (
+    DAYS,
+    PERIODS,
+    SPANS,
+    FalseAlarms,
+    MetricRules,
+    Per,
+    judgement_level,
+)
 from deniable_estimator.watching.rules_file import (
     NoticeChannel,
     RulesError,
     load_rules,
     parse_rules,
 )
+from deniable_estimator.watching.state import ToldFinding, WatchState, WatchStateError
 
 METRICS = ("browser", "dark_mode")
 HEAD = 'schema = 1\ndashboard = "https://d.acme.example/"\n'
@@ -145,3 +157,76 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_bytes(b"\xff")
     with pytest.raises(RulesError, match="not UTF-8"):
         load_rules(tmp_path / "rules.toml", METRICS)
+
+
+@pytest.mark.parametrize("kind", windows.KINDS)
+@pytest.mark.parametrize("per", PERIODS)
+def test_levels_add_up_to_what_is_stated(kind: windows.Kind, per: Per) -> None:
+    """Over all metrics, looks and spans the levels sum to the number that is allowed, or less."""
+    level = judgement_level(FalseAlarms(0.5, per), 200, kind)
+    looks = 1 if per == "run" else max(1, PERIODS[per] / DAYS[kind])
+    total = 200 * looks * (len(SPANS[kind]) * level.span + level.anomaly)
+    assert total == pytest.approx(0.5)
+
+
+def test_no_level_is_above_one_in_twenty() -> None:
+    """A large allowance for few metrics does not make a test useless."""
+    level = judgement_level(FalseAlarms(1000.0, "run"), 1, "day")
+    assert level.span == level.anomaly == 0.05
+
+
+def test_a_state_survives_its_file(tmp_path: Path) -> None:
+    """What is saved is loaded again; a file that is not there is an empty state."""
+    path = tmp_path / "state"
+    assert WatchState.load(path) == WatchState()
+    state = WatchState({"m": "2026-11-02"}, {"m/few/": ToldFinding("2026-11-02", 1.0, 2.0)})
+    state.save(path)
+    assert WatchState.load(path) == state
+    assert os.listdir(tmp_path) == ["state"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"schema": 2, "judged": {}, "told": {}}',
+        '{"schema": 1, "judged": {"m": "someday"}, "told": {}}',
+        '{"schema": 1, "judged": {}, "told": {"m/few/": {}}}',
+        "[" * 100_000,
+        "\xff",
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
+    """The error says what to do, and the file is left as it is."""
+    path = tmp_path / "state"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(WatchStateError, match=r"restore it from a backup, or remove it"):
+        WatchState.load(path)
+    assert path.read_bytes() == text.encode("latin-1")
+
+
+def test_a_part_of_a_file_is_refused(tmp_path: Path) -> None:
+    """No prefix of a state is taken for a state."""
+    path = tmp_path / "state"
+    WatchState({"m": "2026-11-02"}, {"m/few/": ToldFinding("2026-11-02", 1.0, 2.0)}).save(path)
+    text = path.read_text()
+    json.loads(text)
+    for length in range(0, len(text) - 1, 7):
+        path.write_text(text[:length])
+        with pytest.raises(WatchStateError):
+            WatchState.load(path)
+
+
+def test_what_ended_long_ago_is_forgotten() -> None:
+    """After 90 days a finding is dropped, unless a channel still waits for it."""
+    day = 86_400.0
+    old = ToldFinding("2026-01-01", 0.0, 0.0, 0.0)
+    waiting = ToldFinding("2026-01-01", 0.0, 0.0, 0.0, ["ops"], {})
+    active = ToldFinding("2026-01-01", 0.0, 0.0)
+    state = WatchState(told={"a/few/": old, "b/few/": waiting, "c/few/": active})
+    state.forget(90 * day)
+    assert len(state.told) == 3
+    state.forget(90 * day + 1)
+    assert set(state.told) == {"b/few/", "c/few/"}

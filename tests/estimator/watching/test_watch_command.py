@@ -88,35 +88,12 @@ def test_a_failure_has_its_own_exit_code(call: Call) -> None:
         assert "secret" not in result.output
 
 
-@pytest.mark.usefixtures("quiet_store")
-def test_a_dry_run_keeps_and_sends_nothing(call: Call, hook: Hook, tmp_path: Path) -> None:
-    """It prints what is new, each time, and leaves no file behind."""
-    before = set(tmp_path.iterdir()) | {tmp_path / "rules.toml"}
-    for _ in range(2):
-        result = call(f'[channels.ops]\nwebhook = "{hook.address}"\n', "--dry-run", "--json")
-        assert result.exit_code == TOLD
-        document = json.loads(result.stdout)
-        assert "stale" in {each["kind"] for each in document["messages"]}
-        assert document["failed"] == []
-    assert hook.bodies == []
-    found = {each for each in tmp_path.iterdir() if not each.name.startswith("store.db")}
-    assert found <= before
-
-
 @pytest.mark.parametrize("every", ["10s", "8d", "1", "an hour"])
 def test_a_wait_that_is_none(call: Call, every: str) -> None:
     """--every is refused with what can be written."""
     result = call("", "--every", every)
     assert result.exit_code == 2
     assert "must be a time from 60s to 7d" in result.output
-
-
-def test_a_damaged_state_is_an_error(call: Call, tmp_path: Path) -> None:
-    """It is said what to do, and nothing is told."""
-    (tmp_path / "rules.toml.state").write_text("{")
-    result = call("", "--once")
-    assert result.exit_code == 1
-    assert "restore it from a backup, or remove it" in result.output
 
 
 @pytest.mark.campaign
@@ -140,13 +117,11 @@ def test_a_service_ends_cleanly(
     assert process.stdout is not None
     assert "browser: " in process.stdout.readline()
     state = tmp_path / "rules.toml.state"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not state.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    begin = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=20)
-    assert time.monotonic() - begin < 10
+    _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
 
 

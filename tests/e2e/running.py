@@ -1,0 +1,107 @@
+"""What journeys share: waiting, a web site of some files, commands, what a store has counted."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tests.tools import leave_out
+
+from deniable import Metric
+from deniable_collector.stores import open_store
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """The first true answer of a condition, which is given a minute."""
+    deadline = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < deadline, condition
+        time.sleep(0.05)
+    return found
+
+
+def until_answered(address: str) -> None:
+    """Wait until a server answers at this address."""
+
+    def answered() -> bool:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return True
+        except OSError:
+            return False
+
+    until(answered)
+
+
+def counted(store: str, metric: Metric, window: str = "") -> int:
+    """How many reports of a metric a store has, in one window or in all."""
+    with closing(open_store(store)) as opened:
+        scheme = metric.scheme.fingerprint
+        windows = [window] if window else opened.windows(metric.name, scheme)
+        return sum(opened.reports(metric.name, scheme, windows).values())
+
+
+def run(command: str | list[Any], folder: Path, environ: dict[str, str]) -> str:
+    """What a command prints that ends well."""
+    done = subprocess.run(
+        shlex.split(command) if isinstance(command, str) else command,
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@contextmanager
+def serving(folder: Path, headers: Mapping[str, str]) -> Iterator[str]:
+    """The address of a web site of these files; its headers may be changed meanwhile."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def end_headers(self) -> None:
+            for name, text in headers.items():
+                self.send_header(name, text)
+            super().end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing: the tests' output is for the tests."""
+
+    handler = partial(Handler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def firefox(address: str, folder: Path) -> Iterator[None]:
+    """Firefox at this address, with a profile below a folder."""
+    program = shutil.which("firefox-esr") or shutil.which("firefox")
+    if program is None:
+        leave_out("firefox-esr")
+    (folder / "profile").mkdir()
+    options = ["--headless", "--no-remote", "--profile", str(folder / "profile")]
+    with subprocess.Popen(
+        [str(program), *options, address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as browser:
+        try:
+            yield
+        finally:
+            browser.terminate()

@@ -1,0 +1,23 @@
+"""A small sample of what `make mutants` does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_faults_in_mechanisms_are_noticed() -> None:
+    """Of 20 faults in the mechanisms, the client's fast tests notice at least 15. Where they notice
+    90% of all, a sample has fewer once in 90 times."""
+    command = [sys.executable, "-m", "tests.mutants", "deniable/mechanisms/"]
+    command += ["--tests", "tests/client", "--sample", "20", "--seed", "1"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False
+    )
+    found = re.search(r"^\| all \| 20 \| (\d+) \|", done.stdout, re.M)
+    assert found is not None, done.stdout + done.stderr
+    assert int(found[1]) >= 15, done.stdout

@@ -1,0 +1,260 @@
+"""Plans, against published values, exact power and their own inverses, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+from tests.client.discoveries import declared
+
+from deniable import SchemeError
+from deniable.mechanisms import Mechanism, design
+from deniable_estimator.forecasting.detection import (
+    LEVEL,
+    POWER,
+    detectable_share,
+    reports_for_half_width,
+    reports_to_detect,
+    usable,
+)
+from deniable_estimator.planning.discoveries import plan_discovery
+from deniable_estimator.planning.numbers import ASKS, QuantilePlan, plan_number
+from deniable_estimator.planning.plan import plan
+from deniable_estimator.privacy import guarantee_in
+from deniable_estimator.privacy.words import shared_words
+from deniable_estimator.statistics.intervals import Noise, debias
+from deniable_estimator.statistics.significance import adjust_p, share_p_values
+from deniable_estimator.terminal.plan_command import plan as plan_command
+
+FEW_SUPPORTERS = [(200_000, 10.0, 1_000), (10_000, 6.0, 2_000), (1_000, 4.0, 10_000)]
+"""(values, epsilon, reports) with 0.05, 5 and 180 chance supporters of each value."""
+
+GRID = [
+    *FEW_SUPPORTERS,
+    *itertools.product(
+        (2, 5, 100, 1_000, 200_000), (0.25, 1.0, 4.0, 10.0), (3, 100, 3_000, 10**5, 10**7)
+    ),
+]
+"""(values, epsilon, reports)."""
+
+mechanism_of = cache(partial(design, "auto"))
+
+
+def power(mechanism: Mechanism[Any], size: int, reports: int, share: float) -> float:
+    """How often a value of this share is detected among `size`, by the estimator's own p-values
+    and the exact distribution of its support."""
+    noise = Noise.of(mechanism.p, mechanism.q, reports, 1)
+    others = np.ones(size - 1)
+
+    def detected(count: int) -> bool:
+        found = debias(np.array([count]), reports, mechanism.p, mechanism.q)
+        p = share_p_values(found, noise)
+        return bool(adjust_p(np.concatenate([p, others]), "bonferroni")[0] <= LEVEL)
+
+    first = bisect_left(range(reports + 1), True, key=detected)
+    rate = float(mechanism.q) + share * float(mechanism.p - mechanism.q)
+    # No support is no find, whatever its p-value.
+    return float(stats.binom.sf(max(first, 1) - 1, reports, rate))
+
+
+@pytest.mark.parametrize(("size", "epsilon", "reports"), GRID)
+def test_detectable_share_has_its_power(size: int, epsilon: float, reports: int) -> None:
+    """At the promised share the test detects with power .8, to .003, and at a share 2% smaller
+    with less; where no share is promised, even all of the crowd are detected less often.
+
+    Exact: nothing is drawn."""
+    mechanism = mechanism_of(size, epsilon)
+    share = detectable_share(mechanism, size, reports)
+    if share is None:
+        assert power(mechanism, size, reports, 1.0) < POWER + 0.003
+    else:
+        assert power(mechanism, size, reports, share) == pytest.approx(POWER, abs=0.003)
+        assert power(mechanism, size, reports, 0.98 * share) < POWER - 0.003
+
+
+@pytest.mark.parametrize("size", [2, 1000, 200_000])
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+@pytest.mark.parametrize("share", [0.9, 0.001])
+def test_reports_to_detect_are_enough_and_hardly_more(
+    size: int, epsilon: float, share: float
+) -> None:
+    """With as many reports as a share needs, and with more, the test detects it with power .8, to
+    .003; but not with 3% fewer, counted down by no less than one chance supporter."""
+    mechanism = mechanism_of(size, epsilon)
+    reports = reports_to_detect(mechanism, size, share)
+    for more in (1.0, 1.01, 1.1, 1.3, 1.5, 2.0, 5.0):
+        assert power(mechanism, size, math.ceil(more * reports), share) > POWER - 0.003
+    least = max(1, math.floor(0.97 * reports - 1 / mechanism.q))
+    fewer = {int(each) for each in np.linspace(least, reports - 1, 20)} - {0}
+    assert reports == 1 or min(power(mechanism, size, each, share) for each in fewer) < POWER
+
+
+def test_devices_are_whole_and_enough() -> None:
+    """The devices that a plan asks for are the reports over the sample rate, rounded up, at the
+    share of an even spread if no other is given."""
+    made, chosen = plan(10, 1.0, 1000, sample_rate=0.7), design("auto", 10, 1.0)
+    assert made.share == 0.1
+    assert made.to_dict() == plan(10, 1.0, 1000, sample_rate=0.7, share=0.1).to_dict()
+    for told, reports in (
+        (made.devices_to_detect, reports_to_detect(chosen, 10, 0.1)),
+        (made.devices_for_half_width, reports_for_half_width(chosen, 0.1, 0.01)),
+    ):
+        assert told - 1 < reports / 0.7 < told
+
+
+def test_hopeless_plans_say_so() -> None:
+    """With ten devices over a thousand values nothing is detectable and there is no signal."""
+    mechanism = design("auto", 1000, 1.0)
+    assert detectable_share(mechanism, 1000, 10) is None
+    assert not usable(mechanism, 1000, 10)
+    assert usable(mechanism, 1000, 10_000)
+    assert detectable_share(mechanism, 1000, 0.1) is None
+    assert not usable(mechanism, 1000, 0.1)
+
+
+def test_memory_needs_a_lifetime() -> None:
+    """Without the bound of a memo, or with one below a report's, there is no plan."""
+    for lifetime in (None, 0.5, 1.0):
+        with pytest.raises(SchemeError, match="lifetime_epsilon"):
+            plan(8, 1.0, 1000, memoize=True, lifetime_epsilon=lifetime)
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize(("scale", "desired"), [("linear", 10.0), ("log", 0.05)])
+def test_the_devices_for_a_width_have_it(ask: str, scale: str, desired: float) -> None:
+    """With as many devices as the plan says, the width is the desired one, and not with a hundredth
+    less; at a quarter of the sample rate it takes four times as many."""
+    made = plan_number(1, 1000, ask, 1.0, 1000, scale=scale, half_width=desired)
+    assert made.mean.desired == desired
+    devices = made.mean.devices
+    assert devices is not None
+
+    def width(count: int) -> float:
+        return plan_number(1, 1000, ask, 1.0, count, scale=scale).mean.half_width
+
+    assert width(devices) <= desired < width(devices * 99 // 100)
+    rare = plan_number(1, 1000, ask, 1.0, 1000, scale=scale, half_width=desired, sample_rate=0.25)
+    assert rare.mean.devices == pytest.approx(4 * devices, abs=4)
+
+
+def test_quantiles_are_promised_from_enough_devices() -> None:
+    """From `devices_to_promise` on a quantile is promised, from a quarter of it on it has both
+    limits, and just below it has not."""
+    made = plan_number(0, 10, "distribution", 1.0, 100_000)
+    assert [each.p for each in made.quantiles] == [0.5, 0.9, 0.95, 0.99]
+    assert [each.promised for each in made.quantiles] == [True, True, False, False]
+
+    def at(devices: int, place: int) -> QuantilePlan:
+        return plan_number(0, 10, "distribution", 1.0, devices).quantiles[place]
+
+    for place, each in enumerate(made.quantiles):
+        assert at(each.devices_to_promise, place).promised
+        assert not at(each.devices_to_promise - 1, place).promised
+        assert at(each.devices_for_limits, place).high is not None
+        assert at(each.devices_for_limits * 99 // 100, place).high is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ask", "scale", "words"),
+    [
+        (3, 2, "mean", "linear", "must be below"),
+        (0, 2, "mean", "log", "above 0"),
+        (0, 2, "mode", "linear", "ask must be one of"),
+    ],
+)
+def test_impossible_numbers(low: float, high: float, ask: str, scale: str, words: str) -> None:
+    """What no registry could declare is refused in words."""
+    with pytest.raises(SchemeError, match=words):
+        plan_number(low, high, ask, 1.0, 1000, scale=scale)
+
+
+def test_sampling_takes_more_devices() -> None:
+    """At a tenth of the reports, ten times as many devices find a share."""
+    whole, part = (plan_discovery(16, 2.0, 10**6, sample_rate=rate) for rate in (1.0, 0.1))
+    assert math.isclose(part.devices_to_find, 10 * whole.devices_to_find, rel_tol=1e-5)
+    assert math.isclose(part.reach.half_text, math.sqrt(10) * whole.reach.half_text)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--discovery", "--epsilon", "2"], "say --epsilon and --devices with --discovery"),
+        (["--discovery", "--size", "4"], "--size: not with --discovery"),
+        (["--discovery", "--max-length", "7", "--epsilon", "2", "--devices", "9"], "even"),
+        (["--discovery", "--epsilon", "11", "--devices", "9"], "at most 10"),
+        (["--size", "4", "--max-length", "8"], "is for --discovery"),
+    ],
+)
+def test_wrong_calls(options: list[str], told: str) -> None:
+    """Options without meaning for a discovery are refused, with what to do."""
+    done = CliRunner().invoke(plan_command, options)
+    assert done.exit_code != 0
+    assert told in done.output
+
+
+def test_the_label_says_how_many_holders_a_string_needs() -> None:
+    """With `devices` the label has the holders of a string that stays hidden, and of one that is
+    found in half and in 95% of the windows; without, it says what is missing."""
+    registry = declared("devices = 1_000_000")
+    given = guarantee_in(registry, registry["search"])
+    assert given.to_dict()["discovery"] == {
+        "devices": 1_000_000,
+        "hidden": 5_134,
+        "half": 8_984,
+        "sure": 12_833,
+    }
+    listed, crowd = shared_words(given)
+    assert "no more about a device than its report did" in listed
+    assert "from 8,984 on that have a string" in crowd
+    assert "no guarantee for a device" in crowd
+    registry = declared()
+    assert "say `devices`" in shared_words(guarantee_in(registry, registry["search"]))[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--size", "1"),
+        ("--epsilon", "0"),
+        ("--epsilon", "-1"),
+        ("--epsilon", "inf"),
+        ("--epsilon", "1000"),
+        ("--epsilon", "nan"),
+        ("--devices", "0"),
+        ("--share", "1.5"),
+        ("--sample-rate", "0"),
+        ("--mechanism", "magic"),
+    ],
+)
+def test_impossible_options(option: str, value: str) -> None:
+    """What cannot be planned is refused by name, without a traceback."""
+    arguments = {"--size": "10", "--epsilon": "1", "--devices": "1000", option: value}
+    flat = [text for pair in arguments.items() for text in pair]
+    result = CliRunner().invoke(plan_command, flat)
+    assert result.exit_code in (1, 2)
+    assert option.lstrip("-") in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_few_devices_have_no_usable_signal() -> None:
+    """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
+    for ask in ASKS:
+        assert not plan_number(0, 10, ask, 0.5, 20).usable
+        assert plan_number(0, 10, ask, 0.5, 20_000).usable
+
+
+def test_cells_limit_the_mean_of_a_distribution() -> None:
+    """What the cells leave open is part of every width, and no crowd gets below it; a mean by
+    itself has no such part."""
+    made = plan_number(0, 100, "distribution", 1.0, 10**12, half_width=0.1)
+    assert 0.1 < made.mean.rounding < 0.5
+    assert made.mean.rounding <= made.mean.half_width < made.mean.rounding * 1.1
+    assert made.mean.devices is None
+    assert plan_number(0, 100, "mean", 1.0, 10**12, half_width=0.1).mean.rounding == 0
