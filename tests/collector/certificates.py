@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 
 from cryptography import x509
@@ -14,15 +12,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 DAY = timedelta(days=1)
-HOST = "redis.example"
 
 
 @dataclass(frozen=True)
 class Certificates:
     """PEM files in one folder: NAME.pem is a certificate, NAME.key its key.
 
-    `ca` signs all but `stranger`, an authority that signed none. `server` and `client` name
-    localhost and HOST, `address` 127.0.0.1; `expired` and `early` are for another time.
+    `ca` signs all but `stranger`, an authority that signed none. All name localhost; `expired` is
+    for another time.
     """
 
     folder: Path
@@ -35,37 +32,12 @@ class Certificates:
         """What a store needs to connect: the arguments of `open_store`."""
         return {name: self.path(file) for name, file in _ACCESS.items()}
 
-    @property
-    def environ(self) -> dict[str, str]:
-        """The same as settings."""
-        return {f"DENIABLE_REDIS_{name.upper()}": path for name, path in self.access.items()}
-
-    @property
-    def driver(self) -> dict[str, object]:
-        """The same for redis-py."""
-        return {
-            "host": "127.0.0.1",
-            "ssl_check_hostname": False,
-            "ssl": True,
-            "ssl_ca_certs": self.path("ca.pem"),
-            "ssl_certfile": self.path("client.pem"),
-            "ssl_keyfile": self.path("client.key"),
-        }
-
-    @property
-    def cli(self) -> tuple[str, ...]:
-        """The same for redis-cli."""
-        return (
-            *("--tls", "--cacert", self.path("ca.pem")),
-            *("--cert", self.path("client.pem"), "--key", self.path("client.key")),
-        )
-
-    def server(self, name: str = "server") -> tuple[str, ...]:
+    def server(self) -> tuple[str, ...]:
         """The options of a Redis that shows this certificate, and asks for one of its clients."""
         return (
             *("--tls-ca-cert-file", self.path("ca.pem")),
-            *("--tls-cert-file", self.path(f"{name}.pem")),
-            *("--tls-key-file", self.path(f"{name}.key")),
+            *("--tls-cert-file", self.path("server.pem")),
+            *("--tls-key-file", self.path("server.key")),
         )
 
 
@@ -77,16 +49,12 @@ def make_certificates(folder: Path) -> Certificates:
     now = datetime.now(UTC)
     authority = _write(folder, "ca", now - DAY, now + DAY, None)
     _write(folder, "stranger", now - DAY, now + DAY, None)
-    names = [x509.DNSName("localhost"), x509.DNSName(HOST)]
     for name, begin, end in (
         ("server", now - DAY, now + DAY),
         ("client", now - DAY, now + DAY),
         ("expired", now - 2 * DAY, now - DAY),
-        ("early", now + DAY, now + 2 * DAY),
     ):
-        _write(folder, name, begin, end, authority, names)
-    addresses = [x509.IPAddress(IPv4Address("127.0.0.1"))]
-    _write(folder, "address", now - DAY, now + DAY, authority, addresses)
+        _write(folder, name, begin, end, authority)
     return Certificates(folder)
 
 
@@ -96,7 +64,6 @@ def _write(
     begin: datetime,
     end: datetime,
     authority: ec.EllipticCurvePrivateKey | None,
-    names: Sequence[x509.GeneralName] = (),
 ) -> ec.EllipticCurvePrivateKey:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = "ca" if authority else name
@@ -110,8 +77,9 @@ def _write(
         .not_valid_after(end)
         .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), True)
     )
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), False)
+    if authority:
+        names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+        builder = builder.add_extension(names, False)
     signed = builder.sign(authority or key, hashes.SHA256())
     (folder / f"{name}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (folder / f"{name}.key").write_bytes(

@@ -8,11 +8,8 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import redis
-
-from .certificates import Certificates
 
 NODE_TIMEOUT = 2_000
 """Milliseconds after which a node that does not answer counts as failed."""
@@ -28,11 +25,9 @@ class Node:
 
     port: int
     process: subprocess.Popen[bytes]
-    tls: Certificates | None = None
 
     def client(self) -> redis.Redis:
-        options: dict[str, Any] = dict(self.tls.driver) if self.tls else {}
-        return redis.Redis(port=self.port, **options)
+        return redis.Redis(port=self.port)
 
     def ask(self, *command: str) -> object:
         with closing(self.client()) as client:
@@ -64,15 +59,13 @@ class Cluster:
     masters: int = 3
     replicas: int = 1
     options: tuple[str, ...] = ()
-    tls: Certificates | None = None
     nodes: list[Node] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         """An address that names two of the nodes: the driver finds the others."""
-        scheme = "rediss" if self.tls else "redis"
         places = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:2])
-        return f"{scheme}+cluster://{places}"
+        return f"redis+cluster://{places}"
 
     def start(self) -> None:
         for _ in range(self.masters * (1 + self.replicas)):
@@ -93,21 +86,12 @@ class Cluster:
         port = self.free_port()
         folder = self.folder / str(port)
         folder.mkdir()
-        command = [self.binary, "--dir", str(folder), *OPTIONS, *self.listening(port)]
+        command = [self.binary, "--dir", str(folder), *OPTIONS, "--port", str(port)]
         command += self.options
-        node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL), self.tls)
+        node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL))
         self.nodes.append(node)
         wait_until(lambda: up(node), "a node does not answer")
         return node
-
-    def listening(self, port: int) -> tuple[str, ...]:
-        """The options of a node that listens at this port."""
-        if self.tls is None:
-            return ("--port", str(port))
-        return (
-            *("--port", "0", "--tls-port", str(port), "--tls-cluster", "yes"),
-            *("--tls-replication", "yes", *self.tls.server("address")),
-        )
 
     def wait_for_agreement(self) -> None:
         """Wait until all nodes agree that all slots are served, and replicas follow."""
@@ -118,7 +102,7 @@ class Cluster:
     def cli(self, *command: str) -> str:
         """`redis-cli --cluster`, at the first node."""
         done = subprocess.run(
-            ["redis-cli", *(self.tls.cli if self.tls else ()), "--cluster", *command],
+            ["redis-cli", "--cluster", *command],
             capture_output=True,
             text=True,
             timeout=120,

@@ -39,15 +39,12 @@ from uvicorn.server import ServerState
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
 
-from deniable import Registry, Scheme, windows
+from deniable import Registry, windows
 from deniable_collector.asgi import Collector as AsgiCollector
 from deniable_collector.connection import Connection
 from deniable_collector.settings import Settings
-from deniable_collector.stores import Store
 
 from .certificates import Certificates, make_certificates
-from .clusters import Cluster
-from .store_calls import WIDTH, StoreCalls
 
 METRICS = """
 schema = 1
@@ -96,22 +93,6 @@ def registry(metrics: str) -> Registry:
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """Certificates for TLS to Redis, good ones and bad ones."""
     return make_certificates(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture(scope="session")
-def tls_cluster(new_cluster: Callable[..., Cluster], certificates: Certificates) -> Cluster:
-    """A cluster whose nodes, among themselves and to clients, speak nothing but TLS."""
-    return new_cluster(tls=certificates)
-
-
-@pytest.fixture
-def calls(
-    store: Store, shelf: Callable[..., Scheme], new_id: Callable[[], str], noon: float
-) -> StoreCalls:
-    """Everything that a store of one window can be asked."""
-    scheme = shelf(WIDTH)
-    store.publish({"m": [scheme]})
-    return StoreCalls(store, scheme, new_id, noon)
 
 
 @pytest.fixture

@@ -82,7 +82,6 @@ class Devices:
         self.acknowledged = 0
         self.done: list[bytes] = []
         """The batches that were acknowledged, in this order."""
-        self.duplicates = 0
         self._waiting = list(self.batches)
         self._lock = threading.Lock()
         self._mistakes: list[object] = []
@@ -147,7 +146,6 @@ class Devices:
             with self._lock:
                 self.acknowledged += 1
                 self.done.append(batch)
-                self.duplicates += bool(answer["duplicate"])
                 if answer["rejected"]:
                     self._mistakes.append(answer)
             time.sleep(self._pause)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import WindowError, windows
-from deniable.retention import CALENDARS, in_words, mistakes, read_keep, well_formed
+from deniable.retention import CALENDARS, mistakes, read_keep, well_formed
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.stores.summed.sums import Holding, SumName, SumRecord, cover
@@ -127,25 +126,6 @@ def test_a_year_is_a_dozen_reads():
     assert len(found.sums) + len(found.windows) == 5 + 11
 
 
-def test_no_fewer_reads_are_possible():
-    """Of a short range, no combination of its periods takes fewer reads than the cover."""
-    days = [f"{date(2026, 1, 26) + timedelta(each)}" for each in range(40)]
-    held = holding(days, [], ["week", "month"], [])
-    for first in range(0, 12, 3):
-        asked = days[first:]
-        found = cover(asked, held)
-        sums = [
-            set(record.stamps) for record in held.sums.values() if record.stamps.keys() <= {*asked}
-        ]
-        least = min(
-            len(some) + len(set(asked).difference(*some))
-            for count in range(len(sums) + 1)
-            for some in combinations(sums, count)
-            if sum(map(len, some)) == len(set().union(*some))
-        )
-        assert len(found.windows) + len(found.sums) == least
-
-
 def test_sums_of_one_calendar_alone():
     """A week that lacks what its month has is not read: an import may have brought the month
     alone."""
@@ -192,10 +172,3 @@ def test_what_is_no_keep(keep):
     """What is no duration, or names no calendar, is refused in words."""
     assert well_formed(keep)
     assert len(well_formed(keep)) < 250
-
-
-def test_a_keep_in_words():
-    """The finest calendar comes first."""
-    assert in_words(read_keep({"month": "forever", "day": "90 days"})) == (
-        "day for 90 days, month for ever"
-    )

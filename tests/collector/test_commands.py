@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
@@ -29,64 +24,6 @@ def test_it_serves_and_ends(new_collector, home, body):
     status, answer = fetch(f"{collector.address}/v1/reports", body)
     assert (status, answer["accepted"]) == (202, 1)
     assert collector.stop() == 0
-
-
-@pytest.mark.campaign
-def test_what_was_begun_is_answered_before_it_ends(new_collector, home, body, until):
-    """On SIGTERM a collector takes no new connection, answers the request whose body is still
-    on its way, and then leaves with exit 0."""
-    collector = new_collector(**home.environ, DENIABLE_WORKERS="1")
-    host, port = collector.address.removeprefix("http://").split(":")
-    fetch(f"{collector.address}/readyz")
-
-    def refused():
-        try:
-            socket.create_connection((host, int(port)), timeout=5).close()
-        except OSError:
-            return True
-        return False
-
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(
-            b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body) + body[:20]
-        )
-        # Another answer shows that the worker's loop has had the time to read this.
-        fetch(f"{collector.address}/healthz")
-        os.kill(collector.process.pid, signal.SIGTERM)
-        until(refused, "it goes on listening")
-        connection.sendall(body[20:])
-        answer = b""
-        while piece := connection.recv(1 << 16):
-            answer += piece
-    assert answer.startswith(b"HTTP/1.1 202")
-    assert b'"accepted": 1' in answer
-    assert collector.stop() == 0
-
-
-@pytest.mark.campaign
-def test_a_worker_that_dies_is_replaced(new_collector, home, body, until):
-    """When every worker is killed, the collector serves again by itself."""
-    collector = new_collector(**home.environ)
-    fetch(f"{collector.address}/healthz")
-    pid = collector.process.pid
-
-    def workers():
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(each) for each in found]
-
-    # One that answers may be there before the other one is made.
-    until(lambda: len(workers()) == 2, "the second worker is not made")
-    for worker in workers():
-        os.kill(worker, signal.SIGKILL)
-
-    def served():
-        try:
-            return fetch(f"{collector.address}/v1/reports", body)[0] == 202
-        except OSError:
-            return False
-
-    until(served, "no worker came back")
 
 
 @pytest.fixture

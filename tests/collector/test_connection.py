@@ -5,12 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import random
-import socket
-import struct
 import threading
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -85,15 +81,6 @@ def test_one_connection_serves_many_requests(client, batch):
     assert all(header["date"] == "today" for _, header, _ in found)
 
 
-def test_pipelined_requests_are_answered_in_order(client, batch):
-    """Requests that come in one piece are all answered, each after the one before it."""
-    several = [batch(), batch(), HEALTH, batch()]
-    found = talk(client, b"".join(several), answers=4)
-    ids = [json.loads(each.partition(b"\r\n\r\n")[2])["batch"] for each in several if b"{" in each]
-    assert [document.get("batch") for _, _, document in found] == [*ids[:2], None, ids[2]]
-    assert [status for status, _, _ in found] == [202, 202, 200, 202]
-
-
 @pytest.mark.parametrize("together", [True, False])
 def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
     """Compressed, in chunks, with a query, after "100 Continue" or with an escaped path: the
@@ -122,33 +109,6 @@ def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
     assert found[0][2]["batch"].encode() in body
     assert passed == []
     assert client.app._held == 0
-
-
-@pytest.mark.parametrize("second", [HEALTH, None], ids=["app", "connection"])
-def test_a_piece_that_ends_in_a_header(client, batch, second):
-    """A header that begins behind a long body, in the same piece, is as long as itself alone."""
-    head, _, body = batch().partition(b"\r\n\r\n")
-    body = body[:-1] + b" " * 40_000 + b"}"
-    head = head.rpartition(b"\r\n")[0] + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
-    second = second or batch()
-    found = talk(client, head + body + second[:20], second[20:], answers=2)
-    assert [status for status, _, _ in found] == [202, 200 if second == HEALTH else 202]
-
-
-def test_a_header_without_end_behind_a_body(client, batch):
-    """A header that goes on for ever ends the connection, also where a body came before it."""
-
-    async def talk():
-        reader, writer = await asyncio.open_connection(*client.address)
-        writer.write(batch() + HEALTH[:-2] + b"X: ")
-        first = await answer(reader)
-        writer.write(b"x" * (2 * SETTINGS.max_header))
-        second = await answer(reader)
-        end = await asyncio.wait_for(reader.read(), 5)
-        writer.close()
-        return first[0], second[0], end
-
-    assert client.loop.run_until_complete(talk()) == (202, 431, b"")
 
 
 @pytest.mark.parametrize("path", [b"/v1/reports", b"/healthz"])
@@ -186,36 +146,6 @@ def test_the_app_gets_no_trailer(client, batch, monkeypatch):
     assert seen == [b"host", b"transfer-encoding"]
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_the_app_is_told_that_its_client_is_gone(client, monkeypatch, number):
-    """Whichever request is at work as the client goes: then nothing is written to a connection that
-    is closed, which the log would hold for a bug."""
-    told = []
-
-    async def elsewhere(scope, receive, send):
-        told.append((await receive())["type"])
-        with suppress(TimeoutError):
-            told.append((await asyncio.wait_for(receive(), 2))["type"])
-
-    monkeypatch.setattr(client.app, "_elsewhere", elsewhere)
-
-    async def leave():
-        _, writer = await asyncio.open_connection(*client.address)
-        writer.write(HEALTH * number)
-        # It resets the connection; otherwise it might still read.
-        reset = struct.pack("ii", 1, 0)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-        for turn in range(250):
-            if turn == 5:
-                writer.transport.abort()
-            if len(told) > 1:
-                break
-            await asyncio.sleep(0.01)
-
-    client.loop.run_until_complete(leave())
-    assert told == ["http.request", "http.disconnect"]
-
-
 @pytest.mark.parametrize("path", [b"/v1/reports", b"/healthz"])
 def test_http_1_0_knows_no_leave(client, batch, path):
     """A client of HTTP/1.0 would take "100 Continue" for its response."""
@@ -249,14 +179,6 @@ def test_a_client_that_waits_for_leave(client, batch):
     assert leave == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert again[2]["duplicate"] == 1
     assert (refused[1]["connection"], end) == ("close", b"")
-
-
-def test_a_request_in_single_bytes(client, batch):
-    """However a request is cut into pieces, it is one request."""
-    whole = batch()
-    found = talk(client, *(whole[place : place + 1] for place in range(len(whole))), answers=1)
-    assert found[0][0] == 202
-    assert found[0][2]["accepted"] == 1
 
 
 @pytest.mark.parametrize(
@@ -361,16 +283,6 @@ def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
     client.loop.run_until_complete(asyncio.wait_for(run(), 30))
 
 
-def test_a_bug_behind_the_short_way(client, batch, monkeypatch, caplog):
-    """An error while a batch is read is a problem document, and the connection goes on."""
-    intake = client.app._batch_reader.intake
-    monkeypatch.setattr(intake, "read_fast", lambda body: 1 / 0)
-    found = talk(client, batch(), HEALTH, answers=2)
-    assert [status for status, _, _ in found] == [500, 200]
-    assert found[0][2]["type"] == "urn:deniable:problem:internal"
-    assert "ZeroDivisionError" in caplog.text
-
-
 def test_a_batch_that_grows(serve, registry, store, new_id):
     """Of a compressed batch all that it has become is counted while it waits for its commit."""
     client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))
@@ -382,54 +294,3 @@ def test_a_batch_that_grows(serve, registry, store, new_id):
         head += b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
         assert talk(client, head + packed, answers=1)[0][0] == status
         assert client.app._held == 0
-
-
-@pytest.mark.campaign
-def test_nothing_is_held_in_the_end(serve, registry, store, batch, new_id):
-    """Whatever clients send, well or badly, whole or cut, together or one by one, and however
-    they leave: in the end no byte is held, no connection is watched, and others are served.
-    400 connections with a fixed seed."""
-    settings = replace(SETTINGS, queue=20_000, max_body=4096, max_header=4096)
-    client = serve(create_app(settings, store, registry), settings)
-    chance = random.Random(5)
-    head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
-
-    def gzipped():
-        packed = gzip.compress(json.dumps({"batch": new_id(), "reports": []}).encode() * 20)
-        return head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed
-
-    pieces = (
-        batch,
-        lambda: batch(b"X-A: 1\r\nConnection: close\r\n"),
-        lambda: batch(b"Expect: 100-continue\r\n"),
-        lambda: batch(b"Origin: https://a.example\r\n"),
-        lambda: HEALTH,
-        gzipped,
-        lambda: head + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{    \r\n0\r\n\r\n",
-        lambda: head + b"Content-Length: 3000\r\n\r\n" + b" " * 3000,
-        lambda: head + b"Content-Length: 9000\r\n\r\n" + b" " * 9000,
-        lambda: b"nonsense\r\n\r\n",
-        lambda: head + b"X-Long: " + b"x" * 5000 + b"\r\n\r\n",
-    )
-
-    async def one():
-        reader, writer = await asyncio.open_connection(*client.address)
-        sent = b"".join(chance.choice(pieces)() for _ in range(chance.randint(1, 6)))
-        if chance.random() < 0.5:
-            sent = sent[: chance.randrange(len(sent))]
-        writer.write(sent)
-        if chance.random() < 0.6:
-            with suppress(TimeoutError, ConnectionError):
-                await asyncio.wait_for(reader.read(1 << 16), chance.random() / 20)
-        writer.transport.abort() if chance.random() < 0.5 else writer.close()
-
-    async def all_of_them():
-        for _ in range(20):
-            await asyncio.gather(*(one() for _ in range(20)))
-        guard = client.app.guard
-        while client.app._held or guard._connections or client.state.tasks:
-            await asyncio.sleep(0.01)
-
-    client.loop.run_until_complete(asyncio.wait_for(all_of_them(), 100))
-    assert talk(client, batch(), answers=1)[0][0] == 202
-    assert client.app._held == 0

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import http.client
 import http.server
-import json
 import os
-import re
 import socket
 import ssl
 import subprocess
-import sys
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-import redis
 import yaml
 from tests.ports import free_port
 from tests.tools import need
 
-from deniable import windows
 from deniable.oblivious.signed_keys import PATH
-from deniable_collector.settings import Settings
-from deniable_collector.stores import open_store
-
-from .hops import answering
 
 pytestmark = pytest.mark.campaign
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-KNOWN = {name for name, _, _ in Settings.table()}
 
 
 def replaced(text, *pairs):
@@ -111,23 +99,6 @@ def new_nginx(tmp_path, until):
 
 
 @pytest.fixture
-def before(new_nginx):
-    """Starts nginx before two collectors: its ports of TLS and of plain HTTP."""
-
-    def before(first, second):
-        plain = free_port()
-        secure = new_nginx(
-            "nginx.conf",
-            ("collector-1:8080", first),
-            ("collector-2:8080", second),
-            ("listen 80;", f"listen 127.0.0.1:{plain};"),
-        )
-        return secure, plain
-
-    return before
-
-
-@pytest.fixture
 def trust(tmp_path):
     """Makes connections that trust the test's certificate and no other."""
 
@@ -145,138 +116,60 @@ def ask(connection, method, path, body=None, headers=None):
         return response.status, response.read()
 
 
-def test_two_collectors_and_a_death(
-    before, trust, new_collector, new_redis, registry, new_id, tmp_path
-):
-    """Batches and their retries go through nginx to two collectors on one Redis, one of which
-    is killed on the way: every batch is acknowledged, and each is counted once."""
-    server = new_redis()
-    collectors = [
-        new_collector(DENIABLE_STORE=server.url, DENIABLE_WORKERS="1", DENIABLE_SHARDS="4")
-        for _ in range(2)
-    ]
-    port, _ = before(*(each.address.removeprefix("http://") for each in collectors))
-    browser = registry["browser"]
-    window = windows.window_at("day", time.time() - 86_400)
-    report = {"metric": "browser", "scheme": browser.scheme.fingerprint, "window": window}
-    reports = [{**report, "columns": column} for column in (0, 1, 1)]
-    bodies = [json.dumps({"batch": new_id(), "reports": reports}).encode() for _ in range(80)]
-    sent = threading.Event()
+@contextmanager
+def answering(response, last):
+    """A server that answers one request, which ends with `last`: its place, and a list that gets
+    all bytes of the request, before the block ends."""
+    seen = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
 
-    def device(mine):
-        told = []
-        with closing(trust(port)) as connection:
-            for place, body in enumerate(mine):
-                if place == 5:
-                    sent.set()
-                for attempt in ("first", "retry"):
-                    # As a device does: the same bytes until they are acknowledged.
-                    for _ in range(50):
-                        status, answer = ask(connection, "POST", "/v1/reports", body)
-                        if status == 202:
-                            break
-                        time.sleep(0.1)
-                    else:
-                        raise AssertionError(f"{attempt} of a batch was answered {status}")
-                    told.append(json.loads(answer))
-        return told
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                data = b""
+                while not data.endswith(last):
+                    data += connection.recv(65_536)
+                seen.append(data)
+                connection.sendall(response)
 
-    with ThreadPoolExecutor(4) as pool:
-        devices = [pool.submit(device, bodies[first::4]) for first in range(4)]
-        assert sent.wait(60)
-        collectors[0].kill()
-        told = [answer for each in devices for answer in each.result(120)]
-    assert len(told) == 160
-    assert sum(each["accepted"] for each in told) <= 240
-    assert {each["accepted"] + each["duplicate"] for each in told} == {3}
-    with closing(open_store(server.url, shards=4)) as store:
-        tally = store.tally("browser", browser.scheme.fingerprint, [window])
-    (row,) = tally.rows
-    assert row.reports == 240
-    assert row.cells.tolist() == [80, 160, 0, 0, 0]
-    assert collectors[1].log.count("unexpected") == 0
-    assert (tmp_path / "nginx.log").read_text() == ""
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}", seen
+        thread.join(30)
 
 
-def test_what_nginx_refuses_is_a_problem(before, trust, new_collector):
-    """A path that is not there, a body too large, a flood and collectors that are gone are problem
-    documents of nginx's; a problem of the collector's passes as it is. All say when to come
-    back, where that helps."""
-    collector = new_collector(DENIABLE_WORKERS="1")
-    address = collector.address.removeprefix("http://")
-    port, _ = before(address, address)
-
-    def problem(connection, method, path, body=None):
-        connection.request(method, path, body, {"Content-Type": "application/json"})
-        with connection.getresponse() as response:
-            header, document = response.headers, json.loads(response.read())
-        assert header["Content-Type"] == "application/problem+json"
-        assert (document["status"], header["Cache-Control"]) == (response.status, "no-store")
-        assert header["Strict-Transport-Security"]
-        code = document["type"].removeprefix("urn:deniable:problem:")
-        return response.status, code, header["Retry-After"]
-
-    with closing(trust(port)) as connection:
-        assert problem(connection, "GET", "/nothing") == (404, "http-404", None)
-        assert problem(connection, "POST", "/v1/reports", b"{") == (400, "not-json", None)
-        large = b"x" * ((1 << 21) + 4096)
-        assert problem(connection, "POST", "/v1/reports", large) == (413, "body-too-large", None)
-    with closing(trust(port)) as connection:
-        for _ in range(400):
-            status, code, wait = problem(connection, "POST", "/v1/reports", b"{")
-            if status != 400:
-                break
-    assert (status, code, wait) == (429, "too-many-requests", "10")
-    collector.stop()
-    with closing(trust(port)) as connection:
-        found = problem(connection, "POST", "/v1/reports", b"{}")
-    assert found == (503, "store-unavailable", "5")
-
-
-def test_nothing_of_the_sender_goes_on(before, trust, tmp_path):
+def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
     """Behind nginx nobody learns an address, a cookie, an agent or a header of the sender's own;
     what the protocol needs goes through; and nginx itself writes nothing down."""
-    seen = []
-
-    class Upstream(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            seen.append((dict(self.headers.items()), body))
-            self.send_response(202)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *arguments):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as upstream:
-        thread = threading.Thread(target=upstream.serve_forever)
-        thread.start()
-        address = f"127.0.0.1:{upstream.server_address[1]}"
-        port, plain = before(address, address)
-        needed = {
-            "Content-Type": "application/json",
-            "Content-Encoding": "gzip",
-            "X-Deniable-Key": "k" * 20,
-            "Authorization": "Bearer " + "k" * 20,
-        }
-        own = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
-               "Accept-Language", "X-Device", "From", "Via")  # fmt: skip
-        headers = {**needed, **dict.fromkeys(own, "marker")}
+    needed = {
+        "Content-Type": "application/json",
+        "Content-Encoding": "gzip",
+        "X-Deniable-Key": "k" * 20,
+        "Authorization": "Bearer " + "k" * 20,
+    }
+    own = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
+           "Accept-Language", "X-Device", "From", "Via")  # fmt: skip
+    headers = {**needed, **dict.fromkeys(own, "marker")}
+    plain = free_port()
+    response = b"HTTP/1.1 202 OK\r\nContent-Length: 0\r\n\r\n"
+    with answering(response, b"a batch") as (upstream, seen):
+        port = new_nginx(
+            "nginx.conf",
+            ("collector-1:8080", upstream),
+            ("collector-2:8080", upstream),
+            ("listen 80;", f"listen 127.0.0.1:{plain};"),
+        )
         with closing(trust(port)) as connection:
-            assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 202
+            assert ask(connection, "POST", "/v1/reports", b"a batch", headers)[0] == 202
             for path in ("/metrics", "/healthz", "/readyz", "/marker"):
                 assert ask(connection, "GET", path)[0] == 404
             large = b"x" * ((1 << 21) + 4096)
             assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
         with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=30)) as connection:
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
-        upstream.shutdown()
-        thread.join()
-    ((passed, body),) = seen
-    assert body == b"{}"
+    head, _, body = seen[0].decode().partition("\r\n\r\n")
+    assert body == "a batch"
+    passed = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
     assert needed.items() <= passed.items()
     assert "marker" not in str(passed)
     assert "127.0.0.1" not in str(passed).replace("'Host': '127.0.0.1'", "")
@@ -288,7 +181,7 @@ def test_nothing_of_the_sender_goes_on(before, trust, tmp_path):
 def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
     """Behind the relay's nginx there is the capsule and its type: no header, query or address."""
     response = b"HTTP/1.1 200 OK\r\nContent-Type: message/ohttp-res\r\nContent-Length: 2\r\n\r\nok"
-    with answering(response) as (upstream, seen):
+    with answering(response, b"the capsule") as (upstream, seen):
         port = new_nginx("nginx.relay.conf", ("server relay:8081;", f"server {upstream};"))
         connection = trust(port)
         marked = {
@@ -314,72 +207,3 @@ def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
     assert named == ["content-length", "content-type", "host"]
     assert "marker" not in head
     assert "203.0.113.9" not in head
-
-
-def test_the_compose_file():
-    """Two collectors on one Redis behind nginx: only nginx is published, secrets are files,
-    every variable is a setting, and every file that it mounts is there."""
-    file = DEPLOY / "compose.two-collectors.yml"
-    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
-    collectors = [services["collector-1"], services["collector-2"]]
-    assert [name for name, each in services.items() if each.get("ports")] == ["nginx"]
-    for each in collectors:
-        environ = each["environment"]
-        assert {name.removesuffix("_FILE") for name in environ} <= KNOWN
-        assert Settings.from_env(
-            {name: text for name, text in environ.items() if not name.endswith("_FILE")}
-        ).store.startswith("redis://redis")
-        assert each["read_only"]
-        assert each["cap_drop"] == ["ALL"]
-    assert (DEPLOY / services["nginx"]["volumes"][0].partition(":")[0]).exists()
-    nginx = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
-    for name in ("collector-1", "collector-2"):
-        assert f"server {name}:8080 " in nginx
-    assert "networks" in services["redis"]
-
-
-def shipped_redis(file):
-    """The service of Redis in a compose file, and its settings as lines of redis.conf."""
-    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
-    command = services["redis"]["command"]
-    if command[0] == "sh":
-        lines = re.findall(r"""echo (?:"([^$]+?)"|'(.+)')$""", command[2], re.M)
-        return services, ["".join(each) for each in lines]
-    pairs = zip(command[1::2], command[2::2], strict=True)
-    return services, [f"{name.removeprefix('--')} {value or chr(34) * 2}" for name, value in pairs]
-
-
-@pytest.mark.parametrize("name", ["docker-compose.yml", "deploy/compose.two-collectors.yml"])
-def test_redis_holds_commits_in_one_file_alone(name, new_redis):
-    """A real Redis takes the settings of each compose file; with them single commits are in the
-    append-only file alone, without times, and collectors have the time to clear it at the end."""
-    services, lines = shipped_redis(ROOT / name)
-    for name, service in services.items():
-        if name.startswith("collector"):
-            assert int(service["stop_grace_period"].removesuffix("s")) >= 45
-    options = [word for line in lines for word in ("--" + line).split(" ", 1)]
-    server = new_redis(*("" if word == '""' else word for word in options))
-    with closing(redis.Redis.from_url(server.url)) as client:
-        found = client.config_get("*")
-        assert {name: found[name] for name in (
-            *("appendonly", "save", "slowlog-log-slower-than", "maxmemory-policy"),
-        )} == {
-            "appendonly": "yes",
-            "save": "",
-            "slowlog-log-slower-than": "-1",
-            "maxmemory-policy": "noeviction",
-        }  # fmt: skip
-        assert found.get("aof-timestamp-enabled", "no") == "no"
-        assert found["aof-use-rdb-preamble"] == "yes"
-
-
-def test_the_unit_is_one(tmp_path):
-    """systemd itself finds nothing wrong with the unit."""
-    need("systemd-analyze")
-    text = (DEPLOY / "deniable-collector.service").read_text(encoding="utf-8")
-    unit = tmp_path / "deniable-collector.service"
-    unit.write_text(replaced(text, ("/opt/deniable/bin/deniable collect", f"{sys.executable} -V")))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")

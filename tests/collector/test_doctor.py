@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.server
 import json
 import os
-import re
 import shutil
 import socket
 import ssl
@@ -22,11 +22,14 @@ from typing import Any
 import pytest
 import redis
 from click.testing import CliRunner
+from werkzeug.serving import make_server
 
 from deniable import Client, Registry
 from deniable.doctor import endpoint
 from deniable.doctor.command import doctor
+from deniable_collector.app import create_app
 from deniable_collector.operation import checkup
+from deniable_collector.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -133,15 +136,6 @@ def test_an_expired_metric():
     assert (code, errors(found)) == (1, {"expired"})
 
 
-def test_too_small_a_crowd():
-    """A hundred devices cannot answer for 200 values, which is a warning."""
-    text = Path("metrics.toml").read_text()
-    Path("metrics.toml").write_text(text.replace("[defaults]", "[defaults]\ndevices = 100"))
-    code, found = run()
-    assert code == 0
-    assert found["crowd", "too_small"]["level"] == "warning"
-
-
 @pytest.mark.parametrize("name", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])
 def test_a_switch_of_the_environment(monkeypatch, name):
     """Each of the two variables is found, as the client obeys it; "0" is neither."""
@@ -191,30 +185,12 @@ def test_switched_off():
     assert (code, errors(found)) == (1, {"switched_off"})
 
 
-def test_what_waits_and_what_is_spent(tmp_path):
-    """Reports that wait, that were sent or refused, and a budget that is spent are told."""
-    now = [time.time() - 20 * 86_400]
-    text = (
-        Path("metrics.toml").read_text().replace("lifetime_epsilon = 8.0", "lifetime_epsilon = 2.0")
-    )
-    Path("metrics.toml").write_text(text)
-    with Client(
-        "metrics.toml", state_dir="state", clock=lambda: now[0], background=False
-    ) as client:
-        for _ in range(2):
-            client.record("browser", "firefox")
-            client.flush()
-            now[0] += 86_400
-        client.flush()
-    found = run("--state-dir", "state")[1]
-    assert found["state", "reports_wait"]["message"].startswith("1 report waiting")
-    assert "browser" in found["state", "spent"]["message"]
-
-
-def test_sent_and_refused_reports(running):
-    """Acknowledged reports are counted, and refused ones named with their reason."""
-    address = running.address
-    for days in (1, 20):
+def test_what_waits_was_sent_refused_and_spent(running):
+    """Reports that wait, that were sent or refused with their reason, and a budget that is spent
+    are told."""
+    file = Path("metrics.toml")
+    file.write_text(file.read_text().replace("lifetime_epsilon = 8.0", "lifetime_epsilon = 4.0"))
+    for address, days in ((running.address, 20), (running.address, 1), (None, 18)):
         now = [time.time() - days * 86_400]
         with Client(
             "metrics.toml",
@@ -230,6 +206,7 @@ def test_sent_and_refused_reports(running):
     found = run("--state-dir", "state")[1]
     assert found["state", "sent"]["level"] == "ok"
     assert "window_too_old" in found["state", "rejected"]["message"]
+    assert "browser" in found["state", "spent"]["message"]
 
 
 def test_an_address_that_is_none():
@@ -294,45 +271,57 @@ def test_a_path_too_much(running):
     assert errors(run("--endpoint", f"{address}/v1/reports")[1]) == {"wrong_path"}
 
 
-@pytest.mark.campaign
-def test_an_ingest_key(new_collector, home, monkeypatch):
+def test_an_ingest_key(store, registry, monkeypatch):
     """A missing key, a wrong key and the right one are told apart."""
     key = "a-key-of-the-editor-app"
-    address = new_collector(**home.environ, DENIABLE_INGEST_KEYS=key).address
-    assert "asks for" in run("--endpoint", address)[1]["endpoint", "ingest_key"]["message"]
-    monkeypatch.setenv("DENIABLE_INGEST_KEY", "a-key-of-another-app")
-    found = run("--endpoint", address)[1]
-    assert "does not accept" in found["endpoint", "ingest_key"]["message"]
-    assert "another-app" not in str(found)
-    monkeypatch.setenv("DENIABLE_INGEST_KEY", key)
-    assert ("registry", "accepted") in run("--endpoint", address)[1]
+    settings = Settings(ingest_keys=(hashlib.sha256(key.encode()).digest(),))
+    server = make_server("127.0.0.1", 0, create_app(settings, store, registry))
+    threading.Thread(target=server.serve_forever).start()
+    try:
+        told = []
+        for given in ("", "a-key-of-another-app", key):
+            monkeypatch.setenv("DENIABLE_INGEST_KEY", given)
+            found = run("--endpoint", f"http://127.0.0.1:{server.port}")[1]
+            assert "another-app" not in str(found)
+            told.append(found.get(("endpoint", "ingest_key"), {}).get("message", ""))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert ("asks for" in told[0], "does not accept" in told[1], told[2]) == (True, True, "")
+    assert ("registry", "accepted") in found
 
 
-@pytest.mark.campaign
-def test_another_registry(new_collector, home):
-    """A metric that the collector does not know, one with other parameters, one with another
-    window and one that has expired there are named with what to do."""
-    text = Path("metrics.toml").read_text()
-    theirs = text.replace("epsilon = 2.0", "epsilon = 1.5")
-    theirs = theirs.replace("[metrics.dark_mode]", "[metrics.light_mode]")
-    theirs = theirs.replace('window = "week"', 'window = "month"')
-    theirs += '[metrics.old]\ntype = "boolean"\ndescription = "Old."\nexpires = 2020-01-01\n'
-    theirs += "epsilon = 1.0\nlifetime_epsilon = 1.0\n"
-    Path("metrics.toml").write_text(theirs)
-    address = new_collector(**home.environ).address
-    Path("metrics.toml").write_text(
-        text + theirs[theirs.index("[metrics.old]") :].replace("2020", "2999")
-    )
-    for metric in ("dark_mode", "browser", "country", "old"):
-        Path("one.toml").write_text(_only(Path("metrics.toml").read_text(), metric))
-        _, found = run("one.toml", "--endpoint", address)
-        assert errors(found) == {"another_registry"}, metric
-        assert metric in found["registry", "another_registry"]["message"]
+@pytest.mark.parametrize(
+    ("metric", "old", "new"),
+    [
+        ("browser", "epsilon = 2.0", "epsilon = 1.5"),
+        ("light_mode", "[metrics.dark_mode]", "[metrics.light_mode]"),
+    ],
+)
+def test_another_registry(running, metric, old, new):
+    """A metric that the collector does not know and one with other parameters are named."""
+    file = Path("metrics.toml")
+    file.write_text(file.read_text().replace(old, new))
+    found = run("--endpoint", running.address)[1]
+    assert errors(found) == {"another_registry"}
+    assert metric in found["registry", "another_registry"]["message"]
 
 
-def _only(text: str, metric: str) -> str:
-    head, *tables = re.split(r"(?m)^(?=\[metrics\.)", text)
-    return head + "".join(each for each in tables if each.startswith(f"[metrics.{metric}]"))
+def test_a_folder_that_cannot_be_written():
+    """A state folder in which no file can be made is an error."""
+    Path("state").write_text("")
+    assert errors(run("--state-dir", "state")[1]) == {"not_writable"}
+
+
+def test_mistakes_of_tls(certificates):
+    """A certificate that nobody has signed, and a port that does not speak TLS."""
+    tls = {
+        name: certificates.path(f"server.{end}") for name, end in (("cert", "pem"), ("key", "key"))
+    }
+    with serving(page(200, b""), **tls) as address:
+        assert errors(run("--endpoint", address)[1]) == {"certificate"}
+    with serving(page(200, b"")) as address:
+        assert errors(run("--endpoint", address.replace("http", "https"))[1]) == {"not_tls"}
 
 
 @pytest.mark.parametrize(("days", "code"), [(3, "clock_ahead"), (-9, "clock_behind")])
@@ -340,7 +329,7 @@ def test_a_wrong_clock(running, days, code):
     """A device whose clock is days off learns that its reports would be refused."""
     address = running.address
     text = Path("metrics.toml").read_text()
-    registry = Registry.parse(_only(text, "dark_mode"))
+    registry = Registry.parse(text[: text.index("[metrics.browser]")])
     found = [*endpoint.check_endpoint(registry, address, None, lambda: time.time() + days * 86_400)]
     assert {each.code for each in found if each.level == "error"} == {"skew", code}
 

@@ -6,21 +6,16 @@ import gzip
 import hashlib
 import json
 import random
-import secrets
-import sqlite3
 import zlib
 from contextlib import closing, suppress
 
-import numpy as np
 import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.upkeep import importing
-from deniable_collector.upkeep.archive import ArchiveError, TallySelection
+from deniable_collector.upkeep.archive import ArchiveError
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
-from deniable_collector.upkeep.reading import check
 
 WINDOWS = ["2026-11-01", "2026-11-19", "2026-11-20", "2026-W46", "2026-11"]
 
@@ -109,76 +104,6 @@ def test_the_format(small, shelf):
     assert gzip.decompress(small.read_bytes()).decode() == text
 
 
-def test_a_file_carries_everything(filled, target, tmp_path, noon):
-    """What was exported from one store and imported into another is the same there, to the last
-    count; schemes can be read, and the file says how much it holds."""
-    path = tmp_path / "all.gz"
-    contents = export(filled, path)
-    assert check(path) == contents
-    outcome = load(path, target, noon)
-    assert everything(target) == everything(filled)
-    assert (outcome.rows, outcome.known_rows) == (contents.rows, 0)
-    assert outcome.reports == contents.reports == 15 * 2**41
-    assert contents.tallies == 9
-    # The same tallies exported again are the same file, and add nothing within the time of ids.
-    again = tmp_path / "again.gz"
-    assert export(filled, again) == contents
-    assert path.read_bytes() == again.read_bytes()
-    outcome = load(again, target, noon + 6 * 86_400)
-    assert (outcome.rows, outcome.reports) == (0, 0)
-    assert (outcome.known_rows, outcome.known_reports) == (contents.rows, contents.reports)
-    assert everything(target) == everything(filled)
-
-
-@pytest.mark.parametrize("broken", [1, 4, 8])
-def test_half_an_import_is_completed(filled, target, tmp_path, noon, monkeypatch, broken):
-    """When the store goes away in the middle, the next import of the file adds the rest, whatever
-    was chosen the first time."""
-    monkeypatch.setattr(importing, "_COMMIT_CELLS", 500)
-    path, folds = tmp_path / "all.gz", []
-    contents = export(filled, path)
-
-    class Breaking:
-        def __getattr__(self, name):
-            return getattr(target, name)
-
-        def fold(self, commit, now):
-            if len(folds) == broken:
-                raise StoreUnavailable("away")
-            folds.append(commit)
-            return target.fold(commit, now)
-
-    with pytest.raises(StoreUnavailable):
-        load(path, Breaking(), noon)
-    load(path, target, noon, TallySelection(frozenset({"n"})))
-    outcome = load(path, target, noon)
-    assert outcome.rows + outcome.known_rows == contents.rows
-    assert outcome.known_rows >= broken
-    assert everything(target) == everything(filled)
-
-
-def test_some_tallies_of_a_store(filled, target, tmp_path, noon):
-    """Metrics and windows can be chosen, when a file is written and when it is read."""
-    all_of_it, some = tmp_path / "all.gz", tmp_path / "some.gz"
-    # From 2026-11-02 00:00 UTC to the 20th, 00:00.
-    selection = TallySelection(frozenset({"m"}), 1_793_577_600.0, 1_795_132_800.0)
-    wanted = {
-        key: value
-        for key, value in everything(filled).items()
-        if key[0] == "m" and key[2] in ("2026-11-19", "2026-W46")
-    }
-    assert wanted
-    export(filled, some, selection)
-    load(some, target, noon)
-    assert everything(target) == wanted
-    export(filled, all_of_it)
-    with closing(open_store(f"sqlite:///{tmp_path / 'third.db'}")) as third:
-        load(all_of_it, third, noon, selection)
-        assert everything(third) == wanted
-        with pytest.raises(ArchiveError, match="no metric nobody"):
-            load(all_of_it, third, noon, TallySelection(frozenset({"nobody"})))
-
-
 def test_a_file_that_was_cut_off(small, target, noon):
     """However short a file was cut, nothing of it is added and the error says what to do."""
     whole = small.read_bytes()
@@ -253,20 +178,6 @@ def test_files_that_make_no_sense(small, target, noon, change, words):
         target.schemes()
 
 
-def test_another_scheme_under_the_same_name(small, target, tmp_path, shelf, noon):
-    """Should a store know another scheme by the fingerprint, nothing is mixed."""
-    target.publish({"m": [shelf(3, 4, 2)]})
-    target.close()
-    with closing(sqlite3.connect(tmp_path / "target.db")) as connection, connection:
-        (found,) = connection.execute("SELECT definition FROM schemes").fetchone()
-        connection.execute(
-            "UPDATE schemes SET definition = ?", (found.replace(b"3 4 2", b"3 4 9"),)
-        )
-    with pytest.raises(ArchiveError, match="another one in the store"):
-        load(small, target, noon)
-    assert not target.windows("m", shelf(3, 4, 2).fingerprint)
-
-
 def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, noon):
     """An export that fails in the middle leaves the file that was there, and nothing else."""
     scheme = shelf(3)
@@ -288,22 +199,3 @@ def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, no
         export(Breaking(), path)
     assert [each.name for each in folder.iterdir()] == ["x.gz"]
     assert path.read_bytes() == b"before"
-
-
-def test_a_wide_tally(home, target, tmp_path, shelf, noon):
-    """Rows of more cells than are added at once, and many rows, arrive as they are."""
-    scheme = shelf(100_000, *[900] * 100)
-    store = home.open()
-    store.publish({"m": [scheme]})
-    draw = np.random.default_rng(1)
-    key = TallyKey("m", scheme.fingerprint, "2026-11-20")
-    parts = {}
-    for row, layout in enumerate(scheme.mechanism.rows):
-        columns = np.sort(draw.choice(layout.width, layout.width // 2, replace=False))
-        counts = draw.integers(1, 100, len(columns))
-        parts[TallyRowKey(key, row)] = Increment(layout.width, 50, columns, counts)
-    store.fold(Commit((secrets.token_hex(16),), parts), noon)
-    path = tmp_path / "wide.gz"
-    export(store, path)
-    load(path, target, noon)
-    assert everything(target) == everything(store)

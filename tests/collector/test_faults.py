@@ -7,24 +7,19 @@ and compares the tallies with what was sent, to the last cell. `docs/faults.md` 
 from __future__ import annotations
 
 import os
-import random
 import resource
 import signal
 import socket
 import struct
-import threading
-from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from deniable import windows, wire
-from deniable_collector.intake import Intake
 from deniable_collector.stores import open_store
 
-from .devices import Devices, post
+from .devices import Devices
 
 pytestmark = pytest.mark.campaign
 STORES = ["sqlite", "redis"]
@@ -70,33 +65,6 @@ def test_killed_workers(home, new_collector, registry, until):
 
     devices.disturb(6, trouble)
     devices.check(home.open())
-
-
-def test_a_killed_master(home, new_collector, registry, until):
-    """The master is killed twice and started again beside the workers that it left."""
-    collector = new_collector(**home.environ)
-    devices = Devices(registry, 200, [collector.address], pause=0.1)
-    devices.start()
-
-    def trouble():
-        left = workers(collector)
-        kill(collector.process.pid)
-        collector.process.wait()
-        collector.process.stdout.close()
-        # Workers without a master end by themselves, and the port is free again.
-        until(lambda: not any(map(alive, left)), "a worker outlives its master")
-        collector.start()
-
-    devices.disturb(2, trouble)
-    devices.check(home.open())
-
-
-def alive(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 @pytest.fixture
@@ -207,61 +175,3 @@ def test_connections_cut_in_the_middle_of_a_body(home, new_collector, registry):
     devices.start()
     devices.finish()
     devices.check(home.open())
-
-
-@pytest.mark.stores("sqlite", "redis", "cluster")
-def test_the_same_batch_from_many_clients_at_once(home, new_collector, registry):
-    """16 clients send the same 40 batches at the same moment, to two collectors on one store:
-    of each batch one client is told that it counted, the others that it is a duplicate."""
-    collectors = [new_collector(**home.environ, DENIABLE_BIND="127.0.0.1:0") for _ in range(2)]
-    devices = Devices(registry, 40, [])
-    barrier = threading.Barrier(16)
-    told = [Counter() for _ in devices.batches]
-
-    def send(number):
-        for place, batch in enumerate(devices.batches):
-            barrier.wait(60)
-            status, answer = post(collectors[number % 2].address, batch)
-            told[place][status, bool(answer.get("accepted"))] += 1
-
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert told == [{(202, True): 1, (202, False): 15}] * len(told)
-    devices.check(home.open())
-
-
-def test_clock_jumps(home, registry, new_id, noon):
-    """A collector's clock jumps by up to a week, forward and back, 1,500 times (seed 11), while
-    devices send reports of ten days and repeat them: no batch is counted twice."""
-    draw = random.Random(11)
-    store, now = home.open(), [noon]
-    intake = Intake(registry, store, clock=lambda: now[0])
-    metric = registry["browser"]
-    fingerprint = metric.scheme.fingerprint
-    width = metric.scheme.mechanism.rows[0].width
-    labels = [windows.window_at("day", noon + day * 86_400) for day in range(-5, 5)]
-    batches = []
-    for number in range(300):
-        report = wire.SealedReport("browser", fingerprint, labels[number % 10], 0, number % width)
-        batches.append((report, wire.encode_batch(new_id(), [report])))
-    counted, refused = Counter(), 0
-    for _ in range(1_500):
-        now[0] = noon + draw.uniform(-3.5, 3.5) * 86_400
-        group = draw.choices(range(len(batches)), k=3)
-        receipts = intake.take([intake.read(batches[number][1]) for number in group])
-        for number, receipt in zip(group, receipts, strict=True):
-            counted[number] += receipt.accepted
-            refused += len(receipt.rejected)
-    assert refused > 100
-    assert max(counted.values()) == 1
-    for label in labels:
-        cells = store.tally("browser", fingerprint, [label]).rows[0].cells.tolist()
-        mine = Counter(
-            batches[number][0].columns
-            for number in counted.elements()
-            if batches[number][0].window == label
-        )
-        assert cells == [mine[column] for column in range(width)]

@@ -37,11 +37,8 @@ GOOD = {
     "chunks": chunked(chunks(BATCH)),
     "many chunks": chunked(chunks(*(BATCH[place : place + 1] for place in range(len(BATCH))))),
     "a chunk's extension": chunked(chunks(BATCH).replace(b"\r\n", b";a=b\r\n", 1)),
-    "a coding in capitals": chunked(chunks(BATCH), coding=b"Transfer-Encoding: Chunked"),
     "HTTP/1.0": request(start=b"POST /v1/reports HTTP/1.0"),
     "HTTP/1.0 without a host": request(start=b"POST /v1/reports HTTP/1.0", host=None),
-    "a host with a port": request(host=b"Host: [2001:db8::1]:8080"),
-    "no encoding, in capitals": request(b"Content-Encoding: Identity"),
     "an encoding in capitals": request(
         b"Content-Encoding:\tGZIP", length=b"Content-Length: %d" % len(PACKED), body=PACKED
     ),
@@ -50,34 +47,24 @@ GOOD = {
 
 NOT_HTTP = {
     "no host": request(host=None),
-    "two hosts": request(HOST),
     "two hosts that differ": request(b"Host: i"),
     "a host with a space": request(host=b"Host: a b"),
-    "a host with a path": request(host=b"Host: a/b"),
-    "a host with a user": request(host=b"Host: u@h"),
     "a host of odd bytes": request(host=b"Host: \xff"),
     "HTTP/0.9": request(start=b"POST /v1/reports HTTP/0.9"),
     "no version": request(start=b"POST /v1/reports"),
-    "HTTP/1.2": request(start=b"POST /v1/reports HTTP/1.2"),
     "HTTP/2.0": request(start=b"POST /v1/reports HTTP/2.0"),
     "HTTP/2's preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "a simple request of HTTP/0.9": b"GET /healthz\r\n\r\n",
-    "another path without a host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "gzip in a coding": chunked(chunks(BATCH), coding=b"Transfer-Encoding: gzip, chunked"),
     "chunks twice": chunked(chunks(BATCH), coding=b"Transfer-Encoding: chunked, chunked"),
-    "two codings": chunked(chunks(BATCH), CHUNKED),
     "an unknown coding": chunked(chunks(BATCH), coding=b"Transfer-Encoding: xchunked"),
-    "no coding": request(b"Transfer-Encoding: identity"),
     "chunks in HTTP/1.0": chunked(chunks(BATCH), start=b"POST /v1/reports HTTP/1.0"),
     "chunks and a length": chunked(chunks(BATCH), LENGTH),
     "two lengths": request(LENGTH),
-    "a list of lengths": request(length=LENGTH + b", %d" % len(BATCH)),
     "a length with a sign": request(length=b"Content-Length: +45"),
-    "a length below zero": request(length=b"Content-Length: -1"),
     "a chunk without a size": chunked(b"zz\r\nabc\r\n0\r\n\r\n"),
     "a chunk with an empty size": chunked(b"\r\nabc\r\n0\r\n\r\n"),
     "a chunk below zero": chunked(b"-5\r\nabcde\r\n0\r\n\r\n"),
-    "a chunk with a prefix": chunked(b"0x5\r\nabcde\r\n0\r\n\r\n"),
     "a chunk with a sign": chunked(b"+5\r\nabcde\r\n0\r\n\r\n"),
     "a chunk without an end": chunked(b"5\r\nabcdeX0\r\n\r\n"),
     "a space behind a size": chunked(chunks(BATCH).replace(b"\r\n", b" \r\n", 1)),
@@ -86,7 +73,6 @@ NOT_HTTP = {
     "a space behind a name": request(b"X : a"),
     "a line without a colon": request(b"X"),
     "a bare carriage return": request(b"X: a\rb"),
-    "a null byte": request(b"X: \x00"),
     "bytes of TLS": b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
 }  # fmt: skip
 
@@ -96,9 +82,7 @@ NO_TYPE = {
     "a space that is none": request(kind=JSON + b"\xa0"),
     "a line's end that is none": request(kind=b"Content-Type: \x85application/json"),
     "an odd byte in a parameter": request(kind=JSON + b"; charset=\xff"),
-    "a letter that is none": request(kind="Content-Type: appl\u0130cation/json".encode()),
     "two media types": request(kind=JSON + b", text/plain"),
-    "a coding with an odd byte": request(b"Content-Encoding: identity\xa0"),
     "two codings of the content": request(*[b"Content-Encoding: identity"] * 2),
 }  # fmt: skip
 
@@ -176,26 +160,6 @@ def test_several_requests_before_a_half_close(tell):
     assert -1 not in places
     assert places == sorted(places)
     assert got.count(b"HTTP/1.1 202") == 2
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_cut_request_behind_one_that_is_answered(tell, number):
-    """The connection ends after the last request that came whole, though another was begun, also
-    where the whole one is being answered as the sender ends."""
-    other = request(body=BATCH.replace(b"a" * 32, b"b" * 32))
-    health = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
-    for whole, count in ((health, 0), (request(), 1)):
-        got = tell(whole * number + other[:-5], half=True)
-        assert got.count(b"HTTP/1.1 202") == count * number
-        assert got.count(b'"status": "ok"') == (1 - count) * number
-
-
-def test_nothing_of_it_is_logged(tell, running):
-    """Whatever came, no line was written and no bug was met."""
-    tell(request(host=None))
-    tell(chunked(b"zz\r\nabc\r\n0\r\n\r\n"), half=True)
-    for word in ("unexpected", "127.0.0.1", "Traceback", "Invalid"):
-        assert word not in running.log
 
 
 def test_a_flood_of_chunks_is_refused(tell):

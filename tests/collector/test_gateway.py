@@ -9,13 +9,11 @@ import json
 import pytest
 
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
-from deniable.oblivious.capsules import NoKey, seal_request
+from deniable.oblivious.capsules import seal_request
 from deniable.oblivious.signed_keys import PATH
 from deniable_collector.app import create_app
-from deniable_collector.oblivious.gateway import Gateway, key_refused
+from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.key_file import KeyFile
-from deniable_collector.operation.metrics import summed
-from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.settings import Settings
 
@@ -75,18 +73,6 @@ def test_relays_that_are_known(key_file, authorization, known):
     assert Gateway(Settings(), key_file).admits(authorization) is False
 
 
-def test_the_limit_of_a_capsule(key_file):
-    """A capsule may have twice the largest batch, as padding may double it, and 1,024 bytes."""
-    settings = Settings.from_env({"DENIABLE_MAX_BODY": "5000"})
-    assert Gateway(settings, key_file).max_capsule == 2 * 5000 + 1024
-
-
-def test_what_is_told_of_keys(gateway, key_file):
-    """The gateway tells the list of its file with its signature, and no secret."""
-    assert (gateway.keys, gateway.signature) == (key_file.document, key_file.signature)
-    assert key_file.keys[0].secret not in gateway.keys
-
-
 @pytest.mark.parametrize("kind", [CAPSULE, "Message/OHTTP-Req; a=b", f" {CAPSULE}\t"])
 def test_a_capsule_is_opened(gateway, key_file, kind):
     """A capsule's content type may have parameters and capital letters; a key of the file opens it,
@@ -95,45 +81,6 @@ def test_a_capsule_is_opened(gateway, key_file, kind):
     rotated = Gateway(Settings(), key_file.rotated("p256", 1))
     for each in (gateway, rotated):
         assert each.open(kind, seal_request(older, b"within").capsule).message == b"within"
-
-
-@pytest.mark.parametrize("kind", ["", "application/json", "message/ohttp-res"])
-def test_other_content_types(gateway, key_file, kind):
-    """What is no capsule by its content type is not opened."""
-    capsule = seal_request(key_file.keys[0].configuration, b"within").capsule
-    with pytest.raises(IntakeError, match="message/ohttp-req") as raised:
-        gateway.open(kind, capsule)
-    assert (raised.value.code, raised.value.status) == ("http-415", 415)
-
-
-def test_what_is_no_capsule(gateway, key_file):
-    """A capsule that is cut off is refused as none, one for an unknown key by the key."""
-    capsule = seal_request(key_file.keys[0].configuration, b"within").capsule
-    with pytest.raises(IntakeError, match="cut off") as raised:
-        gateway.open(CAPSULE, capsule[:20])
-    assert (raised.value.code, raised.value.status) == ("bad-capsule", 400)
-    with pytest.raises(NoKey):
-        gateway.open(CAPSULE, bytes([capsule[0] ^ 1]) + capsule[1:])
-
-
-@pytest.mark.parametrize(
-    ("message", "code", "status"),
-    [
-        (b"no message", "bad-capsule", 400),
-        (request(fields=((b"expect", b"100-continue"),)), "http-417", 417),
-        (request(path=b"/v1/registry"), "http-404", 404),
-        (request(path=b"/v1/reports/"), "http-404", 404),
-        (request(path=b"/v1/reports?key=a"), "http-404", 404),
-        (request(path=b"?/v1/reports"), "http-404", 404),
-        (request(method=b"GET"), "http-405", 405),
-        (request(method=b"post"), "http-405", 405),
-    ],
-)
-def test_requests_that_are_refused(gateway, exchange, message, code, status):
-    """Only a POST to the reports is read out of a capsule; each refusal has its code."""
-    with pytest.raises(IntakeError) as raised:
-        gateway.read(exchange(message)[0])
-    assert (raised.value.code, raised.value.status) == (code, status)
 
 
 @pytest.mark.parametrize("path", [b"/v1/reports", b"/behind/a/proxy/v1/reports"])
@@ -161,21 +108,6 @@ def test_a_sealed_response(gateway, exchange, body, size, retry_after):
     if retry_after:
         told[b"retry-after"] = b"7"
     assert (message.status, dict(message.fields), message.content) == (429, told, body)
-
-
-def test_a_refused_key():
-    """The problem of RFC 9458 for a key says in the clear that the keys must be read again, and is
-    counted."""
-    named = ("deniable_requests_total", {"status": "400", "problem": "ohttp-key"})
-    before = summed().get_sample_value(*named) or 0
-    found = key_refused(NoKey("key identifier unknown"))
-    assert found == HttpResponse(400, found.body, "application/problem+json")
-    assert json.loads(found.body) == {
-        "type": "https://iana.org/assignments/http-problem-types#ohttp-key",
-        "title": "key identifier unknown",
-        "status": 400,
-    }
-    assert summed().get_sample_value(*named) == before + 1
 
 
 KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"

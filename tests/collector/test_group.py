@@ -210,20 +210,6 @@ def test_a_shard_that_is_away_fails_alone():
     assert intake.groups == [["a", "c"], ["B", "D"]]
 
 
-def test_a_store_that_does_not_say_its_shards_fails_all():
-    """When nobody knows how many shards there are, no batch is taken and none waits for ever."""
-    error = StoreUnavailable("down")
-
-    class Silent(FakeIntake):
-        @property
-        def shards(self):
-            raise error
-
-    intake = Silent()
-    assert commit_by_shard(intake, batches("a", "b")) == [error, error]
-    assert intake.groups == []
-
-
 def test_a_store_that_goes_away_in_between():
     """When the store goes while batches are tried one by one, the rest is not tried."""
     refused, away = StoreError("full"), StoreUnavailable("down")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import closing
 
 import pytest
@@ -47,22 +46,6 @@ def test_a_header_is_found_with_a_whole_body_alone():
     for other in (b"abc", b"abcde", b"abcd" + PLAIN + b"abcd", b""):
         assert known.find(PLAIN + other) is None
     assert known.find(PLAIN.replace(b"Host: h", b"Host: H") + b"abcd") is None
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        b"\r\n\r\n" + PLAIN + b"abcd",
-        PLAIN + b"abcd" + PLAIN + b"abcd",
-        PLAIN + b"abcd\r\n",
-        b"\r\n\r\n",
-    ],
-)
-def test_what_is_more_than_one_request_is_not_kept(piece):
-    """A piece with something before or behind its request says nothing about the header."""
-    known = Heads()
-    known.keep(piece, READ, JSON)
-    assert not known._known
 
 
 def test_headers_that_may_name_a_sender_are_not_kept():
@@ -227,22 +210,3 @@ def test_a_conversation_is_the_same_with_and_without_memory(collector, sent, tur
     plain, first, second = asyncio.run(both())
     assert first == plain
     assert second == plain
-
-
-def test_most_batches_need_no_parser(collector):
-    """The second request with a header is not parsed, and is handled all the same."""
-    body = json.dumps({}).encode()
-    sent = [header(b"Host: h", LINES[0], b"Content-Length: %d" % len(body)) + body] * 3
-
-    async def talk():
-        collector.heads = Heads()
-        found = []
-        find = collector.heads.find
-        collector.heads.find = lambda piece: found.append(find(piece)) or found[-1]
-        return conversation(collector, ServerState(), sent, [1]), found
-
-    (given, written, closing, held), found = asyncio.run(talk())
-    assert [body for _, body in given] == [body] * 3
-    assert written.count(b"HTTP/1.1 202") == 3
-    assert (closing, held) == (False, 0)
-    assert [each is not None for each in found] == [False, True, True]

@@ -98,18 +98,6 @@ def test_days_after_their_sum_are_refused(origin, store, scheme, tmp_path, noon)
     assert load(days, store, noon, TallySelection(since=windows.start("2026-02-01"))).reports == 0
 
 
-def test_a_sum_that_has_grown_is_refused(origin, store, scheme, tmp_path, noon):
-    """The sum of a month that has more days than when it was imported is not added to that one."""
-    origin.drop(DAYS[0], "month")
-    load(origin.file(tmp_path / "first.gz", before=windows.end(DAYS[0])), store, noon)
-    load(origin.file(tmp_path / "first.gz", before=windows.end("2026-01")), store, noon)
-    assert counted(store, scheme) == dict.fromkeys(DAYS[:2], 1)
-    origin.drop(DAYS[1], "month")
-    with pytest.raises(ArchiveError, match=r"window 2026-01-0[56] of metric m"):
-        load(origin.file(tmp_path / "second.gz"), store, noon)
-    assert counted(store, scheme) == dict.fromkeys(DAYS[:2], 1)
-
-
 def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noon, monkeypatch):
     """An import that ends after it has noted what it brings is completed by the same command, and
     a second one adds nothing."""
@@ -123,20 +111,6 @@ def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noo
     assert load(file, store, noon).sums == 2
     assert load(file, store, noon).sums == 0
     assert counted(store, scheme) == ALL
-
-
-def test_the_same_days_of_another_store_are_added(
-    origin, store, scheme, new_id, tmp_path, noon, shelf
-):
-    """Two stores that have reports of the same days are added up, one with days and the other with
-    their sum, as their files name different origins without being told to."""
-    other = Origin(f"sqlite:///{tmp_path}/other.db", scheme, new_id, noon)
-    with closing(other.store):
-        assert other.store.identity() != origin.store.identity()
-        other.drop(DAYS[1], "month")
-        load(origin.file(tmp_path / "one.gz"), store, noon)
-        load(other.file(tmp_path / "two.gz"), store, noon)
-    assert counted(store, scheme) == dict.fromkeys(DAYS, 2)
 
 
 def test_what_was_dropped_may_come_again(origin, store, scheme, tmp_path, noon):

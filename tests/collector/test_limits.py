@@ -112,13 +112,6 @@ def test_a_header_too_large(collector, connect, lines):
     refused(connection, 431, "header-too-large")
 
 
-def test_a_path_too_long(collector, connect):
-    """The request line counts with the header."""
-    connection = connect()
-    connection.sendall(b"GET /" + b"x" * 2048 + b" HTTP/1.1\r\nHost: h\r\n\r\n")
-    refused(connection, 431, "header-too-large")
-
-
 def test_a_header_without_end(collector, connect):
     """A header that goes on for ever ends at the limit, and not in the collector's memory."""
     connection = connect()
@@ -136,14 +129,6 @@ def test_a_header_without_end(collector, connect):
     connection.settimeout(30)
     refused(connection, 431, "header-too-large")
     assert sent < 1 << 24
-
-
-def test_a_header_within_the_limits(collector, connect, new_body):
-    """A header of nearly the limit is no trouble, and each request has its own."""
-    connection = connect()
-    for _ in range(5):
-        connection.sendall(whole(new_body(), b"X-Long: " + b"x" * 1700 + b"\r\n"))
-        assert answer(connection)[0] == 202
 
 
 def test_trailers_without_end(collector, connect):
@@ -187,52 +172,12 @@ def test_a_request_that_trickles(collector, connect, part):
     refused(connection, 408, "too-slow")
 
 
-def test_slow_clients_do_not_stay(alone, connect, new_body, until):
-    """Clients that hold all connections with half a header are gone after the timeout, and a
-    good one is served. It takes the timeout and the time in which the refused may read why."""
-    slow = [connect() for _ in range(CONNECTIONS)]
-    for each in slow:
-        each.sendall(b"POST /v1/reports HTTP/1.1\r\nX-")
-
-    def served():
-        with closing(connect()) as good:
-            good.sendall(whole(new_body()))
-            return answer(good)[0] == 202
-
-    until(served, "nobody else is served")
-    got = [each.recv(1 << 16) for each in slow]
-    assert sum(each.startswith(b"HTTP/1.1 408") for each in got) >= CONNECTIONS - 1
-
-
 def test_silence_is_closed(collector, connect, new_body):
     """A connection that says nothing is closed, before its first request and after one."""
     silent, idle = connect(), connect()
     idle.sendall(whole(new_body()))
     assert answer(idle)[0] == 202
     assert idle.recv(1) == silent.recv(1) == b""
-
-
-def test_a_slow_reader_does_not_stay(collector, connect, until):
-    """A client that asks for much and reads nothing is cut off after the timeout."""
-    connection = connect()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    asked = b"GET /v1/registry HTTP/1.1\r\nHost: h\r\n\r\n" * 500
-    with suppress(ConnectionError):
-        for _ in range(20):
-            connection.settimeout(0.5)
-            with suppress(TimeoutError):
-                connection.sendall(asked)
-
-    def cut():
-        try:
-            connection.sendall(b"G")
-        except TimeoutError:
-            return False
-        except ConnectionError:
-            return True
-        return False
-
-    until(cut, "a client that does not read stays")
 
 
 def test_too_many_connections(alone, connect, new_body, until):
@@ -284,31 +229,6 @@ def test_a_refusal_reaches_who_sends_on(collector, connect, close, size, path, s
     assert ("connection" in header) == (bool(close) or size > 190_000)
 
 
-@pytest.mark.parametrize(
-    ("path", "kind", "length", "status"),
-    [(b"reports", b"application/json", 1 << 20, 413), (b"nothing", b"text/html", 100, 404)],
-)
-def test_a_body_that_is_not_wanted(collector, connect, path, kind, length, status):
-    """A client that asks before it sends a body (100-continue) which would be refused is told so
-    at once, and the connection ends: what it sends next can be no body."""
-    connection = connect()
-    connection.sendall(
-        b"POST /v1/%s HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Type: %s\r\n"
-        b"Content-Length: %d\r\n\r\n" % (path, kind, length)
-    )
-    got, header, _ = answer(connection)
-    assert (got, header["connection"], connection.recv(1)) == (status, "close", b"")
-
-
-def test_a_body_that_is_wanted(collector, connect, new_body):
-    """A client that asks before it sends a good batch is told to go on."""
-    connection, text = connect(), new_body()
-    connection.sendall(whole(text, b"Expect: 100-continue\r\n").removesuffix(text))
-    assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-    connection.sendall(text)
-    assert answer(connection)[0] == 202
-
-
 def test_probes_have_room_of_their_own(collector, alone, connect):
     """While clients take every connection and more, probes and figures at the private address
     are answered; and that has room for so many and no more."""
@@ -341,16 +261,6 @@ def test_too_many_pipelined_requests(collector, connect):
 
     assert answers(asked * (PIPELINED - 1) + last) == PIPELINED
     assert answers(asked * 3 * PIPELINED + last) <= PIPELINED
-
-
-def test_answers_to_pipelined_requests_keep_their_order(collector, connect, new_body):
-    """What is refused is never answered before a request that is still at work: the client gets
-    the first answer, or none."""
-    connection = connect()
-    connection.sendall(whole(new_body()) + b"nonsense\r\n\r\n")
-    with suppress(ConnectionError):
-        got = connection.recv(1 << 16)
-        assert got == b"" or got.startswith(b"HTTP/1.1 202")
 
 
 def test_an_upgrade_is_not_offered(collector, connect, new_body):

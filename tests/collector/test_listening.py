@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -13,11 +10,6 @@ from click.testing import CliRunner
 
 from deniable_collector.commands import collect
 from deniable_collector.listening import cannot_listen
-
-GUNICORN = (
-    *("-m", "gunicorn", "-c", "python:deniable_collector.gunicorn_conf"),
-    "deniable_collector.asgi:app()",
-)
 
 
 @pytest.fixture
@@ -54,25 +46,6 @@ def test_addresses_that_are_free(tmp_path, port, monkeypatch):
             assert cannot_listen({"DENIABLE_BIND": address}) == []
     monkeypatch.setenv("LISTEN_FDS", "1")
     assert cannot_listen({"DENIABLE_BIND": f"127.0.0.1:{port}"}) == []
-
-
-@pytest.mark.campaign
-def test_a_taken_port_ends_a_collector(tmp_path, metrics, port):
-    """A collector under gunicorn whose port is taken says so and ends."""
-    (tmp_path / "metrics.toml").write_text(metrics)
-    environ = {"DENIABLE_BIND": f"127.0.0.1:{port}"}
-    done = subprocess.run(
-        [sys.executable, *GUNICORN],
-        env={**os.environ, **environ},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert f"DENIABLE_BIND names port {port}, where another program listens" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_the_command_lists_it_with_all_else(tmp_path, metrics, port, monkeypatch):

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import subprocess
 import sys
-import urllib.request
 from contextlib import closing
-from dataclasses import fields
 
 import pytest
 from gunicorn.config import Config
@@ -18,7 +14,6 @@ from gunicorn.config import Config
 from deniable_collector.operation.events import EventFormatter, listen, tell
 from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.operation.watch import WatchedStore
-from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 
@@ -46,18 +41,6 @@ def test_requests_are_not_described(logger, caplog):
     assert "203.0.113.7" not in text
 
 
-def test_processes_are_described(logger, caplog):
-    """What a worker failed of at its start is told in full."""
-    logger.warning("Worker (pid:%s) was sent %s", 7, "SIGTERM")
-    try:
-        raise RuntimeError("the registry has mistakes")
-    except RuntimeError:
-        logger.exception("Exception in worker process")
-    text = caplog.text
-    assert "Worker (pid:7) was sent SIGTERM" in text
-    assert "RuntimeError: the registry has mistakes" in text
-
-
 SCHEMA = {"time": str, "level": str, "event": str, "message": str, "process": int}
 
 
@@ -71,43 +54,6 @@ def lines(text):
     return events
 
 
-@pytest.mark.campaign
-def test_every_line_is_an_event(tmp_path, metrics):
-    """With DENIABLE_LOG_FORMAT=json both streams of a real collector hold JSON alone: where it
-    listens, the settings in force without secrets, what was published, its end."""
-    (tmp_path / "metrics.toml").write_text(metrics)
-    command = [sys.executable, "-c", "from deniable.cli import main; main()", "collect"]
-    secret = f"sqlite:///{tmp_path / 'hush.db'}"
-    environ = {
-        "DENIABLE_LOG_FORMAT": "json",
-        "DENIABLE_STORE": secret,
-        "DENIABLE_BIND": "127.0.0.1:0",
-        "DENIABLE_WORKERS": "1",
-    }
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, **environ},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    (place,) = lines(process.stdout.readline())
-    assert place["event"] == "listening"
-    with urllib.request.urlopen(place["address"] + "/readyz", timeout=30) as response:
-        assert response.status == 200
-    process.terminate()
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "")
-    assert "hush" not in err
-    events = lines(err)
-    assert [each["event"] for each in events] == ["started", "published", "stopped"]
-    assert events[0]["settings"]["DENIABLE_WORKERS"] == 1
-    assert events[0]["settings"]["DENIABLE_LOG_FORMAT"] == "json"
-    assert "DENIABLE_STORE" not in events[0]["settings"]
-    assert events[1]["metrics"] == 3
-
-
 def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):
     """Schemes are published every minute, and told of when they are others than before."""
     caplog.set_level("INFO", "deniable_collector")
@@ -118,15 +64,6 @@ def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):
             store.publish(schemes)
     told = [each for each in caplog.records if getattr(each, "event", "") == "published"]
     assert [each.fields["metrics"] for each in told] == [1, 2]
-
-
-def test_settings_in_force_hold_no_secret():
-    """What is told of the settings leaves out each one that may hold a secret."""
-    secrets = {each.name: "hush" for each in fields(Settings) if not each.repr}
-    assert {"store", "ingest_keys", "redis_password"} <= secrets.keys()
-    told = Settings(**secrets).in_force()
-    assert "hush" not in str(told)
-    assert len(told) == len(fields(Settings)) - len(secrets)
 
 
 def test_events_are_one_line(capsys, monkeypatch):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -20,12 +16,6 @@ from deniable import windows
 from deniable_collector.operation.metrics import _AllProcesses
 
 TYPE = {"Content-Type": "application/json"}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def fetch(url, body=None):
@@ -52,12 +42,6 @@ def scrape(address):
     }
     assert len(samples) == sum(len(family.samples) for family in families)
     return samples, {family.name: (family.type, family.documentation) for family in families}
-
-
-def alive(folder):
-    """The processes whose figures of the moment are in the shared folder."""
-    files = folder.glob("deniable-metrics-*/gauge_livesum_*")
-    return {file.stem.rpartition("_")[2] for file in files}
 
 
 def value(samples, name, **labels):
@@ -147,34 +131,6 @@ def test_only_at_the_private_address(running):
         with caught.value as error:
             assert error.code == 404
     assert fetch(f"{running.private}/metrics")[0] == 200
-
-
-@pytest.mark.campaign
-def test_counts_outlive_a_worker_and_leave_no_files(new_collector, tmp_path, batch, until):
-    """What killed workers had counted stays in the sums; the shared folder goes at the end."""
-    private = f"127.0.0.1:{free_port()}"
-    collector = new_collector(TMPDIR=str(tmp_path), DENIABLE_METRICS_BIND=private)
-    reports = f"{collector.address}/v1/reports"
-    for _ in range(6):
-        assert fetch(reports, batch(1))[0] == 202
-    pid = collector.process.pid
-    workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    until(lambda: alive(tmp_path) >= set(workers), "a worker has no figures")
-    for worker in workers:
-        os.kill(int(worker), signal.SIGKILL)
-
-    def replaced():
-        try:
-            return not alive(tmp_path) & set(workers) and fetch(reports, batch(0))[0] == 202
-        except OSError:
-            return False
-
-    until(replaced, "no worker came back")
-    assert fetch(reports, batch(1))[0] == 202
-    samples, _ = scrape(f"http://{private}")
-    assert value(samples, "deniable_reports_total", outcome="accepted") == 7
-    assert collector.stop() == 0
-    assert not list(tmp_path.glob("deniable-metrics-*"))
 
 
 def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):

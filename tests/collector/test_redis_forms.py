@@ -128,16 +128,6 @@ def test_a_sparse_tally_with_large_counts(store, scheme, fold, value_of, place):
     assert read(store, scheme)[1] == {place: MAX_CELL, 7: 1}
 
 
-def test_many_reports_of_a_row(store, scheme, new_id, noon, value_of):
-    """The reports of a row pass 2**32 like every counter."""
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 2)
-    for reports in (2**32 - 1, 1, 5):
-        store.fold(Commit((new_id(),), {key: Increment(WIDTH, reports, (1,), (1,))}), noon)
-    assert read(store, scheme) == ([0, 0, 2**32 + 5], {2 * WIDTH + 1: 3})
-    found = store.row_reports("m", scheme.fingerprint, [WINDOW])
-    assert found[WINDOW].tolist() == [0, 0, 2**32 + 5]
-
-
 def test_places_whose_hashes_meet(store, shelf, new_id, noon):
     """Many places that all hash into one slot are counted exactly, one by one: the script
     asks for a larger table, or in the end for the dense form."""

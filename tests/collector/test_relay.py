@@ -11,8 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from deniable.oblivious.signed_keys import PATH, SIGNATURE
-from deniable_collector.oblivious.relay import CapsuleRelay, app
-from deniable_collector.oblivious.relay_metrics import GATEWAY_SECONDS, HELD
+from deniable_collector.oblivious.relay import CapsuleRelay
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import summed
 
@@ -381,17 +380,11 @@ def test_the_list_of_keys():
         later += 1.5
         assert await asked() == 1
         later += 2
-        for status, again in ((200, 0), (500, 0), (503, 0), (400, 1)):
-            hop.status = status
-            hop.headers = SEALED if status == 200 else {"Content-Type": "application/problem+json"}
+        for status, wait, again in ((500, 0, 0), (400, 0, 1), (499, 0, 0), (499, 1.1, 1)):
+            later += wait
+            hop.status, hop.headers = status, {"Content-Type": "application/problem+json"}
             await hop.ask()
             assert await asked() == again
-        hop.status = 499
-        hop.headers = {"Content-Type": "application/problem+json"}
-        await hop.ask()
-        assert await asked() == 0
-        later += 1.1
-        assert await asked() == 1
 
     run(work)
 
@@ -439,32 +432,3 @@ def test_no_metrics_without_a_private_address(server):
         assert await hop.problem("GET", path="/metrics", server=server) == (404, "http-404", None)
 
     run(work)
-
-
-def test_figures_of_a_capsule():
-    """While a capsule waits for the gateway its bytes are shown; then its time is counted."""
-
-    async def work(hop):
-        shown, took = [], GATEWAY_SECONDS.collect()[0].samples
-
-        async def respond(request):
-            await asyncio.sleep(1.2)
-            shown.append(HELD.collect()[0].samples[0].value)
-            return web.Response(body=b"x", headers=SEALED)
-
-        hop.answer = respond
-        assert (await hop.ask(body=b"x" * 321))[0] == 200
-        assert shown == [321]
-        now = GATEWAY_SECONDS.collect()[0].samples
-        grown = {new.name: new.value - old.value for old, new in zip(took, now, strict=True)
-                 if new.labels.get("le") in (None, "+Inf")}  # fmt: skip
-        assert grown["deniable_relay_gateway_seconds_count"] == 1
-        assert 1 < grown["deniable_relay_gateway_seconds_sum"] < 60
-
-    run(work, METRICS_BIND="127.0.0.1:9465")
-
-
-def test_the_app_of_the_environment(monkeypatch):
-    """A server makes the relay from the environment."""
-    monkeypatch.setenv("DENIABLE_RELAY_GATEWAY", "https://t.acme.example")
-    assert isinstance(app(), CapsuleRelay)

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import signal
-from contextlib import suppress
-from pathlib import Path
-
 import pytest
 
 from deniable_collector import inherited
 from deniable_collector.app import create_app
 from deniable_collector.settings import Settings
-
-from .devices import fetch
 
 NEW = """
 [metrics.new]
@@ -24,85 +15,6 @@ description = "A new question."
 epsilon = 1.0
 lifetime_epsilon = 8.0
 """
-
-
-def workers(collector):
-    """The process ids of the workers."""
-    pid = collector.process.pid
-    return {*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())}
-
-
-@pytest.fixture
-def replaced(until):
-    """Does something to a collector, and waits until other workers have taken the place of all."""
-
-    def replaced(collector, act):
-        until(lambda: len(workers(collector)) == 2, "the workers do not start")
-        before = workers(collector)
-        act(before)
-
-        def others():
-            assert collector.process.poll() is None, collector.log
-            now = workers(collector)
-            return len(now) == 2 and not now & before
-
-        until(others, "no other workers come")
-
-    return replaced
-
-
-def hang_up(collector):
-    return lambda _: collector.process.send_signal(signal.SIGHUP)
-
-
-def kill(pids):
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-
-
-def events(collector, name):
-    """The log's events of this name; every line of it must be JSON."""
-    read = [json.loads(line) for line in collector.log.splitlines()]
-    return [each for each in read if each["event"] == name]
-
-
-@pytest.mark.campaign
-def test_a_mistake_and_a_hangup(new_collector, new_body, replaced, until, tmp_path, metrics):
-    """After a mistake in metrics.toml and SIGHUP, and when its workers are killed then, a collector
-    takes batches by the old registry; log and /readyz name each mistake. Mended, it is read."""
-    collector = new_collector(DENIABLE_LOG_FORMAT="json")
-    file = tmp_path / "metrics.toml"
-
-    def registry():
-        return set(fetch(f"{collector.address}/v1/registry")[1]["metrics"])
-
-    def serves():
-        with suppress(OSError):
-            return fetch(f"{collector.address}/v1/reports", new_body())[0] == 202
-        return False
-
-    old = registry()
-    file.write_text(metrics.replace("epsilon = 2.0", "epsilon = -2.0").replace("boolean", "bool"))
-    replaced(collector, hang_up(collector))
-    replaced(collector, kill)
-    until(serves, "it takes no batch")
-    assert registry() == old
-    status, ready = fetch(f"{collector.address}/readyz")
-    assert (status, ready["status"]) == (200, "ready")
-    assert "serves on" in ready["detail"]
-    (told,) = events(collector, "reload-refused")
-    assert told["level"] == "error"
-    assert len(told["mistakes"]) >= 2
-    assert told["mistakes"] == ready["mistakes"]
-    assert any(re.match(r"metrics.toml:\d+: .*epsilon", each) for each in ready["mistakes"])
-    file.write_text(metrics + NEW)
-    replaced(collector, hang_up(collector))
-    until(serves, "it takes no batch")
-    assert registry() == {*old, "new"}
-    assert fetch(f"{collector.address}/readyz")[1] == {"status": "ready"}
-    (told,) = events(collector, "reloaded")
-    assert told["metrics"] == 4
-    assert collector.stop() == 0
 
 
 @pytest.fixture

@@ -55,14 +55,6 @@ def test_old_windows_go_and_others_stay(store, scheme, fill, noon):
     assert store.windows("m", scheme.fingerprint) == []
 
 
-def test_two_at_once_do_no_harm(store, scheme, fill, noon):
-    """Every process may apply it: what is gone is gone, and what stays is whole."""
-    fill("2026-10-11", "2026-11-13")
-    each = [Retention(store, 8, lambda: noon) for _ in range(2)]
-    assert [retention.apply() for retention in each + each] == [DAY] * 4
-    assert store.tally("m", scheme.fingerprint, ["2026-10-11", "2026-11-13"]).reports == 1
-
-
 RULES = """
 schema = 1
 app = "calm"

@@ -6,8 +6,6 @@ That sealed windows read as open ones is in `tests/contract/test_store.py`.
 from __future__ import annotations
 
 import sqlite3
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -18,12 +16,11 @@ from deniable import windows
 from deniable_collector.app import SEALER, create_app
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreUnavailable
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.redis import sealing as redis_sealing
 from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.sqlite import store as sqlite_store
 from deniable_collector.upkeep import sealing
-from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.retention import SETTLED
 from deniable_collector.upkeep.sealing import Sealer, seal_all
 
@@ -130,22 +127,6 @@ def test_a_window_that_is_dropped_while_it_is_sealed(store, scheme, fill, betwee
     assert store.tally("m", scheme.fingerprint, DAYS).reports == 0
 
 
-def test_a_tally_of_nothing_is_sealed_too(store, scheme, new_id, noon):
-    """A tally without any count, which a commit of no reports has made, is sealed and read."""
-    part = {TallyRowKey(key_of(scheme, DAYS[0]), 0): Increment(WIDTH, 0, (), ())}
-    store.fold(Commit((new_id(),), part), noon)
-    assert store.seal(key_of(scheme, DAYS[0])) is not None
-    assert store.tally("m", scheme.fingerprint, DAYS).reports == 0
-
-
-def test_an_export_of_sealed_windows_is_the_same_file(store, scheme, fill, tmp_path):
-    """What a file says does not depend on the form of the windows."""
-    fill(*DAYS)
-    before = export(store, tmp_path / "before.gz")
-    store.seal(key_of(scheme, DAYS[0]))
-    assert export(store, tmp_path / "after.gz") == before
-
-
 def test_only_settled_windows_are_sealed(store, scheme, fill):
     """A window is sealed from the moment on at which no clock can bring a report for it; its sums
     are made when all windows of their period are sealed and settled, once."""
@@ -230,39 +211,3 @@ def test_a_collector_seals_by_itself(store, scheme, fill, registry, until, monke
     finally:
         sealer.stop()
     assert whole(store, scheme.fingerprint, DAYS, 3)
-
-
-@pytest.mark.campaign
-@pytest.mark.stores("sqlite", "redis", "cluster")
-def test_collectors_that_seal_and_count_at_once(home, store, scheme, fill, until):
-    """Three threads seal three windows again and again while others add to them, and two read:
-    no count is lost, none is there twice, and nobody reads a part."""
-    stores = [home.open() for _ in range(5)]
-    ended, sealed = threading.Event(), [0] * 3
-    fill(*DAYS)
-
-    def sealing(number):
-        while not ended.is_set():
-            sealed[number] += stores[number].seal(key_of(scheme, DAYS[number])) is not None
-
-    def reading(number):
-        times = 1
-        while not ended.is_set():
-            found = stores[number].tally("m", scheme.fingerprint, DAYS[:1]).reports // 9
-            assert found >= times
-            times = found
-
-    with ThreadPoolExecutor(5) as pool:
-        work = [pool.submit(sealing, number) for number in range(3)]
-        work += [pool.submit(reading, number) for number in (3, 4)]
-        try:
-            for turn in range(1, 11):
-                # A commit meets a window that is sealed, or being sealed.
-                until(lambda turn=turn: min(sealed) >= turn, "nothing is sealed")
-                fill(*DAYS)
-        finally:
-            ended.set()
-        for each in work:
-            each.result(60)
-    for day in DAYS:
-        assert whole(store, scheme.fingerprint, [day], 11)

@@ -1,5 +1,5 @@
 """A metric with segments: its reports are counted in the rows of their combination, and nowhere
-else; archives and fresh stores read them back."""
+else."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import random
 from contextlib import closing
 
 import numpy as np
-from click.testing import CliRunner
 
 from deniable import Registry, wire
 from deniable.segments import combinations
 from deniable_collector.intake import Intake
 from deniable_collector.stores import open_store
-from deniable_collector.upkeep.commands import store as store_command
 
 REGISTRY = """
 schema = 1
@@ -37,8 +35,7 @@ WINDOW = "2026-11-20"
 
 def test_reports_are_counted_in_their_rows(tmp_path, noon):
     """Reports of all combinations give the tally of `scheme.rows`; its sum over the combinations
-    is the tally of the same reports without segments; a row beyond the last is refused; and an
-    export and import keeps all of it."""
+    is the tally of the same reports without segments; a row beyond the last is refused."""
     registry = Registry.parse(REGISTRY)
     metric = registry["plugin"]
     scheme, rows = metric.scheme, metric.scheme.mechanism.rows
@@ -71,15 +68,3 @@ def test_reports_are_counted_in_their_rows(tmp_path, noon):
             cells += [(bits >> place) & 1 if scheme.rows[0].columns != 1 else bits == place
                       for place in range(len(cells))]  # fmt: skip
         assert row.cells.tolist() == cells.tolist()
-    archive = tmp_path / "tallies.archive"
-    run = CliRunner().invoke
-    copy = f"sqlite:///{tmp_path / 'copy.db'}"
-    done = run(store_command, ["export", "--store", address, str(archive)])
-    assert done.exit_code == 0, done.output
-    done = run(store_command, ["import", "--store", copy, str(archive)])
-    assert done.exit_code == 0, done.output
-    with closing(open_store(copy)) as store:
-        again = store.tally("plugin", scheme.fingerprint, [WINDOW])
-        (read,) = store.schemes()["plugin"].values()
-    assert read.definition() == scheme.definition()
-    assert [row.cells.tolist() for row in again.rows] == [row.cells.tolist() for row in tally.rows]

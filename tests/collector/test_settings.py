@@ -214,9 +214,3 @@ def test_options_follow_the_rule_of_files(tmp_path, monkeypatch):
     assert told(DENIABLE_REGISTRY_FILE="path") == "mine.toml\n"
     assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
     assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
-
-
-def test_the_store_s_password_is_not_shown():
-    """The address of the store, which may hold a password, is not part of the settings' text,
-    and neither is the password given apart."""
-    assert "hush" not in repr(Settings(store="redis://:hush@host/0", redis_password="hush"))

@@ -54,13 +54,6 @@ def texts(path):
         return [text for (text,) in other.execute("SELECT text FROM t")]
 
 
-def asked(file):
-    """A list that gets every statement from now on."""
-    statements = []
-    file._connection.set_trace_callback(statements.append)
-    return statements
-
-
 def pragma(file, name):
     ((value,),) = file._connection.execute(f"PRAGMA {name}")
     return value
@@ -131,16 +124,6 @@ def test_a_log_is_emptied_when_it_is_due(file, path, clock):
     clock.now = 1_159.0
     assert file.clear_log(60.0) == 59.0
     assert texts(path) == ["x"] * 3
-
-
-def test_emptying_waits_for_readers_a_moment(file):
-    """A quarter of a second for readers; commits wait for ten again afterwards."""
-    write(file)
-    statements = asked(file)
-    assert file.clear_log(0.0) is None
-    assert statements[0] == "PRAGMA busy_timeout = 250"
-    assert statements[-1] == "PRAGMA busy_timeout = 10000"
-    assert pragma(file, "busy_timeout") == 10_000
 
 
 def test_a_reader_keeps_the_log(file, path, monkeypatch):
@@ -259,20 +242,3 @@ def test_trouble_is_told_by_its_name(name, passes):
         raise error
     assert isinstance(caught.value, StoreUnavailable) == passes
     assert "a value" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "cause"),
-    [
-        ("SQLITE_CANTOPEN_ISDIR", "its folder must exist"),
-        ("SQLITE_READONLY_DBMOVED", "write the file"),
-        ("SQLITE_FULL", "no space"),
-    ],
-)
-def test_trouble_that_needs_a_hand_has_its_cause(name, cause):
-    """A missing folder, a missing right and a full disk do not pass by themselves, so it is said
-    what they are."""
-    error = sqlite3.OperationalError()
-    error.sqlite_errorname = name
-    with pytest.raises(StoreUnavailable, match=cause), module._translated():
-        raise error

@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import windows
-from deniable_collector.stores import StoreUnavailable, open_store
+from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.sqlite.store import SqliteStore
 from deniable_collector.upkeep import commands as store_commands
 
 
@@ -45,38 +44,6 @@ def filled(store, scheme, new_id, noon):
         key = TallyRowKey(TallyKey("browser", scheme.fingerprint, day), 0)
         store.fold(Commit((new_id(),), {key: Increment(5, number, (1,), (number,))}), noon)
     return store
-
-
-def test_info(filled, run, home, scheme):
-    """The table and the JSON say what a store holds, metrics without reports too."""
-    said = run("info").stdout
-    assert "2026-11-01 to 2026-11-20" in said
-    assert scheme.fingerprint in said
-    document = json.loads(run("info", "--json").stdout)
-    assert document["kind"] == home.url.partition(":")[0]
-    assert document["shards"] == 1
-    browser, dark_mode = document["schemes"]
-    assert browser == {
-        "metric": "browser",
-        "scheme": scheme.fingerprint,
-        "mechanism": "subset_selection",
-        "windows": 3,
-        "sealed": 0,
-        "first": "2026-11-01",
-        "last": "2026-11-20",
-        "reports": 6,
-        "sums": {"copies": 0, "kept": [], "dropped_windows": 0},
-        "counters": 15,
-    }
-    assert (dark_mode["windows"], dark_mode["first"], dark_mode["reports"]) == (0, None, 0)
-
-
-@pytest.mark.stores("redis")
-def test_info_of_redis(filled, run, home):
-    """Another kind of store says so, and shows the same."""
-    document = json.loads(run("info", "--json").stdout)
-    assert (document["kind"], document["shards"]) == ("redis", 1)
-    assert document["schemes"][0]["reports"] == 6
 
 
 def test_info_names_what_is_damaged(filled, run, scheme, home):
@@ -134,19 +101,6 @@ def test_drop_asks_first(filled, run, scheme):
     )
     assert filled.windows("browser", scheme.fingerprint) == ["2026-11-20"]
     assert "0 tallies of 0 metrics dropped" in run("drop", "--before", "2026-11-03").stdout
-
-
-def test_drop_in_a_script(filled, run, scheme):
-    """--yes does not ask, and --json says which tallies went."""
-    document = json.loads(run("drop", "--before", "2026-11-02", "--yes", "--json").stdout)
-    gone = {"metric": "browser", "scheme": scheme.fingerprint, "window": "2026-11-01"}
-    assert document == {
-        "dropped": True,
-        "before": "2026-11-02",
-        "tallies": [gone],
-        "sums": [],
-    }
-    assert len(filled.windows("browser", scheme.fingerprint)) == 2
 
 
 def test_drop_warns_of_windows_that_take_reports(filled, run, scheme, new_id):
@@ -207,52 +161,3 @@ def test_no_store(run, tmp_path, arguments, monkeypatch):
     nowhere = f"sqlite:///{tmp_path / 'nowhere.db'}"
     assert "there is no store" in run(*arguments, store=nowhere, code=1).output
     assert not list(tmp_path.glob("*x.gz*"))
-
-
-def test_an_import_that_broke_off(run, home, filled, tmp_path, monkeypatch):
-    """When the store goes away in the middle, the command says that it can be repeated; that
-    completes the import, and says what was in already."""
-    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
-    run("export", file)
-    fold, folds = SqliteStore.fold, []
-
-    def breaking(store, commit, now):
-        folds.append(commit)
-        if len(folds) == 2:
-            raise StoreUnavailable("away")
-        return fold(store, commit, now)
-
-    monkeypatch.setattr(SqliteStore, "fold", breaking)
-    assert "not added twice" in run("import", file, store=other, code=1).output
-    said = run("import", file, store=other).stdout
-    assert "added 5 reports" in said
-    assert "1 report had been added before" in said
-
-
-@pytest.mark.parametrize("arguments", [("drop", "--before", "2026-01-01"), ("info",)])
-def test_a_store_that_goes_away(run, filled, tmp_path, monkeypatch, arguments):
-    """A command that adds nothing says only that it can be repeated."""
-    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
-    run("export", file)
-    run("import", file, store=other)
-
-    def away(store):
-        raise StoreUnavailable("away")
-
-    monkeypatch.setattr(SqliteStore, "schemes", away)
-    said = run(*arguments, store=other, code=1).output
-    assert "try again later" in said
-    assert "added" not in said
-
-
-def test_a_damaged_file(run, tmp_path):
-    """A file that is none is told in one line."""
-    file = tmp_path / "x.gz"
-    file.write_bytes(b"something else")
-    assert "holds no tallies of deniable" in run("import", file, code=1).output
-
-
-def test_a_folder_that_is_not_there(filled, run, tmp_path):
-    """An export that cannot be written says which file and why."""
-    wrong = run("export", tmp_path / "none" / "x.gz", code=1).output
-    assert "No such file or directory" in wrong

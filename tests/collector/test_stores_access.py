@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 import redis
 
-from deniable.windows import end
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.summed.place import KeptSum
-from deniable_collector.stores.summed.sums import SumName
 
 from .filling import WINDOW, one_report, reports_in
 
@@ -35,39 +32,26 @@ def rights(role):
     return found[1].split()
 
 
-@pytest.fixture(params=["redis", pytest.param("tls cluster", marks=pytest.mark.campaign)])
-def guarded(request):
-    """The address of a Redis, and of a cluster with TLS, with the users of the page: what
-    `open_store` needs, and a function that gives a command to all servers."""
-    if request.param == "redis":
-        url = request.getfixturevalue("redis_server").url
-        clients = [redis.Redis.from_url(url)]
-        options = {}
-    else:
-        cluster = request.getfixturevalue("tls_cluster")
-        clients = [node.client() for node in cluster.nodes]
-        url, options = cluster.url, request.getfixturevalue("certificates").access
-
-    def everywhere(*command):
-        for client in clients:
-            client.execute_command(*command)
-
+@pytest.fixture
+def guarded(redis_server):
+    """A Redis with the users of the page: what `open_store` needs, and a function that gives a
+    command."""
     prefix = f"test-{secrets.token_hex(6)}"
-    for role in ("collector", "dashboard"):
-        rules = [each.replace("deniable:", f"{prefix}:") for each in rights(role)]
-        everywhere("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", *rules)
-    yield url, {"prefix": prefix, "password": PASSWORD, **options}, everywhere
-    for client in clients:
-        client.close()
+    with closing(redis.Redis.from_url(redis_server.url)) as client:
+        for role in ("collector", "dashboard"):
+            rules = [each.replace("deniable:", f"{prefix}:") for each in rights(role)]
+            client.execute_command("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", *rules)
+        options = {"prefix": prefix, "password": PASSWORD}
+        yield redis_server.url, options, client.execute_command
 
 
 def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
     """With exactly the rights of the page, a collector does all of its work, retention and the
     clearing of the journal included, and a reader reads, pings and can change nothing."""
     url, options, _ = guarded
-    batch, wide, replicas = new_id(), shelf(20_000), int("cluster" in url)
+    batch, wide = new_id(), shelf(20_000)
     with (
-        closing(open_store(url, user="collector", replicas=replicas, **options)) as store,
+        closing(open_store(url, user="collector", **options)) as store,
         closing(open_store(url, user="dashboard", **options)) as reader,
     ):
         store.publish({"m": [scheme]})
@@ -147,21 +131,17 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon):
     """Without any single right of the page something fails and the error names the right. No batch
     is counted in part: sent again when the right is back, each is counted once."""
     url, options, everywhere = guarded
-    cluster = "cluster" in url
-    options = {**options, "user": "collector", "replicas": int(cluster)}
+    options = {**options, "user": "collector"}
     listed = {right[1:] for right in rights("collector") if right.startswith("+")}
     assert len(listed) > 20
-    # What is the same in a cluster is tried in one Redis.
-    alone = ONCE | {"wait"}
-    for right in sorted(listed & (alone | {"set", "hincrby"}) if cluster else listed - alone):
+    for right in sorted(listed - ONCE - {"wait"}):
         batches = [secrets.token_hex(16) for _ in range(2)]
         everywhere("SCRIPT", "FLUSH")
         everywhere("ACL", "SETUSER", "collector", f"-{right}")
         with closing(open_store(url, **options)) as store:
             with pytest.raises(StoreError) as caught:
                 collect_everything(store, scheme, batches, noon)
-            named = "CLUSTER SLOTS" if right == "cluster|slots" else f"+{right}"
-            assert named in str(caught.value), (right, str(caught.value))
+            assert f"+{right}" in str(caught.value), str(caught.value)
         everywhere("ACL", "SETUSER", "collector", f"+{right}")
         with closing(open_store(url, **options)) as store:
             store.publish({"m": [scheme]})
@@ -173,89 +153,6 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon):
             store.drop(noon)
     with closing(open_store(url, **options)) as store:
         collect_everything(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
-
-
-def brought(window):
-    """What an import brings: the sum of a month in which one window has one report."""
-    return KeptSum(SumName("kept", "day", window[:7]), {window: [1]}, np.array([1, 0, 1, *[0] * 6]))
-
-
-SUMS = {
-    "a copy is made": lambda sums, of: sums.add_up(*of, "day", "2026-10"),
-    "a copy goes": lambda sums, of: sums.add_up(*of, "day", "2026-09"),
-    "windows go": lambda sums, of: sums.drop_windows(*of, end("2026-10-01"), ["month"]),
-    "a month goes": lambda sums, of: sums.drop_sums(
-        *of, "month", end("2026-08"), ["month", "quarter"]
-    ),
-    "an import": lambda sums, of: sums.add(*of, brought("2026-08-02"), "e" * 32),
-}
-"""Every kind of change of the sums, which `make_sums` prepares."""
-
-ALL_DAYS = ["2026-08-01", "2026-09-01", "2026-09-02", "2026-09-03", "2026-10-01", "2026-10-02"]
-
-
-def make_sums(store, scheme, noon):
-    """One report in each of ALL_DAYS: in sealed windows of September, of which there is a copy that
-    an import has made useless, in those of October, and in a kept sum of August."""
-    of = "m", scheme.fingerprint
-    store.publish({"m": [scheme]})
-    for label in (each for each in ALL_DAYS if each not in ("2026-08-01", "2026-09-03")):
-        increment = {TallyRowKey(TallyKey(*of, label), 0): Increment(8, 1, (1,), (1,))}
-        store.fold(Commit((secrets.token_hex(16),), increment), noon)
-        assert store.seal(TallyKey(*of, label))
-    assert store.sums.add_up(*of, "day", "2026-09")
-    for number, window in enumerate(("2026-08-01", "2026-09-03")):
-        assert store.sums.add(*of, brought(window), f"{number:032}")
-
-
-@pytest.mark.parametrize("guarded", ["redis"], indirect=True)
-@pytest.mark.parametrize("right", ["getrange", "unlink", "srem", "set", "sadd"])
-def test_each_right_of_the_sums(guarded, scheme, noon, right):
-    """Where a right that sums.lua needs is missing, no sum is made, changed or dropped and no
-    window goes, to the byte, and the error names the right. With it, each change is made once."""
-    url, options, everywhere = guarded
-    options = {**options, "user": "collector"}
-    of = "m", scheme.fingerprint
-
-    def everything():
-        with closing(redis.Redis.from_url(url)) as client:
-            return {key: client.dump(key) for key in client.scan_iter(f"{options['prefix']}:*")}
-
-    with closing(open_store(url, **options)) as store:
-        make_sums(store, scheme, noon)
-        for name, change in SUMS.items():
-            before = everything()
-            everywhere("ACL", "SETUSER", "collector", f"-{right}")
-            with pytest.raises(StoreUnavailable, match=rf"lacks the right \+{right}: docs"):
-                change(store.sums, of)
-            assert everything() == before, name
-            everywhere("ACL", "SETUSER", "collector", f"+{right}")
-            change(store.sums, of)
-            assert everything() != before, name
-            days = [*ALL_DAYS, "2026-08-02"] if name == "an import" else ALL_DAYS
-            assert store.tally(*of, days).reports == len(days), name
-        assert {str(each) for each in store.sums.names(*of)} == {
-            "kept-day-2026-Q3", "kept-day-2026-08", "kept-day-2026-09", "kept-day-2026-10"
-        }  # fmt: skip
-
-
-@pytest.mark.parametrize("guarded", ["redis"], indirect=True)
-@pytest.mark.parametrize("right", ["getrange", "set"])
-def test_each_right_of_sealing(guarded, scheme, noon, right):
-    """Where a right that seal.lua needs is missing, the window stays open, and the error names the
-    right. With it, the window is sealed."""
-    url, options, everywhere = guarded
-    tally = TallyKey("m", scheme.fingerprint, WINDOW)
-    with closing(open_store(url, user="collector", **options)) as store:
-        store.publish({"m": [scheme]})
-        store.fold(one_report(scheme, secrets.token_hex(16)), noon)
-        everywhere("ACL", "SETUSER", "collector", f"-{right}")
-        with pytest.raises(StoreUnavailable, match=rf"lacks the right \+{right}: docs"):
-            store.seal(tally)
-        everywhere("ACL", "SETUSER", "collector", f"+{right}")
-        assert not store.sealed(*tally[:2], [WINDOW])
-        assert store.seal(tally)
-        assert reports_in(store, scheme) == 1
 
 
 def read_everything(store, scheme):
@@ -277,13 +174,12 @@ def test_each_right_of_a_reader(guarded, scheme, noon):
         store.publish({"m": [scheme]})
         fold_all(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
         store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
-    for right in sorted(listed if "cluster" in url else listed - ONCE):
+    for right in sorted(listed - ONCE):
         everywhere("ACL", "SETUSER", "dashboard", f"-{right}")
         with closing(open_store(url, user="dashboard", **options)) as reader:
             with pytest.raises(StoreError) as caught:
                 read_everything(reader, scheme)
-            named = "CLUSTER SLOTS" if right == "cluster|slots" else f"+{right}"
-            assert named in str(caught.value), (right, str(caught.value))
+            assert f"+{right}" in str(caught.value), str(caught.value)
         everywhere("ACL", "SETUSER", "dashboard", f"+{right}")
     with closing(open_store(url, user="dashboard", **options)) as reader:
         read_everything(reader, scheme)

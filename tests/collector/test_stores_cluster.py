@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import random
 import secrets
-import signal
 import threading
 from collections import Counter
 from contextlib import closing
 
 import pytest
 
-from deniable import wire
-from deniable_collector.batches.batch import Receipt
-from deniable_collector.intake import Intake
-from deniable_collector.serving.group import commit_by_shard
 from deniable_collector.stores import StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
-from deniable_collector.stores.redis import driver
 
 pytestmark = pytest.mark.campaign
 
@@ -126,26 +120,6 @@ def publish(scheme, prefix):
     return publish
 
 
-def test_shards_spread_over_the_masters(harmed, scheme, prefix, publish, noon):
-    """Each shard's keys are in one slot, and the shards' slots are with all masters."""
-    publish(harmed)
-    owners = {harmed.owner(f"{prefix}:{{{shard}}}:x").port for shard in range(SHARDS)}
-    assert len(owners) == 3
-    with closing(open_store(harmed.url, prefix=prefix, shards=SHARDS)) as store:
-        batches = [secrets.token_hex(16) for _ in range(40)]
-        assert len({shard_of(batch, SHARDS) for batch in batches}) > 3
-        for batch in batches:
-            assert not store.fold(commit(scheme, batch), noon)
-        assert store.windows("m", scheme.fingerprint) == [WINDOW]
-        assert store.drop(noon) == 1
-        assert store.windows("m", scheme.fingerprint) == []
-        # A master that lost its scripts gets the fold again, with its keys.
-        for node in harmed.nodes:
-            node.ask("SCRIPT", "FLUSH")
-        for batch in batches:
-            assert store.fold(commit(scheme, batch), noon) == {batch}
-
-
 def test_resharding_under_load(harmed, scheme, prefix, publish, noon, until):
     """Slots that move to a new master, with two of the shards, lose and repeat nothing."""
     publish(harmed)
@@ -164,43 +138,6 @@ def test_resharding_under_load(harmed, scheme, prefix, publish, noon, until):
         assert {harmed.owner(f"{prefix}:{{{shard}}}:x").port for shard in (2, 6)} == {new.port}
         writers.progress(until)
     assert sums(harmed.url, prefix, scheme) == counted(writers)
-
-
-def test_a_failover_that_is_asked_for(harmed, scheme, prefix, publish, noon, until):
-    """A replica that takes over by CLUSTER FAILOVER has all that its master acknowledged."""
-    publish(harmed)
-    master = harmed.owner(f"{prefix}:{{0}}:x")
-    replica = harmed.replica_of(master)
-    with Writers(harmed.url, prefix, scheme, noon) as writers:
-        writers.progress(until)
-        replica.ask("CLUSTER", "FAILOVER")
-        until(lambda: harmed.owner(f"{prefix}:{{0}}:x") is replica, "no failover")
-        writers.progress(until)
-        harmed.wait_for_agreement()
-    assert sums(harmed.url, prefix, scheme) == counted(writers)
-
-
-def test_a_batch_waits_for_its_replica(harmed, scheme, prefix, publish, noon, monkeypatch):
-    """With replicas asked for, a batch that no replica has is not acknowledged; its retry is,
-    once a replica has it, and it is counted once."""
-    monkeypatch.setattr(driver, "_WAIT_MILLISECONDS", 300)
-    publish(harmed)
-    batch = f"{0:032x}"
-    replica = harmed.replica_of(harmed.owner(f"{prefix}:{{0}}:x"))
-    with closing(open_store(harmed.url, prefix=prefix, shards=SHARDS, replicas=1)) as store:
-        # The replicas of a master that has taken over since the commit say nothing of it.
-        with pytest.raises(StoreUnavailable, match="another master"):
-            store._driver.wait_for_replicas(f"{prefix}:{{0}}:x", "127.0.0.1:1")
-        replica.process.send_signal(signal.SIGSTOP)
-        try:
-            for _ in range(2):
-                with pytest.raises(StoreUnavailable, match="only 0 of 1 replica "):
-                    store.fold(commit(scheme, batch), noon)
-        finally:
-            replica.process.send_signal(signal.SIGCONT)
-        harmed.wait_for_agreement()
-        assert store.fold(commit(scheme, batch), noon) == {batch}
-    assert sums(harmed.url, prefix, scheme)[0] == 1
 
 
 def test_a_master_that_is_killed(new_cluster, scheme, prefix, publish, noon, until):
@@ -229,46 +166,3 @@ def test_a_master_that_is_killed(new_cluster, scheme, prefix, publish, noon, unt
     assert reports <= sure.counts.total() + len(sure.threads)
     _, cells = sums(cluster.url, other, scheme)
     assert all(cells[column] <= unsure.counts[column] for column in range(8))
-
-
-def test_a_shard_whose_node_is_away(new_cluster, registry, prefix, noon, monkeypatch, until):
-    """When one of the masters is away, the batches of the other shards are acknowledged; a retry
-    of all of them, once it is back, counts each exactly once."""
-    monkeypatch.setattr(driver, "_TIMEOUT", 0.5)
-    monkeypatch.setattr(driver, "_CONNECT_TIMEOUT", 0.5)
-    cluster = new_cluster(replicas=0, options=("--cluster-require-full-coverage", "no"))
-    browser = registry["browser"]
-    with closing(open_store(cluster.url, prefix=prefix, shards=SHARDS)) as store:
-        intake = Intake(registry, store, clock=lambda: noon)
-        intake.prepare()
-        away = {node.port: node for node in cluster.nodes}[cluster.owner(f"{prefix}:{{0}}:x").port]
-        lost = {
-            shard for shard in range(SHARDS) if cluster.owner(f"{prefix}:{{{shard}}}:x") is away
-        }
-        report = wire.SealedReport("browser", browser.scheme.fingerprint, WINDOW, 0, 1)
-
-        def batches():
-            ids = [secrets.token_hex(16) for _ in range(60)]
-            return [intake.read(wire.encode_batch(each, [report])) for each in ids]
-
-        warm, sent = batches(), batches()
-        assert all(isinstance(each, Receipt) for each in commit_by_shard(intake, warm))
-        away.process.send_signal(signal.SIGSTOP)
-        try:
-            first = commit_by_shard(intake, sent)
-        finally:
-            away.process.send_signal(signal.SIGCONT)
-        for batch, outcome in zip(sent, first, strict=True):
-            if shard_of(batch.id, SHARDS) in lost:
-                assert isinstance(outcome, StoreUnavailable)
-            else:
-                assert outcome.accepted == 1
-        assert {type(outcome) for outcome in first} == {Receipt, StoreUnavailable}
-        cluster.wait_for_agreement()
-
-        def again():
-            return [each for each in commit_by_shard(intake, sent) if isinstance(each, Exception)]
-
-        until(lambda: not again(), "the shard does not come back")
-        assert store.tally("browser", browser.scheme.fingerprint, [WINDOW]).reports == 120
-    cluster.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -14,14 +13,11 @@ import redis
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids, open_store
 from deniable_collector.stores.commits import (
-    MAX_CELL,
     Commit,
     Increment,
     TallyKey,
     TallyRowKey,
 )
-from deniable_collector.stores.redis import driver as module
-from deniable_collector.stores.redis import store as redis_store
 
 
 def commit(scheme, batch, shard=0, cells=None, width=8):
@@ -46,74 +42,11 @@ def scheme(shelf):
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Timeouts that a test can wait for."""
-    monkeypatch.setattr(module, "_TIMEOUT", 0.3)
-    monkeypatch.setattr(module, "_CONNECT_TIMEOUT", 0.3)
-
-
-@pytest.fixture
 def own_server(new_redis):
     """A server that the test may harm."""
     server = new_redis()
     yield server
     server.kill()
-
-
-def test_a_restart_keeps_everything(own_server, scheme, new_id, noon):
-    """A server that is killed comes back with tallies, schemes and ids from its log, and the
-    store that was open goes on by itself."""
-    batch = new_id()
-    with opened(own_server) as store:
-        store.publish({"m": [scheme]})
-        store.fold(commit(scheme, batch), noon)
-        own_server.kill()
-        with pytest.raises(StoreUnavailable):
-            store.fold(commit(scheme, new_id()), noon)
-        with pytest.raises(StoreUnavailable):
-            store.ping()
-        own_server.start()
-        assert store.fold(commit(scheme, batch), noon) == {batch}
-        assert store.fold(commit(scheme, new_id()), noon) == frozenset()
-        assert total(store, scheme) == 2
-
-
-def test_a_paused_server_is_unavailable(own_server, scheme, new_id, noon, quick):
-    """A server that stops answering costs a timeout; what it did late is not done again."""
-    batch = new_id()
-    with opened(own_server) as store:
-        store.publish({"m": [scheme]})
-        store.fold(commit(scheme, new_id()), noon)
-        own_server.pause()
-        try:
-            with pytest.raises(StoreUnavailable, match="reached"):
-                store.fold(commit(scheme, batch), noon)
-        finally:
-            own_server.resume()
-        # The request still stood in the server's socket, so it was carried out.
-        store.fold(commit(scheme, batch), noon)
-        assert total(store, scheme) == 2
-
-
-def test_nobody_there_is_unavailable(scheme, new_id, noon, quick):
-    """Without a server every method says so, in words without the address."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    with closing(open_store(f"redis://:hush@127.0.0.1:{port}/0")) as store:
-        for act in (
-            lambda: store.fold(commit(scheme, new_id()), noon),
-            lambda: store.publish({"m": [scheme]}),
-            store.schemes,
-            lambda: store.scheme("m", "abc"),
-            lambda: store.windows("m", "abc"),
-            lambda: store.tally("m", "abc", []),
-            lambda: store.drop(noon),
-            store.ping,
-        ):
-            with pytest.raises(StoreUnavailable) as caught:
-                act()
-            assert "127.0.0.1" not in str(caught.value)
-            assert "hush" not in str(caught.value)
 
 
 def test_the_number_of_shards_cannot_change(redis_server, scheme):
@@ -155,22 +88,6 @@ def test_another_layout_is_refused(redis_server, scheme, new_id, noon, version):
                 with pytest.raises(StoreError, match="DENIABLE_REDIS_PREFIX"):
                     act()
         assert client.keys(f"{prefix}:*") == [f"{prefix}:layout".encode()]
-
-
-def test_every_key_has_the_prefix_and_no_other_is_touched(own_server, scheme, new_id, noon):
-    """A server can be shared: all keys begin with the prefix, a commit's with its tag too."""
-    with opened(own_server) as store, closing(redis.Redis.from_url(own_server.url)) as client:
-        client.set("somebody", "else")
-        store.publish({"m": [scheme]})
-        store.fold(commit(scheme, new_id()), noon)
-        store.ping()
-        store.drop(noon)
-        keys = {key.decode() for key in client.keys("*")} - {"somebody"}
-        assert client.get("somebody") == b"else"
-        assert all(key.startswith("own:") for key in keys)
-        tagged = keys - {"own:layout", "own:schemes", "own:ping"}
-        assert tagged
-        assert all(key.startswith("own:{0}:") for key in tagged)
 
 
 @pytest.mark.parametrize(("term", "name"), [(0, "8d:"), (1, "14d:"), (2, "38d:")])
@@ -261,32 +178,6 @@ def test_a_tag_counts_at_its_own_place_alone(redis_server, scheme, new_id, noon)
             assert store.fold(commit(scheme, batch), noon) == {batch}
 
 
-@pytest.mark.parametrize("order", [("m", "o"), ("o", "m")])
-def test_the_tally_that_is_full_is_named(redis_server, scheme, new_id, noon, order):
-    """Of two tallies in a commit the error names the one that would exceed the highest counter,
-    and neither is changed."""
-    with opened(redis_server, f"full-{order[0]}") as store:
-        store.publish({"m": [scheme], "o": [scheme]})
-
-        def both(counts):
-            keys = [TallyKey(name, scheme.fingerprint, "2026-11-20") for name in order]
-            rows = {
-                TallyRowKey(key, 0): Increment(8, 1, (1,), (count,))
-                for key, count in zip(keys, counts, strict=True)
-            }
-            return Commit((new_id(),), rows)
-
-        store.fold(both((1, MAX_CELL - 5)), noon)
-        before = [store.tally(name, scheme.fingerprint, ["2026-11-20"]) for name in order]
-        for more in (6, 1 << 40):
-            with pytest.raises(StoreError, match=rf"\b{order[1]}\b"):
-                store.fold(both((more, more)), noon)
-        after = [store.tally(name, scheme.fingerprint, ["2026-11-20"]) for name in order]
-        for old, new in zip(before, after, strict=True):
-            assert old.reports == new.reports
-            assert np.array_equal(old.rows[0].cells, new.rows[0].cells)
-
-
 def test_stores_agree_on_the_seed_of_ids(own_server, scheme, new_id, noon):
     """Stores that were opened apart, also before the server lost its memory, know each other's
     ids: the first commit decides how ids are spread."""
@@ -342,27 +233,3 @@ def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, mon
         tally = store.tally("m", scheme.fingerprint, ["2026-11-20"])
         assert tally.rows[0].cells.tolist() == [0, 100, 0, 0, 0, 0, 0, 0]
         assert not store.fold(commit(scheme, batch, cells={0: 2**40}), noon)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_swaps_and_additions_in_place_agree(redis_server, shelf, new_id, noon, monkeypatch, seed):
-    """Whichever way commits are added, sparse or dense, a vector of counters agrees."""
-    draw = np.random.default_rng(seed)
-    scheme = shelf(30, 5_000, 1)
-    tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
-    wanted = [np.zeros(width, np.int64) for width in (30, 5_000, 1)]
-    with opened(redis_server, f"ways{seed}") as store:
-        store.publish({"m": [scheme]})
-        for turn in range(30):
-            monkeypatch.setattr(redis_store, "_SWAPS", turn % 2 * 2)
-            parts = {}
-            for row in draw.permutation(3)[: draw.integers(1, 4)].tolist():
-                width = len(wanted[row])
-                columns = draw.permutation(width)[: draw.integers(0, width + 1) // 3 ** (turn % 6)]
-                counts = draw.integers(1, 2**28, len(columns))
-                wanted[row][columns] += counts
-                parts[TallyRowKey(tally, row)] = Increment(width, 1, columns, counts)
-            assert not store.fold(Commit((new_id(),), parts), noon)
-        rows = store.tally("m", scheme.fingerprint, ["2026-11-20"]).rows
-        for row, cells in zip(rows, wanted, strict=True):
-            assert row.cells.tolist() == cells.tolist()

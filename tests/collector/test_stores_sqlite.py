@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import numpy as np
@@ -298,32 +296,6 @@ def test_a_ping_finds_a_full_disk(store, path, one, noon):
     connection.execute(f"PRAGMA max_page_count = {pages + 100}")
     store.ping()
     assert store.fold(one("b" * 32), noon) == frozenset()
-
-
-def test_a_ping_meets_the_limits_of_files(path, scheme):
-    """A file that cannot grow, as on a full disk, is met by a ping, in a process of its own."""
-    code = (
-        "import resource, signal, sys\n"
-        "from deniable_collector.stores import StoreUnavailable\n"
-        "from deniable_collector.stores.sqlite.store import SqliteStore\n"
-        "store = SqliteStore(sys.argv[1])\n"
-        "store.publish({})\n"
-        "store.ping()\n"
-        "store._file.clear_log(0.0)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, resource.RLIM_INFINITY))\n"
-        "with store._file.transaction('IMMEDIATE'): pass\n"
-        "try:\n"
-        "    store.ping()\n"
-        "except StoreUnavailable as error:\n"
-        "    print(error)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
-        "store.ping()\n"
-        "store.publish({})\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "cannot answer now" in done.stdout, done.stderr
 
 
 def test_a_ping_leaves_nothing(store, path, one, scheme, noon):

@@ -1,18 +1,14 @@
-"""TLS to one Redis and to a cluster: who can show who he is, and who cannot."""
+"""TLS to Redis: who can show who he is, and who cannot."""
 
 from __future__ import annotations
 
-import socket
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
-import redis
 from tests.ports import free_port
 
 from deniable_collector.stores import StoreUnavailable, open_store
 
-from .certificates import HOST
 from .filling import one_report, reports_in
 
 pytestmark = pytest.mark.campaign
@@ -76,101 +72,3 @@ def test_who_cannot_show_who_he_is(tls_port, tls, certificates, host, changes, w
         with pytest.raises(StoreUnavailable, match=words) as caught:
             store.ping()
         assert host not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("expired", "has expired: give it a new one"), ("early", "not valid yet: check the clocks")],
-)
-def test_a_server_of_another_time(tls_server, tls, certificates, name, words):
-    """A server whose certificate is no longer, or not yet, valid is not talked to."""
-    server, port = tls_server
-    with closing(redis.Redis.from_url(server.url)) as client:
-        show(client, certificates, name)
-        with (
-            closing(open_store(f"rediss://localhost:{port}/0", **tls)) as store,
-            pytest.raises(StoreUnavailable, match=words),
-        ):
-            store.ping()
-        show(client, certificates, "server")
-
-
-def show(client, certificates, name):
-    """Let a running Redis show another certificate."""
-    client.config_set(
-        "tls-cert-file", certificates.path(f"{name}.pem"),
-        "tls-key-file", certificates.path(f"{name}.key"),
-    )  # fmt: skip
-
-
-def each_node(cluster):
-    for node in cluster.nodes:
-        with closing(node.client()) as client:
-            yield client
-
-
-def knows_names(node):
-    """Whether a node tells all nodes by their name: names get around by and by."""
-    slots = node.ask("CLUSTER", "SLOTS")
-    return {place[0] for _, _, *nodes in slots for place in nodes} == {HOST.encode()}
-
-
-def test_a_cluster_that_announces_names(tls_cluster, tls, certificates, scheme, new_id, noon,
-                                        until, monkeypatch):  # fmt: skip
-    """A cluster whose certificates have names must announce them: before, no address of a node is
-    taken for a name; then batches are counted over TLS, on every master."""
-    real = socket.getaddrinfo
-    monkeypatch.setattr(
-        socket, "getaddrinfo",
-        lambda host, *more, **options: real("127.0.0.1" if host == HOST else host, *more,
-                                            **options),
-    )  # fmt: skip
-    url = tls_cluster.url.replace("127.0.0.1", HOST)
-    for client in each_node(tls_cluster):
-        show(client, certificates, "server")
-    try:
-        with (
-            closing(open_store(url, prefix="names", shards=8, **tls)) as store,
-            pytest.raises(StoreUnavailable, match=ANNOUNCE),
-        ):
-            store.publish({"m": [scheme]})
-        for client in each_node(tls_cluster):
-            client.config_set("cluster-announce-hostname", HOST)
-            client.config_set("cluster-preferred-endpoint-type", "hostname")
-        until(lambda: all(map(knows_names, tls_cluster.nodes)), "the names do not get around")
-        with closing(open_store(url, prefix="names", shards=8, **tls)) as store:
-            store.publish({"m": [scheme]})
-            for shard in range(8):
-                assert not store.fold(replace(one_report(scheme, new_id()), shard=shard), noon)
-            assert reports_in(store, scheme) == 8
-    finally:
-        for client in each_node(tls_cluster):
-            show(client, certificates, "address")
-            client.config_set("cluster-announce-hostname", "")
-            client.config_set("cluster-preferred-endpoint-type", "ip")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"ca": "stranger.pem"}, UNSIGNED),
-        ({"cert": "", "key": ""}, OURS),
-        ({"cert": "stranger.pem", "key": "stranger.key"}, OURS),
-    ],
-)
-def test_strangers_to_a_cluster(tls_cluster, tls, certificates, changes, words):
-    """A cluster over TLS tells the same errors as one server does."""
-    changed = {name: path and certificates.path(path) for name, path in changes.items()}
-    with closing(open_store(tls_cluster.url, **{**tls, **changed})) as store:
-        with pytest.raises(StoreUnavailable, match=words) as caught:
-            store.ping()
-        assert "127.0.0.1" not in str(caught.value)
-
-
-def test_a_cluster_with_tls_without_tls(tls_cluster):
-    """An address without TLS does not reach a cluster that speaks nothing else."""
-    with (
-        closing(open_store(tls_cluster.url.replace("rediss", "redis"))) as store,
-        pytest.raises(StoreUnavailable, match="cannot be reached"),
-    ):
-        store.ping()

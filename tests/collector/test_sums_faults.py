@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from contextlib import closing
 
 import pytest
@@ -32,7 +31,6 @@ WATCHED = {
         *(copies, dropping, place, summing),
     )
 } | {sys.modules[SqliteFile.__module__].__file__}
-JANUARY = [f"2026-01-{day:02}" for day in range(1, 32)]
 
 
 @pytest.fixture
@@ -82,37 +80,3 @@ def test_a_process_that_is_killed_at_each_line(home, store, scheme, fill):
             pytest.fail("it never got through")
     assert line > 5 * step
     assert dropped >= 1
-
-
-def test_readers_while_days_are_dropped(home, scheme, fill):
-    """While one process drops days, day by day, and another adds copies, readers see the whole
-    month at each moment."""
-    fill(JANUARY)
-    name = scheme.fingerprint
-    wrong, ended = [], threading.Event()
-
-    def read():
-        with closing(open_store(home.url, prefix=home.prefix)) as reader:
-            while not ended.is_set():
-                if not whole(reader, name, JANUARY, 31):
-                    wrong.append("not whole")
-
-    def add_up():
-        with closing(open_store(home.url, prefix=home.prefix)) as other:
-            while not ended.is_set():
-                other.sums.add_up("m", name, "day", "2026-01")
-
-    threads = [threading.Thread(target=each) for each in (read, read, add_up)]
-    for each in threads:
-        each.start()
-    try:
-        with closing(open_store(home.url, prefix=home.prefix)) as mine:
-            for day in JANUARY[::3]:
-                mine.sums.drop_windows("m", name, windows.end(day), ("month",))
-            mine.sums.drop_windows("m", name, windows.end(JANUARY[-1]), ("month",))
-            assert mine.windows("m", name) == []
-    finally:
-        ended.set()
-        for each in threads:
-            each.join()
-    assert not wrong

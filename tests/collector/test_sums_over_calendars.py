@@ -15,8 +15,6 @@ import pytest
 from deniable import Registry, windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
-from deniable_collector.stores.errors import NotKept
-from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.stores.summed.place import SumChange
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
@@ -98,65 +96,8 @@ class Crowd:
         reports = (store or self.store).reports("m", self.scheme, days)
         assert reports == {day: self.truth[day][0] for day in days}
 
-    def seal(self, step=1):
-        for day in self.store.windows("m", self.scheme)[::step]:
-            self.store.seal(TallyKey("m", self.scheme, day))
-
-    def add_up(self):
-        """Makes all copies."""
-        found = {
-            period_of(calendar, day) for day in DAYS for calendar in ("week", "month", "quarter")
-        }
-        return sum(self.store.sums.add_up("m", self.scheme, "day", each) > 0 for each in found)
-
     def drop(self, before, *calendars):
         return self.store.sums.drop_windows("m", self.scheme, windows.start(before), calendars)
-
-
-def test_copies_are_the_sum_of_their_windows(crowd):
-    """Every range has the same sum with copies as without, and no copy is made twice."""
-    crowd.seal(7)
-    made = crowd.add_up()
-    assert made >= 18
-    assert crowd.add_up() == 0
-    for days in (DAYS, DAYS[3:90], months("2026-01", "2026-02"), DAYS[:7], DAYS[5:6], []):
-        crowd.check(days)
-
-
-@pytest.mark.parametrize("copies", [True, False])
-def test_days_go_and_their_sums_stay(crowd, copies):
-    """Dropped days are in the sums of their week, month and quarter, to the last cell, and each
-    day's reports are known."""
-    if copies:
-        crowd.add_up()
-    dropped = crowd.drop("2026-02-03", "week", "month", "quarter")
-    assert dropped.failed == ()
-    assert dropped.tallies == 64
-    left = [day for day in DAYS if day >= "2026-02-03"]
-    assert crowd.store.windows("m", crowd.scheme) == left
-    assert crowd.store.dropped("m", crowd.scheme) == DAYS[:64]
-    for days in (DAYS, months("2026-01"), months("2026-02"), left, DAYS[:7], DAYS[7:63]):
-        crowd.check(days)
-    assert crowd.drop("2026-02-03", "week", "month", "quarter").tallies == 0
-    crowd.drop("2026-03-05", "week", "month", "quarter")
-    crowd.check(DAYS)
-    crowd.check(months("2026-02"))
-
-
-def test_a_report_for_a_day_that_is_gone(crowd):
-    """An import to a dropped day counts once in all sums that have the day, before and after this
-    day is dropped again."""
-    crowd.seal()
-    crowd.drop("2026-02-01", "week", "month")
-    crowd.add("2026-01-05", 3, 2, 4)
-    crowd.check(months("2026-01"))
-    crowd.check(DAYS)
-    with pytest.raises(NotKept):
-        crowd.store.tally("m", crowd.scheme, ["2026-01-05"])
-    crowd.seal()
-    assert crowd.drop("2026-02-01", "week", "month").tallies == 1
-    crowd.check(months("2026-01"))
-    crowd.check(DAYS[:63])
 
 
 def test_months_go_when_their_quarter_has_them(crowd):
@@ -207,21 +148,6 @@ def test_an_edit_of_keep(crowd, first, second):
     assert crowd.store.windows("m", crowd.scheme)[0] == "2026-02-16"
     crowd.check(DAYS)
     crowd.check(DAYS[: DAYS.index("2026-02-16")])
-
-
-def test_a_sum_that_an_import_brings(crowd):
-    """A kept sum is added once for each id, for ever, to what is there."""
-    crowd.drop("2026-02-01", "month")
-    january = crowd.store.sums.kept_sum("m", crowd.scheme, SumName("kept", "day", "2026-01"))
-    assert january.reports["2026-01-05"] == [crowd.truth["2026-01-05"][0]]
-    before = crowd.store.version("m", crowd.scheme, ["2026-01-05"])
-    assert crowd.store.sums.add("m", crowd.scheme, january, "aa")
-    assert not crowd.store.sums.add("m", crowd.scheme, january, "aa")
-    assert crowd.store.version("m", crowd.scheme, ["2026-01-05"]) != before
-    for day in months("2026-01"):
-        crowd.truth[day] = crowd.truth[day] * 2
-    crowd.check(months("2026-01"))
-    crowd.check(DAYS)
 
 
 def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
@@ -293,31 +219,6 @@ def test_a_rule_for_each_metric():
     assert (rule.windows, rule.calendars, rule.sums) == (732, ("quarter",), [])
     text = REGISTRY.replace("keep = {keep}", "").format(window="day")
     assert rules_of(Registry.parse(text), 9) == {}
-
-
-def test_export_and_import_take_sums_along(crowd, tmp_path, noon, shelf):
-    """A file has the kept sums, and adds each once for ever; the days that are there count once."""
-    crowd.drop("2026-02-03", "week", "month")
-    crowd.add("2026-01-05", 3, 2, 4)
-    path = tmp_path / "tallies.gz"
-    contents = export(crowd.store, path)
-    assert contents.sums == len(crowd.store.sums.names("m", crowd.scheme))
-    assert check(path) == contents
-    with closing(open_store(f"sqlite:///{tmp_path}/other.db")) as other:
-        done = load(path, other, noon)
-        assert (done.sums, done.known_sums) == (contents.sums, 0)
-        for days in (DAYS, months("2026-01"), DAYS[:7], months("2026-02")):
-            crowd.check(days, other)
-        again = load(path, other, noon + DAY, TallySelection(before=moment("2026-02-01")))
-        assert again.sums == 0
-        assert again.known_sums > 0
-        crowd.check(DAYS[:7], other)
-        # Days of another store that lie in a month of which only the sum is kept.
-        more = Crowd(other, shelf(WIDTH), crowd.new_id, noon, DAYS[30:40])
-        for day, right in more.truth.items():
-            crowd.truth[day] = crowd.truth[day] + right
-        crowd.check(DAYS, other)
-        crowd.check(months("2026-01"), other)
 
 
 def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):

@@ -2,179 +2,135 @@
 
 from __future__ import annotations
 
-import http.client
-import http.server
 import json
 import os
 import signal
-import time
+import urllib.error
+import urllib.request
+from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
-from deniable import Client, TransportError
-from deniable.replies import read_reply
-
-from .hops import CAPSULE, PATH, answering, hops, new_body, told
+from deniable import TransportError
+from deniable.oblivious import ObliviousTransport
+from deniable.oblivious.binary_http import InnerRequest, padded
+from deniable.oblivious.capsules import seal_request
+from deniable.oblivious.signed_keys import PATH
+from deniable_collector.oblivious.key_file import KeyFile
+from deniable_collector.stores import open_store
 
 pytestmark = pytest.mark.campaign
-
-__all__ = ["hops", "new_body"]
-
-KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
+RELAY = ("-c", "from deniable.cli import main; main()", "relay")
 
 
-def ask(address, method="POST", body=None, headers=CAPSULE, path=PATH):
-    """(status, header, body) of one request."""
-    parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
-    try:
-        connection.request(method, path, body, headers)
-        with connection.getresponse() as response:
-            return response.status, response.headers, response.read()
-    finally:
-        connection.close()
+class Hops:
+    """A real collector that is a gateway, and a real relay in front of it."""
+
+    def __init__(self, new, folder):
+        self.path, self.url = folder / "keys.json", f"sqlite:///{folder}/store.db"
+        self.write(KeyFile.new("x25519"))
+        self.gateway = new(
+            DENIABLE_GATEWAY_KEYS=str(self.path), DENIABLE_STORE=self.url, DENIABLE_WORKERS="1"
+        )
+        self.relay = new(
+            *RELAY,
+            DENIABLE_BIND="127.0.0.1:0",
+            DENIABLE_RELAY_GATEWAY=self.gateway.address,
+            DENIABLE_WORKERS="1",
+        )
+        self.transport = ObliviousTransport(
+            self.gateway.address, self.relay.address, self.keys.identity
+        )
+
+    @property
+    def keys(self):
+        return KeyFile.read(self.path)
+
+    def write(self, keys):
+        keys.write(self.path, replacing=self.path.exists())
+
+    def send(self, body):
+        """What the collector tells of a batch of the device."""
+        return json.loads(self.transport.send(body).body)
+
+    def counted(self, metric):
+        with closing(open_store(self.url)) as store:
+            name, scheme = metric.name, metric.scheme.fingerprint
+            return store.tally(name, scheme, store.windows(name, scheme)).reports
 
 
 @pytest.fixture
-def more(hops):
-    """How many more reports are counted than at the begin of the test."""
-    before = hops.counted()
-    return lambda: hops.counted() - before
+def hops(new_collector, tmp_path):
+    return Hops(new_collector, tmp_path)
 
 
-def test_a_batch_is_counted_once(hops, more, new_body):
-    """A batch through both hops is acknowledged as ever; sent again, it counts no second time."""
-    transport, body = hops.transport(), new_body()
-    first, again = transport.send(body), transport.send(body)
-    assert (first.status, told(first)["accepted"]) == (202, 1)
-    assert (again.status, told(again)["duplicate"]) == (202, 1)
-    batch = json.loads(body)["batch"]
-    assert read_reply(first, batch, time.time) == {}
-    assert more() == 1
-
-
-def test_a_client_reports_in_two_hops(hops, more, registry, tmp_path):
-    """The SDK's client sends through the relay as it sends directly."""
-    now = [time.time() - 2 * 86_400]
-    client = Client(
-        registry,
-        state_dir=tmp_path / "state",
-        transport=hops.transport(),
-        clock=lambda: now[0],
-        background=False,
-        development=False,
-    )
-    client.record("browser", "firefox")
-    client.flush()
-    now[0] = time.time()
-    assert client.flush()
-    client.close()
-    assert more() == 1
-
-
-def test_the_gateway_away(hops, more, new_body):
-    """While the gateway is down, the relay asks to wait, and nothing is lost or counted twice."""
-    transport, bodies = hops.transport(), [new_body() for _ in range(5)]
-    assert transport.send(bodies[0]).status == 202
+def test_the_gateway_away(hops, registry, new_body):
+    """A batch is counted once. While the gateway is down, the relay asks to wait, and nothing is
+    lost or counted twice."""
+    bodies = [new_body() for _ in range(5)]
+    assert hops.send(bodies[0])["accepted"] == 1
     hops.gateway.kill()
     for body in bodies:
         with pytest.raises(TransportError) as raised:
-            transport.send(body)
-        assert raised.value.retry_after == 5.0
-        assert not raised.value.final
+            hops.transport.send(body)
+        assert (raised.value.retry_after, raised.value.final) == (5.0, False)
     hops.gateway.start()
-    assert sum(told(transport.send(body))["accepted"] for body in bodies) == 4
-    assert more() == 5
+    assert [hops.send(body)["accepted"] for body in bodies] == [0, 1, 1, 1, 1]
+    assert hops.counted(registry["browser"]) == 5
 
 
-def reload(hops, until):
-    """Have the collector read its files again, and wait until `until` holds in new workers."""
-    before = children(hops.gateway.process.pid)
-    os.kill(hops.gateway.process.pid, signal.SIGHUP)
-    deadline = time.monotonic() + 60
-    while before & children(hops.gateway.process.pid) or not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def children(pid):
+def workers(collector):
+    pid = collector.process.pid
     return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
-def until_sent(transport, body):
-    """The reply to a batch, which is sent until it is acknowledged: the relay may tell the old list
-    of keys for a moment."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return transport.send(body)
-        except TransportError:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
-
-def test_a_key_changes_while_batches_are_on_their_way(hops, more, new_body):
+def test_a_key_changes_while_batches_are_on_their_way(hops, registry, new_body, until):
     """Whether the old key is kept or not, a device ends with the new one, and every batch counts
     once."""
-    transport = hops.transport()
     for keep, kem in ((1, "p256"), (0, "x25519")):
         first, under_way, last = new_body(), new_body(), new_body()
-        assert told(transport.send(first))["accepted"] == 1
-        sealed = hops.seal(under_way)
-        hops.keys.rotated(kem, keep).write(hops.path, replacing=True)
-        reload(hops, lambda: ask(hops.gateway.address, "GET")[2] == hops.keys.document)
-        assert ask(hops.relay.address, body=sealed.capsule)[0] == (200 if keep else 400)
-        found = [told(until_sent(transport, each))["accepted"] for each in (first, under_way, last)]
-        assert found == [0, 0 if keep else 1, 1]
-    assert more() == 6
-
-
-def test_a_file_of_keys_with_a_mistake(hops):
-    """A damaged file does not end a running gateway: the keys that were read before serve on."""
-    good = hops.path.read_text()
-
-    def mistakes():
-        return json.loads(ask(hops.gateway.address, "GET", path="/readyz")[2]).get("mistakes", [])
-
-    hops.path.write_text("no keys")
-    reload(hops, mistakes)
-    assert "keys.json is no file of a gateway's keys" in mistakes()[0]
-    assert str(hops.path.parent) not in mistakes()[0]
-    assert ask(hops.gateway.address, "GET")[0] == 200
-    hops.path.write_text(good)
-    reload(hops, lambda: not mistakes())
-
-
-def test_the_relay_passes_nothing_on(hops):
-    """The gateway gets a capsule and its type from the relay: no other header, no address."""
-    response = (
-        b"HTTP/1.1 503 No\r\nContent-Type: application/problem+json\r\n"
-        b"Retry-After: 77\r\nSet-Cookie: a=b\r\nX-Odd: 1\r\nContent-Length: 2\r\n\r\n{}"
-    )
-    with answering(response) as (gateway, seen):
-        relay = hops.start_relay(f"http://{gateway}")
-        marked = {
-            **CAPSULE,
-            "Cookie": "marker",
-            "User-Agent": "marker",
-            "X-Forwarded-For": "203.0.113.9",
-            "Authorization": "Bearer marker",
-            "Referer": "https://marker.example/",
-            "Accept-Language": "marker",
-            "X-Marker": "marker",
-        }
-        status, headers, body = ask(
-            relay.address, body=b"the capsule", headers=marked, path=f"{PATH}?marker"
+        assert hops.send(first)["accepted"] == 1
+        fields = ((b"content-type", b"application/json"),)
+        asked = InnerRequest(b"POST", b"http", b"x", b"/v1/reports", fields, under_way).encode()
+        sealed = seal_request(hops.keys.keys[0].configuration, padded(asked, 1024))
+        hops.write(hops.keys.rotated(kem, keep))
+        before = workers(hops.gateway)
+        os.kill(hops.gateway.process.pid, signal.SIGHUP)
+        until(lambda before=before: not before & workers(hops.gateway), "no new worker comes")
+        until(lambda: served(hops.gateway.address) == hops.keys.document, "the old keys are told")
+        request = urllib.request.Request(
+            hops.relay.address + PATH, sealed.capsule, {"Content-Type": "message/ohttp-req"}
         )
-    assert (status, headers["Retry-After"], body) == (503, "77", b"{}")
-    assert (headers["Set-Cookie"], headers["X-Odd"]) == (None, None)
-    head, _, capsule = seen[0].partition(b"\r\n\r\n")
-    lines = head.decode().split("\r\n")
-    assert lines[0] == f"POST {PATH} HTTP/1.1"
-    named = sorted(line.partition(":")[0].lower() for line in lines[1:])
-    assert named == ["content-length", "content-type", "host"]
-    assert b"marker" not in head
-    assert b"203.0.113.9" not in head
-    assert capsule == b"the capsule"
+        assert status_of(request) == (200 if keep else 400)
+        # The relay may tell the old list of keys for a moment.
+        found = []
+        for body in (first, under_way, last):
+            until(
+                lambda body=body, found=found: acknowledged(hops, body, found),
+                "a batch is not taken",
+            )
+        assert found == [0, 0 if keep else 1, 1]
+    assert hops.counted(registry["browser"]) == 6
+
+
+def served(address):
+    with urllib.request.urlopen(address + PATH, timeout=30) as response:
+        return response.read()
+
+
+def status_of(request):
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def acknowledged(hops, body, found):
+    try:
+        found.append(hops.send(body)["accepted"])
+    except TransportError:
+        return False
+    return True

@@ -2,31 +2,26 @@
 
 SQLite's log holds whole pages: each version of a page is laid over the database, commit by
 commit, and what one image counts more than the one before is a commit. Redis's append-only file
-holds commands: they are given to another Redis, one transaction at a time.
+holds commands.
 """
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import redis
-
 from deniable_collector.stores import Store, StoreError, open_store
 
-__all__ = ["Cells", "contents", "log_pages", "redis_commands", "redis_commits", "sqlite_commits"]
+__all__ = ["Cells", "contents", "redis_commands", "sqlite_commits"]
 
 Cells: TypeAlias = "Counter[tuple[str, str, int, int]]"
 """Counts by metric, window, row and column; column -1 counts the row's reports."""
 
 _WAL_HEADER, _FRAME_HEADER = 32, 24
-_INDEX_HEADER, _INDEX_FRAMES = 136, 4062
-"""Bytes before the numbers of pages in SQLite's index of the log, and how many numbers follow."""
 
 
 def sqlite_commits(path: Path, scratch: Path) -> list[Cells]:
@@ -65,44 +60,6 @@ def _read_image(image: bytes, path: Path) -> Cells:
             return contents(store)
     except StoreError:
         return Counter()
-
-
-def log_pages(path: Path) -> list[int]:
-    """The pages that commits wrote, in order, as the index of the log names them."""
-    index = path.with_name(path.name + "-shm")
-    if not index.exists():
-        return []
-    numbers = index.read_bytes()[_INDEX_HEADER : _INDEX_HEADER + 4 * _INDEX_FRAMES]
-    return [page for (page,) in struct.iter_unpack("=I", numbers) if page]
-
-
-def redis_commits(folder: Path, start: Callable[[Path], str], prefix: str) -> list[Cells]:
-    """What each transaction in the append-only files in this folder of Redis added, in order.
-
-    `start` starts another Redis on a folder and returns its address.
-    """
-    commands = redis_commands(folder)
-    copy = folder.with_name(folder.name + "-stolen")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(folder, copy)
-    for manifest in copy.glob("appendonlydir/*.manifest"):
-        lines = manifest.read_text().splitlines(keepends=True)
-        manifest.write_text("".join(line for line in lines if line.endswith("type b\n")))
-    url, found = start(copy), list[Cells]()
-    with closing(open_store(url, prefix=prefix)) as store, closing(redis.Redis.from_url(url)) as to:
-        before = contents(store)
-        inside = False
-        for command in commands:
-            name = command[0].upper()
-            inside = (inside or name == b"MULTI") and name != b"EXEC"
-            if name not in (b"MULTI", b"EXEC", b"SELECT"):
-                to.execute_command(*command)
-            if not inside:
-                now = contents(store)
-                if now != before:
-                    found.append(_difference(now, before))
-                before = now
-    return found
 
 
 def redis_commands(folder: Path) -> list[list[bytes]]:

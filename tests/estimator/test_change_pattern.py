@@ -116,13 +116,6 @@ def test_strings_are_as_their_channels() -> None:
     assert alternation_loss(Rappor(Bloom("city", 2, 6, 2), ROUNDS), 6) > alternation_loss(rappor, 6)
 
 
-@pytest.mark.parametrize("mechanism", [BINARY, BasicRappor(3, ROUNDS)])
-def test_no_loss_is_above_the_bound_of_any_history(mechanism: Memoizing[Any]) -> None:
-    """T reports lose at most T times the fresh epsilon."""
-    for reports in (2, 10, 100, 1000):
-        assert alternation_loss(mechanism, reports) <= reports * mechanism.fresh_epsilon
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 20.0])
 def test_the_fewest_reports(epsilon: float) -> None:
     """So many reports lose more than that, and two fewer do not."""

@@ -85,19 +85,6 @@ def test_counts_without_noise_give_the_shares_back() -> None:
     assert found.explained_share == pytest.approx(1.0, abs=1e-9)
 
 
-def test_no_signal_is_an_answer() -> None:
-    """Counts that are exactly what noise gives detect nothing and explain nothing."""
-    reports = np.full(16, 1_600)
-    filled = round(1_600 * (P01 + (P11 - P01) * density(32, 2)))
-    counts = np.full((16, 32), filled)
-    positions = np.random.default_rng(6).integers(0, 32, (50, 16, 2))
-    found = decode(counts, reports, Design.of(positions, 32), P01, P11, background=density(32, 2))
-    assert not found.detected.any()
-    assert found.explained_share == 0
-    assert found.unexplained == (1.0, 1.0, 1.0)
-    assert np.isfinite(found.share).all()
-
-
 def test_empty_cohorts_weigh_nothing() -> None:
     """A cohort without reports changes no estimate: it is as if it were not there."""
     positions = np.random.default_rng(7).integers(0, 64, (100, 24, 2))
@@ -303,16 +290,6 @@ def test_shares_of_own_cells_are_weighted_means() -> None:
     assert found.explained_share == pytest.approx(one + two)
     expected = sum(variances[:2]) - 2 * one * two / 3_000
     assert found.explained_error == pytest.approx(math.sqrt(expected))
-
-
-def test_nothing_is_found_without_reports() -> None:
-    """Two strings that hash alike keep their places, and all is unknown with no error to tell."""
-    design = Design.of(np.array([[[1]], [[2]], [[1]]]), 4)
-    found = decode(np.zeros((1, 4)), np.zeros(1, np.int64), design, 0.25, 0.75, background=0.25)
-    assert found.same_as.tolist() == [0, 1, 0]
-    assert (found.n, found.explained_share, found.explained_error) == (0, 0, 0)
-    assert np.isnan(found.p_value).all()
-    assert found.unexplained == (1, 1, 1)
 
 
 MECHANISMS: dict[str, Mechanism[Any]] = {

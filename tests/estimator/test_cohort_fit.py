@@ -324,13 +324,6 @@ def test_a_joint_fit_is_generalized_least_squares(
     assert fit.selected.tolist() == [1, 7, 0, 2]
 
 
-def test_what_others_determine_is_not_identified(table: CohortTable, design: Design) -> None:
-    """A candidate twice in the fit has an infinite variance, and the others a finite one."""
-    flat = np.full(design.size, BACKGROUND)
-    found = joint_fit(table, design, np.array([0, 1, 1]), flat)
-    assert np.isfinite(found.variance).tolist() == [True, False, False]
-
-
 def test_scores_are_sums_over_all_cells(table: CohortTable, design: Design, fit: Fit) -> None:
     """Of the weighted residuals times what the candidate has above its weighted mean."""
     centred = about_means(dense(design), fit.weights)

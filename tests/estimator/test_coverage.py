@@ -16,14 +16,10 @@ from deniable.mechanisms import (
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
-    HierarchicalHistogram,
     Mechanism,
-    NumberRange,
-    SlidingWindow,
     SubsetSelection,
 )
-from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
-from deniable_estimator.answers import answer_of
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.participation import Participation
 
@@ -68,39 +64,6 @@ def test_crowds_of_one_window(name: str) -> None:
     assert detected > 40
     assert false <= stats.binom.isf(1e-5, detected, 0.05)
     assert alarms <= stats.binom.isf(1e-5, 40, 0.05)
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        SlidingWindow.design(NumberRange("0", "10"), 1.0),
-        HierarchicalHistogram.design(NumberRange("0", "10"), 2.0, 64),
-        HierarchicalHistogram.design(NumberRange("0", "10"), 2.0, 64, mean=True),
-    ],
-    ids=["mean", "distribution", "both"],
-)
-def test_numbers(mechanism: Any) -> None:
-    """So do the intervals of means and quantiles, which may be wider; alarms are as rare.
-
-    60 tallies of 20,000 devices, seed 2; below a binomial tail of 1e-5.
-    """
-    rng = np.random.default_rng(2)
-    scheme = Scheme("number", mechanism, ())
-    missed, alarms = np.zeros(0), 0
-    for run in range(60):
-        numbers = rng.gamma(4, 1, 20_000).clip(0, 9.99)
-        tally = sample_numbers(scheme, numbers, np.ones(20_000, np.int64), rng)
-        found = answer_of(tally, scheme)
-        places = [float(each[1:]) for each in found.series.names if each[0] == "p"]
-        truth = {"mean": numbers.mean()} | {
-            f"p{place:g}": np.percentile(numbers, place) for place in places
-        }
-        known = np.array([truth[each] for each in found.series.names])
-        outside = (known < found.series.low) | (known > found.series.high)
-        missed = outside + (missed if run else np.zeros(len(known)))
-        alarms += bool(found.verdict.alarms(0.05))
-    assert (missed <= stats.binom.isf(1e-5, 60, 0.05)).all()
-    assert alarms <= stats.binom.isf(1e-5, 60, 0.05)
 
 
 @pytest.mark.parametrize(

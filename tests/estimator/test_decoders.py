@@ -57,13 +57,6 @@ def test_candidates_are_found_in_any_spelling(
             estimate(its, scheme, ["caf\u00e9", "cafe\u0301"])
 
 
-def test_open_domain_needs_candidates(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
-    """A scheme without values is only estimated for candidates."""
-    scheme = Scheme("string", make_scheme(3, 1.0).mechanism, ())
-    with pytest.raises(EstimateError, match="open"):
-        support_counts(make_tally(scheme, 3, [1, 1, 1]), scheme)
-
-
 def test_wrong_width_is_refused(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     """A tally whose rows do not fit the mechanism is not read."""
     scheme = make_scheme(3, 1.0)

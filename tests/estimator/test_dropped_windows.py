@@ -40,7 +40,6 @@ lifetime_epsilon = 7.0
 sample_rate = 0.1
 """
 REGISTRY, EARLIER = (Registry.parse(TEXT.replace("= 1.0", each)) for each in ("= 1.0", "= 2.0"))
-METRIC = REGISTRY["dark"]
 
 
 def filled(path):

@@ -10,12 +10,10 @@ from deniable import Scheme
 from deniable.mechanisms import (
     CohortLocalHashing,
     HashedProjectiveGeometry,
-    Mechanism,
     ProjectiveGeometry,
     SubsetSelection,
 )
 from deniable_estimator.analyses import hashed
-from deniable_estimator.analyses.base import Support
 from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.hashed import hash_places
 from deniable_estimator.analyses.sampling import sample_tally
@@ -33,12 +31,6 @@ def meeting(text: str, row: int, count: int, mechanism: HashedProjectiveGeometry
     same = places[:, 1:] == places[:, :1]
     only = np.flatnonzero(same[row] & (same.sum(axis=0) == 1))
     return [strings[each] for each in only[:count]]
-
-
-def shares(support: Support, mechanism: Mechanism[str]) -> np.ndarray:
-    """Unbiased shares of a pure protocol."""
-    rate = support.counts / support.reports
-    return np.asarray((rate - float(mechanism.q)) / float(mechanism.p - mechanism.q))
 
 
 @pytest.mark.parametrize("hashes", [1, 2, 5])

@@ -17,6 +17,7 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.questions.history import LEAST_HISTORY, History, inspect
 from deniable_estimator.questions.looks import Look, look, look_at_each
 from deniable_estimator.questions.reading import Part, Question
@@ -218,3 +219,15 @@ def test_windows_together_are_as_each_alone(data: st.DataObject) -> None:
     alone = [look(label, each) for label, each in asked]
     assert len(found) == len(alone)
     assert all(map(same, found, alone))
+
+
+def test_a_tally_of_another_scheme_is_refused() -> None:
+    """Rows of other widths than the scheme's are an error that names the metric, also among
+    others that are right."""
+    rng = np.random.default_rng(1)
+    right = made(SCHEMES[0], 2_000, rng, "2026-11-01")
+    part = right.parts[0]
+    row = part.tally.rows[0]
+    tally = replace(part.tally, rows=(replace(row, cells=row.cells[:-1]),))
+    with pytest.raises(EstimateError, match="rows of other widths"):
+        look_at_each(["a", "b"], [right, Question((replace(part, tally=tally),))])

@@ -119,11 +119,9 @@ def test_counts_mistakes_are_named(
     ("text", "candidates"),
     [
         ("\ufeff" + MAP, ["apple", "banana"]),
-        (MAP.replace("\n", "\r\n"), ["apple", "banana"]),
         (MAP.replace("apple", '"ap,""p""le"'), ['ap,"p"le', "banana"]),
         (MAP.replace("apple", ""), ["", "banana"]),
         (MAP.replace(",2,", ", 2 ,"), ["apple", "banana"]),
-        ("\n" + MAP + "\n", ["apple", "banana"]),
         (MAP.replace("apple", "line\u2028break"), ["line\u2028break", "banana"]),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.estimator.conftest import Fill, MakeTally
 
-from deniable import MetricError, Registry, Scheme, windows
+from deniable import Registry, Scheme, windows
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
@@ -113,13 +113,11 @@ def test_weeks_do_not_add_up_to_months(store: Store, registry: Registry) -> None
 
 @pytest.mark.usefixtures("scheme")
 def test_bad_ranges_are_refused(store: Store, registry: Registry) -> None:
-    """A reversed range, one with too many periods and an unknown metric raise."""
+    """A reversed range and one with too many periods raise."""
     with pytest.raises(EstimateError, match="swap"):
         trend(store, registry, "browser", date(2026, 11, 2), date(2026, 11, 1))
     with pytest.raises(EstimateError, match=str(MOST_PERIODS)):
         trend(store, registry, "browser", date(2020, 1, 1), date(2026, 11, 1))
-    with pytest.raises(MetricError):
-        trend(store, registry, "nothing")
 
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])
@@ -214,3 +212,25 @@ def test_a_history_does_not_compare_it() -> None:
     }
     earlier = inspect("m", looks[:-1])
     assert [each.label for each in found.windows[:-1]] == [each.label for each in earlier.windows]
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_comparison_says_so(store: Store, registry: Registry) -> None:
+    """Of either period."""
+    first, last = (datetime(2026, 11, day, tzinfo=UTC).date() for day in (11, 18))
+    before = read(store, registry, "browser", first, first, now=TODAY)
+    after = read(store, registry, "browser", last, last, now=TODAY)
+    assert compare(before, after).notes == (WARNING.format("2026-11-18"),)
+    assert compare(after, before).notes == (WARNING.format("2026-11-18"),)
+    ended = read(store, registry, "browser", last, last, now=TODAY + 86_400)
+    assert compare(before, ended).notes == ()
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_week_is_unfinished_if_one_of_its_days_is(store: Store, registry: Registry) -> None:
+    """A running week of ended days is partial; with reports of a day that runs, unfinished."""
+    on_time = trend(store, registry, "browser", by="week", now=TODAY).reported[-1]
+    assert (on_time.unfinished, on_time.partial) == (True, True)
+    assert on_time.change is None
+    tomorrow = trend(store, registry, "browser", by="week", now=TODAY + 86_400).reported[-1]
+    assert (tomorrow.unfinished, tomorrow.partial) == (False, True)

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from deniable_estimator.annotations import file as code
 from deniable_estimator.annotations import load_annotations, parse_annotations
-from deniable_estimator.annotations.annotation import by_period
 from deniable_estimator.annotations.editing import add_annotation
 from deniable_estimator.annotations.file import warnings_of
 from deniable_estimator.checked_files import MAX_FILE, CheckedFileError, LastGood
 from deniable_estimator.edited_files import FileEditError
-from deniable_estimator.questions.trend import Period
 from deniable_estimator.terminal.annotate import annotate
 
 GOOD = """# kept
@@ -154,17 +152,6 @@ def test_a_metric_that_is_gone_is_a_warning() -> None:
     assert "did you mean browser?" in told.message
 
 
-def test_a_period_has_what_happened_in_it() -> None:
-    """Each is in the period that holds its day; what lies outside is in none."""
-    periods = [
-        Period("2026-W47", date(2026, 11, 16), date(2026, 11, 20), partial=True, estimate=None),
-        Period("2026-W48", date(2026, 11, 23), date(2026, 11, 29), partial=False, estimate=None),
-    ]
-    assert by_period(periods, parse_annotations(GOOD)) == {
-        "2026-W47": "2026-11-20: Mail (https://acme.example/mail?id=1#top)"
-    }
-
-
 def test_a_mistake_leaves_the_last_good_file_in_force(tmp_path: Path) -> None:
     """The change is seen at once, the mistakes are told, and a corrected file takes over."""
     path = tmp_path / "annotations.toml"
@@ -291,3 +278,17 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: li
         add_annotation(path, text, datetime(2026, 11, 3, tzinfo=UTC).date())
     found = sorted(load_annotations(path), key=lambda each: each.number)
     assert [each.text for each in found] == texts
+
+
+def test_without_a_date_it_is_today(path: Path) -> None:
+    """The day is that of UTC."""
+    before = datetime.now(UTC).date()
+    assert run("Release", path=path).exit_code == 0
+    assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """The error says what is needed."""
+    done = run("x", path=tmp_path / "absent" / "annotations.toml")
+    assert done.exit_code == 1
+    assert "its folder must exist" in done.output

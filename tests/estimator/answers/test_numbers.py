@@ -150,3 +150,25 @@ def test_a_change_whose_interval_holds_zero_is_none() -> None:
         found = number_change(answer(10), answer(10 + moved), p_values={"p95": 1e-6})
         assert (found.low[0] <= 0 <= found.high[0]) is not counts
         assert found.changed.tolist() == [counts]
+
+
+@pytest.mark.parametrize(
+    ("ask", "name"), [('"mean"', "mean"), ('"distribution"', "p50"), ('"distribution"', "mean")]
+)
+def test_schemes_are_averaged(ask: str, name: str) -> None:
+    """Two epsilons of one range: the average lies between both and is narrower than either, and
+    rests on all reports."""
+    rng = np.random.default_rng(7)
+    numbers = rng.uniform(0, 100, 50_000)
+    parts = [
+        told(declared(ask, epsilon=epsilon), numbers, rng, day)
+        for epsilon, day in zip((1.0, 2.0), DAYS, strict=False)
+    ]
+    both = combine(parts)
+    assert both.n == 100_000
+    assert set(both.schemes) == {*parts[0].schemes, *parts[1].schemes}
+    widths = [series(each)[name][2] - series(each)[name][1] for each in (*parts, both)]
+    assert widths[2] < min(widths[:2])
+    values = [series(each)[name][0] for each in parts]
+    assert min(values) - 1e-9 <= series(both)["mean"][0] <= max(values) + 1e-9 or name == "p50"
+    assert len(both.verdict.figures) == sum(len(each.verdict.figures) for each in parts)

@@ -9,7 +9,6 @@ import pytest
 from deniable_estimator.answers.units import SHARES, NumberUnit, half_width, points
 
 SECONDS = NumberUnit("s")
-BARE = NumberUnit()
 
 
 @pytest.mark.parametrize(
@@ -80,3 +79,11 @@ def test_points_have_the_digits_that_they_deserve(
 ) -> None:
     """No more digits than the uncertainty leaves, and no minus before nothing."""
     assert points(difference, spread) == text
+
+
+def test_a_unit_of_percent_takes_no_space() -> None:
+    """A number that is measured in percent is written as a share is, other units with a space."""
+    assert NumberUnit("%").full(12.5, 0.5) == "12.50%"
+    assert NumberUnit("%").tick(20.0, 10.0) == "20%"
+    assert NumberUnit("%").interval(1.5, 2.5, 0.5) == "1.50 to 2.50%"
+    assert NumberUnit("ms").exact(3.0) == "3 ms"

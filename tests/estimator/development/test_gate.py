@@ -92,8 +92,6 @@ def test_what_is_left_out_is_explained(post: Post, batch: Make, seen: Seen) -> N
     ("origin", "allowed"),
     [
         ("http://localhost:3000", True),
-        ("http://127.0.0.1:8000", True),
-        ("https://127.0.0.1", True),
         ("http://[::1]:8000", True),
         ("https://app.test", True),
         ("https://evil.example", False),
@@ -101,7 +99,6 @@ def test_what_is_left_out_is_explained(post: Post, batch: Make, seen: Seen) -> N
         ("http://127.0.0.1.evil.example:80", False),
         ("https://app.test.evil.example", False),
         ("null", False),
-        ("file://", False),
         ("", False),
     ],
 )

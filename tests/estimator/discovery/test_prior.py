@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deniable.mechanisms.prefix_code import ALPHABETS
 from deniable_estimator.analyses.discovery.letters import BETWEEN, DEAD, ENDED, steps
+from deniable_estimator.analyses.discovery.make_prior import main
 from deniable_estimator.analyses.discovery.prior import (
     FORMAT,
     MAX_PRIOR,
@@ -159,3 +161,19 @@ def test_named_alphabets(alphabet: str) -> None:
     for one in range(1, 256):
         assert (state(bytes([one, one]), alphabet) == BETWEEN) == (one in letters)
         assert (state(bytes([one, 0]), alphabet) == ENDED) == (one in letters)
+
+
+def test_the_script(tmp_path: Path) -> None:
+    """It counts lists, with frequencies and without, into a new file."""
+    one, two, out = tmp_path / "one.tsv", tmp_path / "two.txt", tmp_path / "prior.json"
+    one.write_text("ab\t4\nb\t1\n", encoding="utf-8")
+    two.write_text("\ufeffслово\r\n\r\nещё\r\n", encoding="utf-8")
+    arguments = [str(one), str(two), "--out", str(out), "--source", "mine", "--licence", "CC0"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    made = read_prior(out)
+    expected = counted_pairs([("ab", 4.0), ("b", 1.0)]) + counted_pairs(
+        [("слово", 1.0), ("ещё", 1.0)]
+    )
+    assert (made.counts == np.ceil(expected)).all()
+    assert CliRunner().invoke(main, arguments).exit_code != 0, "it replaced a file"

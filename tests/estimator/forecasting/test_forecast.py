@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from tests.client.discoveries import declared
 
 from deniable import Metric, Registry
 from deniable.commands import remarks
 from deniable.mechanisms import HierarchicalHistogram, NumberRange, PrefixTree, SlidingWindow
-from deniable.types import Category, String
-from deniable_estimator.forecasting.detection import critical_value, detectable_share
+from deniable.types import Category
+from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,
     discovery_forecast,
@@ -45,11 +44,6 @@ def expecting(devices: int | None, sample_rate: float = 1.0) -> Metric:
     return dataclasses.replace(METRIC, devices=devices, sample_rate=sample_rate)
 
 
-def test_critical_value_is_the_normal_quantile() -> None:
-    """The critical value of a family is the quantile at 1 - alpha / family."""
-    assert critical_value(0.05, 100) == pytest.approx(stats.norm.isf(0.0005), rel=1e-9)
-
-
 def test_a_large_crowd_needs_no_warning() -> None:
     """From about 600,000 devices on, 100 values at epsilon 1 show a 1% share."""
     assert forecast(expecting(700_000)) is None
@@ -73,20 +67,7 @@ def test_a_hopeless_crowd() -> None:
     assert message.startswith("no usable signal with 100 devices")
 
 
-def test_strings_have_no_forecast() -> None:
-    """Without candidates nobody knows how many values are compared."""
-    strings = dataclasses.replace(METRIC, type=String(), devices=10)
-    assert forecast(strings) is None
-
-
 UNIT = NumberRange("0", "1")
-
-
-def test_a_row_for_the_mean_costs_a_quarter_of_the_devices() -> None:
-    """With it, all variances of the distribution are 4/3 of what they are without."""
-    plain, both = (HierarchicalHistogram.design(UNIT, 2.0, mean=mean) for mean in (False, True))
-    for one, other in zip(plain.edge_variances(), both.edge_variances(), strict=True):
-        assert other == pytest.approx(one * 4 / 3)
 
 
 def least_squares(histogram: HierarchicalHistogram, edge: int) -> float:

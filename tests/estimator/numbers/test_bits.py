@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from deniable.mechanisms import DBitFlip, NumberRange, Report
+from deniable.mechanisms import DBitFlip, NumberRange
 from deniable.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
@@ -50,15 +50,6 @@ def crowd(
 
 def estimate(mechanism: DBitFlip, rows: tuple[TallyRow, ...]) -> DistributionEstimate:
     return DistributionEstimate(np.array(mechanism.edges), estimate_bits(mechanism, rows), 0.95)
-
-
-def sent(mechanism: DBitFlip, cell: int, row: int) -> dict[int, float]:
-    """How often a device of a row whose number is in a cell sends each bitmap."""
-    position = int(places(mechanism)[cell])
-    return {
-        columns: float(mechanism.likelihood(Report(row, columns), position)) * len(mechanism.rows)
-        for columns in range(1 << mechanism.bits)
-    }
 
 
 def test_expected_counters_give_the_shares() -> None:

@@ -120,11 +120,6 @@ def test_intervals_allow_for_rounding(bias: float) -> None:
     assert errors.cdf(high) - errors.cdf(low) >= 0.9 - 1e-9
 
 
-def test_intervals_of_reports_that_are_all_alike() -> None:
-    """Without any noise in the counters, half a cell to either side is left."""
-    assert MeanEstimate(0.5, 0.0, 100, rounding=0.01).interval(0.95) == (0.49, 0.51)
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
     """At any position it is the variance of the score under the exact likelihoods, and nowhere more

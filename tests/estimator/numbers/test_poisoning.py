@@ -132,8 +132,3 @@ def test_attack_on_both_means(make_tree: MakeTree) -> None:
     alone = make_tree(1.0, 16)
     question = cell_points(alone)[0]
     assert both_attack(alone, 0.01) == share_attack(alone, question, 0.01)
-
-
-def test_no_fakes(make_tree: MakeTree) -> None:
-    """Nobody moves nothing."""
-    assert cdf_attack(make_tree(1.0, 16), 0.0) == Attack(0.0, 0.0)

@@ -55,12 +55,6 @@ def test_the_published_values() -> None:
     assert (size.low, size.high) == pytest.approx((0.168785, 0.217843), abs=5e-6)
 
 
-def test_conditionals_of_the_rows() -> None:
-    """The transposed table gives the conditionals in the other direction."""
-    found = conditionals(TABLE.T, COVARIANCE, 0.95).turned()
-    assert found.share == pytest.approx(TABLE / TABLE.sum(axis=0))
-
-
 @given(st.integers(0, 2**32), st.integers(50, 10**6), st.sampled_from([0.5, 0.95, 0.999]))
 def test_an_interval_holds_its_share(seed: int, n: int, level: float) -> None:
     """Whatever the estimated cells are, an interval that is shown holds its estimate, and leaves

@@ -8,14 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from deniable import SchemeError
 from deniable.types.number import Number
 from deniable_estimator.forecasting.lifetime_split import sent_reports
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
-from deniable_estimator.planning.lifetime_crowd import budget_left, lasting_budget
+from deniable_estimator.planning.lifetime_crowd import budget_left
 from deniable_estimator.planning.lifetime_words import rate_words
 from deniable_estimator.planning.numbers import number_type
 
@@ -46,17 +44,6 @@ def test_the_budget_that_is_left_is_enumerated() -> None:
             expected.append(float(share))
         found = budget_left(reports, float(rate), float(turnover), 3)
         assert found == pytest.approx(expected, rel=1e-14)
-
-
-@given(st.integers(1, 12), st.floats(0.02, 1), st.floats(0.02, 0.5))
-@settings(max_examples=20, deadline=None)
-def test_the_long_run_is_the_limit(reports: int, rate: float, turnover: float) -> None:
-    """After a thousand windows the share with reports left is its limit; without turnover that is
-    zero."""
-    left = budget_left(reports, rate, turnover, 1000)
-    assert left[-1] == pytest.approx(lasting_budget(reports, rate, turnover), rel=1e-9)
-    assert lasting_budget(reports, rate, 0.0) == 0
-    assert budget_left(reports, rate, 0.0, 5000)[-1] < 1e-12
 
 
 def test_without_turnover_a_device_sends_the_binomial_mean() -> None:

@@ -126,37 +126,6 @@ def test_memory_needs_a_lifetime() -> None:
             plan(8, 1.0, 1000, memoize=True, lifetime_epsilon=lifetime)
 
 
-def test_impossible_plans() -> None:
-    """An unknown mechanism and an impossible epsilon are refused."""
-    with pytest.raises(SchemeError):
-        plan(10, 1.0, 1000, mechanism="magic")
-    with pytest.raises(SchemeError):
-        plan(10, float("nan"), 1000)
-
-
-REGISTRY = """
-schema = 1
-app = "example"
-[metrics.m]
-type = "number"
-description = "How many?"
-owner = "me"
-expires = 2027-06-30
-low = 1
-high = 1000
-scale = "{scale}"
-ask = {ask}
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-
-ASKED = {
-    "mean": '"mean"',
-    "distribution": '"distribution"',
-    "both": '["mean", "distribution"]',
-}
-
-
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize(("scale", "desired"), [("linear", 10.0), ("log", 0.05)])
 def test_the_devices_for_a_width_have_it(ask: str, scale: str, desired: float) -> None:
@@ -272,3 +241,20 @@ def test_impossible_options(option: str, value: str) -> None:
     assert result.exit_code in (1, 2)
     assert option.lstrip("-") in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_few_devices_have_no_usable_signal() -> None:
+    """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
+    for ask in ASKS:
+        assert not plan_number(0, 10, ask, 0.5, 20).usable
+        assert plan_number(0, 10, ask, 0.5, 20_000).usable
+
+
+def test_cells_limit_the_mean_of_a_distribution() -> None:
+    """What the cells leave open is part of every width, and no crowd gets below it; a mean by
+    itself has no such part."""
+    made = plan_number(0, 100, "distribution", 1.0, 10**12, half_width=0.1)
+    assert 0.1 < made.mean.rounding < 0.5
+    assert made.mean.rounding <= made.mean.half_width < made.mean.rounding * 1.1
+    assert made.mean.devices is None
+    assert plan_number(0, 100, "mean", 1.0, 10**12, half_width=0.1).mean.rounding == 0

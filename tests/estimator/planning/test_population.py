@@ -11,8 +11,6 @@ import pytest
 from deniable.errors import ValueListError
 from deniable_estimator.planning.population import (
     Crowd,
-    lognormal_crowd,
-    normal_crowd,
     read_numbers,
     read_shares,
     zipf_shares,
@@ -70,16 +68,6 @@ def test_a_crowd_knows_its_truth() -> None:
     tenths = Crowd.of(np.arange(10.0))
     assert [tenths.quantile(p / 10) for p in range(1, 10)] == list(range(9))
     assert math.isnan(tenths.geometric_mean())
-
-
-def test_continuous_crowds() -> None:
-    """Mean, median, deviation and tails are those of the distributions."""
-    normal, logs = normal_crowd(10, 2), lognormal_crowd(0.4, 1.5)
-    assert normal.mean() == pytest.approx(10)
-    assert normal.quantile(0.975) == pytest.approx(10 + 2 * 1.96, abs=0.01)
-    assert np.std(normal.numbers) == pytest.approx(2, rel=0.001)
-    assert logs.geometric_mean() == pytest.approx(0.4)
-    assert logs.quantile(0.99) == pytest.approx(0.4 * math.exp(1.5 * 2.326), rel=0.02)
 
 
 def test_numbers_file(tmp_path: Path) -> None:

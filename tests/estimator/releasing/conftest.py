@@ -14,7 +14,7 @@ from tests.estimator.conftest import Fill
 from deniable import Registry
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.terminal.release_group import release
+from deniable_estimator.terminal.release import release
 
 DAYS = [f"2026-01-{day:02}" for day in range(5, 10)]
 

@@ -176,6 +176,32 @@ def test_laplace_noise_has_exactly_its_probabilities(scale: Fraction) -> None:
     assert within(found, short, lambda z: laplace_chance(z, scale))
 
 
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(301, 4)])
+def test_gaussian_noise_has_exactly_its_probabilities(
+    variance: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Laplace noise is kept with just the probability that makes what is kept Gaussian; what is not
+    kept is drawn anew."""
+    likely = []
+    for z in range(10):
+        draws, kept, told = [7, -z], [False, True], []
+
+        def draw(scale: Fraction, bits: Bits) -> int:
+            told.append(scale)  # noqa: B023
+            return draws.pop(0)  # noqa: B023
+
+        def decay(exponent: Fraction, bits: Bits) -> bool:
+            told.append(exponent)  # noqa: B023
+            return kept.pop(0)  # noqa: B023
+
+        monkeypatch.setattr("deniable_estimator.releasing.noise.discrete_laplace", draw)
+        monkeypatch.setattr("deniable_estimator.releasing.noise.decays", decay)
+        assert discrete_gaussian(variance) == -z
+        scale, exponent = told[2:]
+        likely.append(laplace_chance(z, scale) * math.exp(-exponent) / gaussian_chance(z, variance))
+    assert likely == pytest.approx([likely[0]] * 10)
+
+
 @pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(3, 2)])
 def test_a_decay_has_exactly_its_probability(exponent: Fraction) -> None:
     """The acceptance step of Gaussian noise and of the leader is true with probability

@@ -48,15 +48,21 @@ def told(result: RunResult) -> list[tuple[str, str]]:
     return [(each["kind"], each["facts"].get("series", "")) for each in result.messages]
 
 
-def test_a_change_is_told_once(watcher: Watcher, report: Report) -> None:
-    """A rise that stays is told in the first run that sees it, with its interval, its beginning and
-    a link, and no more; when the days before have it too, it has ended."""
+@pytest.fixture
+def settled(watcher: Watcher, report: Report) -> WatchState:
+    """The state after a run on five weeks of honest days, of which nothing is told."""
     state = WatchState()
     for number in range(35):
         report(number)
     assert told(watcher.run(state, noon(34))) == []
+    return state
+
+
+def test_a_change_is_told_once(watcher: Watcher, settled: WatchState, report: Report) -> None:
+    """A rise that stays is told in the first run that sees it, with its interval, its beginning and
+    a link, and no more; when the days before have it too, it has ended."""
     report(35, firefox=0.6)
-    result = watcher.run(state, noon(35))
+    result = watcher.run(settled, noon(35))
     assert ("change", "firefox") in told(result)
     message = next(each for each in result.messages if each["facts"]["series"] == "firefox")
     facts = message["facts"]
@@ -66,43 +72,37 @@ def test_a_change_is_told_once(watcher: Watcher, report: Report) -> None:
     assert facts["low"] < facts["difference"] < facts["high"]
     assert 0.1 < facts["difference"] < 0.3
     assert message["link"] == (f"https://d.acme.example/metric/browser?from={day(35)}&to={day(35)}")
-    active = [key for key in state.told if state.is_active(key)]
+    active = [key for key in settled.told if settled.is_active(key)]
     assert "browser/change/firefox/up" in active
     for number in range(36, 80):
         report(number, firefox=0.6)
-        again = watcher.run(state, noon(number))
+        again = watcher.run(settled, noon(number))
         assert ("change", "firefox") not in told(again), number
         assert ("change", "firefox/down") not in told(again)
-    assert not state.is_active("browser/change/firefox/up")
+    assert not settled.is_active("browser/change/firefox/up")
 
 
-def test_one_odd_day_has_no_echo(watcher: Watcher, report: Report) -> None:
+def test_one_odd_day_has_no_echo(watcher: Watcher, settled: WatchState, report: Report) -> None:
     """A day that stands out is told on that day; the weeks that are compared with it tell nothing,
     neither a change back nor the same change."""
-    state = WatchState()
-    for number in range(35):
-        report(number)
-    watcher.run(state, noon(34))
     found = {}
     for number in range(35, 75):
         report(number, firefox=0.7 if number == 35 else 0.4)
-        found[number] = told(watcher.run(state, noon(number)))
+        found[number] = told(watcher.run(settled, noon(number)))
     assert ("change", "firefox") in found.pop(35)
     del found[36], found[41]  # two and seven days together still hold the odd one
     assert not any(found.values()), found
 
 
-def test_a_window_with_few_of_its_reports_waits(watcher: Watcher, report: Report) -> None:
+def test_a_window_with_few_of_its_reports_waits(
+    watcher: Watcher, settled: WatchState, report: Report
+) -> None:
     """With less than half of the usual reports a window is not judged yet; later it is."""
-    state = WatchState()
-    for number in range(35):
-        report(number)
-    watcher.run(state, noon(34))
     report(35, firefox=0.9, devices=9000)
-    assert told(watcher.run(state, noon(35))) == []
-    assert state.judged == {"browser": day(34)}
+    assert told(watcher.run(settled, noon(35))) == []
+    assert settled.judged == {"browser": day(34)}
     report(35, firefox=0.9, devices=9000)
-    assert ("change", "firefox") in told(watcher.run(state, noon(35) + 3600))
+    assert ("change", "firefox") in told(watcher.run(settled, noon(35) + 3600))
 
 
 def test_a_small_change_is_not_told(store: Store, registry: Registry, report: Report) -> None:
@@ -238,3 +238,23 @@ def test_a_metric_with_memory(store: Store, registry_file: Path, fill: Fill) -> 
         fill(sample_tally(scheme, counts, rng, metric="browser", window=day(number)), scheme)
     watcher, state = Watcher(store, registry, rules(registry)), WatchState()
     assert told(watcher.run(state, noon(34))) == told(watcher.run(state, noon(35))) == []
+
+
+def test_weekends_are_no_change(watcher: Watcher, report: Report) -> None:
+    """A share that is different on each weekend is compared with other weekends."""
+    state = WatchState()
+    found = []
+    for number in range(49):
+        report(number, firefox=0.6 if number % 7 >= 5 else 0.4)
+        if number >= 14:
+            found += told(watcher.run(state, noon(number)))
+    assert found == []
+
+
+def test_late_reports_tell_nothing_twice(
+    watcher: Watcher, settled: WatchState, report: Report
+) -> None:
+    """A window that grows after it was judged is not judged again."""
+    for hours in range(1, 7):
+        report(34, firefox=0.9, devices=2000)
+        assert told(watcher.run(settled, noon(34) + hours * 3600)) == []
