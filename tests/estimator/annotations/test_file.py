@@ -107,7 +107,6 @@ metrics = []
         ("link", '"https://[acme"'),
         ("link", '"https://acme.example:port/"'),
         ("link", f'"https://acme.example/{"x" * 2000}"'),
-        ("link", "7"),
         ("metrics", "[1]"),
         ("metrics", '["a b"]'),
         ("metrics", "[" + '"a",' * 101 + "]"),
