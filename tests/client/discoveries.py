@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from deniable import Registry
 
-__all__ = ["declaration", "declared"]
-
 
 def declaration(*lines: str, lifetime: float = 6.0) -> str:
     """The registry's text; `lines` stand at the end of its only metric."""

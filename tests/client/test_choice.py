@@ -89,9 +89,3 @@ def test_what_is_taken_with_memory_is_explained(
     bound = total_variance(least.p, least.q, size)
     assert choice.loss == float(total_variance(built.p, built.q, size) / bound)
     assert choice.loss == loss(built, size, epsilon)
-
-
-def test_the_salt_is_that_of_the_metric() -> None:
-    """Strings of two metrics are hashed apart."""
-    salts = [best_memoized_for(500, salt, 1.0, 5.0).parameters()["salt"] for salt in ("a", "b")]
-    assert salts == ["a", "b"]

@@ -38,10 +38,15 @@ def statuses(client: Client) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("colour", "red"), ("dark_mode", "yes"), ("dark_mode", 1), ("browser", True)],
+    [
+        ("dark_mode", "yes"),
+        ("dark_mode", 1),
+        ("browser", True),
+        *((name, True) for name in ("colour", ["x"], {}, None, 7)),
+    ],
 )
-def test_a_mistake_raises_at_once(make_client: MakeClient, name: str, value: Any) -> None:
-    """An unknown metric or a wrong type raises MetricError in record itself."""
+def test_a_mistake_raises_at_once(make_client: MakeClient, name: Any, value: Any) -> None:
+    """An unknown metric, what is no name, or a wrong type raises MetricError in record itself."""
     with pytest.raises(MetricError):
         make_client().record(name, value)
 
@@ -276,17 +281,25 @@ def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) ->
     )
 
 
-def test_sent_summarises_large_domains(make_client: MakeClient, clock: Any) -> None:
-    """Over twenty values the report is put in words by its likelihood ratio alone."""
-    screen = {"type": "category", "values": [f"v{index}" for index in range(50)]}
+@pytest.mark.parametrize("size", [10, 50])
+def test_sent_summarises_large_domains(make_client: MakeClient, clock: Any, size: int) -> None:
+    """A report that sets the columns of several values names all of them; over twenty values it is
+    put in words by its likelihood ratio alone."""
+    screen = {"type": "category", "values": [f"v{index}" for index in range(size)]}
     client = make_client(registry=Registry.parse(metrics_toml(screen=screen)))
     client.record("screen", "v7")
     clock.days(1)
     client.flush()
     (report,) = client.sent()
-    assert report.likelihoods == ()
-    assert "of 50 numbers" in report.words
-    assert "at most 2.72 times" in report.words
+    if size == 50:
+        assert report.likelihoods == ()
+        assert "of 50 numbers" in report.words
+        assert "at most 2.72 times" in report.words
+        return
+    most = max(each.probability for each in report.likelihoods)
+    named = [each.value for each in report.likelihoods if each.probability == most]
+    assert len(named) == 3
+    assert all(f"“{value}”" in report.words for value in named)
 
 
 def test_sent_outlives_the_scheme(make_client: MakeClient, clock: Any) -> None:

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from deniable import Client, MetricError, Registry, TransportError, state, state_file
+from deniable import Client, Registry, TransportError, state, state_file
+from deniable.locks import Lock
 from deniable.replies import Reply
 from deniable.state import FILE_NAME, State
 from deniable.transport import HttpTransport
@@ -269,9 +270,22 @@ def test_workers_of_multiprocessing_write_what_they_have(tmp_path: Path) -> None
     kept.close()
 
 
-def test_a_name_that_is_no_text_is_a_mistake_like_others(make_client: MakeClient) -> None:
-    """`record` raises MetricError for whatever is no metric's name."""
-    name: Any
-    for name in (["x"], {}, None, 7):
-        with pytest.raises(MetricError, match="is not declared"):
-            make_client().record(name, True)
+def test_nobody_waits_for_a_lock_in_vain() -> None:
+    """A call that has interrupted the holder of a lock is told at once, and another thread when
+    its patience ends."""
+    lock, told = Lock(), list[str]()
+
+    def wait() -> None:
+        with pytest.raises(BlockingIOError) as caught, lock.held(0.0):
+            pass
+        told.append(str(caught.value))
+
+    with lock.held(60.0):
+        with pytest.raises(BlockingIOError, match="interrupted"), lock.held(3_600.0):
+            pass
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+    assert told == ["the state is in use by another thread"]
+    with lock.held(0.0):
+        pass

@@ -202,6 +202,10 @@ def test_lint_warns_of_a_cap_that_no_report_fits_into(
          "has room for 1 reports, and had room for 3"),
         ("lifetime_epsilon = 7.0", "lifetime_epsilon = 3.0", "kept",
          "has room for 1 schemes with memos, and had room for 2"),
+        ('"Without memory."', '"Without memory."\naggregate = "max"', "fresh",
+         "had the aggregate last and has max"),
+        ('"Without memory."', '"Without memory."\nkeep = { day = "90 days" }', "fresh",
+         "kept windows as the collector is set and keeps"),
         ('"With memory."', '"Described anew."', None, ""),
     ],
 )  # fmt: skip

@@ -222,10 +222,3 @@ def test_useless_epsilons_are_refused(epsilon: float, memo_epsilon: float) -> No
     """A memo must be allowed to reveal more than one report does, and not everything."""
     with pytest.raises(SchemeError, match="epsilon"):
         DBitFlip.design(UNIT, epsilon, memo_epsilon)
-
-
-def test_more_cells_than_there_may_be_are_refused() -> None:
-    """A design over 1,024 cells, or over 7, names those that there may be."""
-    for cells in (1024, 7):
-        with pytest.raises(SchemeError, match="cells must be one of 4, 16, 64, 256"):
-            DBitFlip.design(UNIT, 1.0, 2.0, cells)

@@ -171,6 +171,7 @@ def test_merging_stays_finite(one: float, other: float, records: int) -> None:
     """Whatever is recorded, sums and means are finite numbers whose text reads back."""
     kind = metric().type
     texts = [kind.normalize(each) for each in (one, other)]
+    assert kind.merge("max", "firefox", texts[0], 2, random.Random(1).getrandbits) == texts[0]
     for aggregate in ("sum", "mean", "max", "min"):
         merged = kind.merge(aggregate, *texts, records, random.Random(1).getrandbits)
         assert abs(float(merged)) <= LARGEST

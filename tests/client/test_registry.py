@@ -175,11 +175,12 @@ def test_a_boolean_takes_only_booleans(registry: Registry, value: object) -> Non
         registry["dark_mode"].normalize(value)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["drink", "homepage"])
 @pytest.mark.parametrize("value", [True, 1, None, b"tea"])
-def test_a_category_takes_only_strings(registry: Registry, value: object) -> None:
+def test_texts_are_only_strings(registry: Registry, name: str, value: object) -> None:
     """A value of another type is a programmer's mistake, even where an other is declared."""
     with pytest.raises(MetricError, match="takes a string"):
-        registry["drink"].normalize(value)  # type: ignore[arg-type]
+        registry[name].normalize(value)  # type: ignore[arg-type]
 
 
 def memoized(kind: str, **settings: str) -> str:

@@ -175,12 +175,6 @@ class Collector:
 
 
 @pytest.fixture(scope="session")
-def collector_class() -> type[Collector]:
-    """For modules that share one collector."""
-    return Collector
-
-
-@pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory, metrics: str) -> Iterator[Collector]:
     """One collector with SQLite for all tests that do not harm it."""
     folder = tmp_path_factory.mktemp("running")

@@ -17,8 +17,6 @@ from deniable_collector.upkeep.archive import ArchiveError
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
 
-WINDOWS = ["2026-11-01", "2026-11-19", "2026-11-20", "2026-W46", "2026-11"]
-
 GOLDEN = """\
 {"line":"head","format":"deniable-tallies","version":1,"origin":"eu"}
 {"line":"scheme","metric":"m","scheme":"FP","definition":DEFINITION}
@@ -33,34 +31,6 @@ def fold(store, scheme, cells, new_id, noon, *, metric="m", window="2026-11-20",
     width = scheme.mechanism.rows[row].width
     increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
     store.fold(Commit((new_id(),), {key: increment}), noon)
-
-
-def everything(store):
-    """All that a store holds, as a dictionary."""
-    return {
-        (metric, fingerprint, window, number): (row.reports, row.cells.tolist())
-        for metric, published in store.schemes().items()
-        for fingerprint in published
-        for window in store.windows(metric, fingerprint)
-        for number, row in enumerate(store.tally(metric, fingerprint, [window]).rows)
-    }
-
-
-@pytest.fixture
-def filled(store, shelf, new_id, noon):
-    """A store of each kind with two metrics, three schemes and some windows, drawn with seed 5."""
-    draw = random.Random(5)
-    schemes = {"m": [shelf(3, 700, 2), shelf(9)], "n": [shelf(40)]}
-    store.publish(schemes)
-    for metric, each in schemes.items():
-        for scheme in each:
-            for window in draw.sample(WINDOWS, 3):
-                for row, layout in enumerate(scheme.mechanism.rows):
-                    columns = draw.sample(range(layout.width), min(layout.width, 5))
-                    cells = {column: draw.choice([1, 7, 2**32, 2**40]) for column in columns}
-                    more = {"metric": metric, "window": window, "row": row, "reports": 2**41}
-                    fold(store, scheme, cells, new_id, noon, **more)
-    return store
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from tests.ports import free_port
 
 from deniable_collector.serving.guard import PIPELINED, ROOM, open_files
 
+from .conftest import Collector
+
 HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 
 
@@ -31,12 +33,12 @@ CONNECTIONS = 20
 
 
 @pytest.fixture(scope="module")
-def collector(collector_class, metrics, tmp_path_factory):
+def collector(metrics, tmp_path_factory):
     """A collector with small limits, in one process."""
     folder = tmp_path_factory.mktemp("collector")
     (folder / "metrics.toml").write_text(metrics)
     environ = {**LIMITS, "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}"}
-    collector = collector_class(environ, folder)
+    collector = Collector(environ, folder)
     collector.start()
     yield collector
     collector.kill()

@@ -6,9 +6,7 @@ import socket
 from contextlib import closing
 
 import pytest
-from click.testing import CliRunner
 
-from deniable_collector.commands import collect
 from deniable_collector.listening import cannot_listen
 
 
@@ -46,15 +44,3 @@ def test_addresses_that_are_free(tmp_path, port, monkeypatch):
             assert cannot_listen({"DENIABLE_BIND": address}) == []
     monkeypatch.setenv("LISTEN_FDS", "1")
     assert cannot_listen({"DENIABLE_BIND": f"127.0.0.1:{port}"}) == []
-
-
-def test_the_command_lists_it_with_all_else(tmp_path, metrics, port, monkeypatch):
-    """`deniable collect` tells both addresses at once, before it touches the store."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "metrics.toml").write_text(metrics)
-    monkeypatch.setenv("DENIABLE_METRICS_BIND", "nowhere.invalid:1")
-    result = CliRunner().invoke(collect, ["--bind", f"127.0.0.1:{port}"])
-    assert result.exit_code == 1
-    assert "DENIABLE_BIND names port" in result.output
-    assert "DENIABLE_METRICS_BIND names a host" in result.output
-    assert not (tmp_path / "deniable.db").exists()

@@ -99,7 +99,7 @@ def requests_of(marker, key, good):
         yield ask(beacon, b"Content-Type: text/plain\r\n", body=good())
         yield ask(beacon, marked, b"Content-Type: text/plain\r\n", body=good())
     for path in (b"/" + mark, b"/v1/registry?" + mark, b"//%2f" + mark, b"/%ff" + mark):
-        for method in (b"GET", b"OPTIONS", mark.upper()):
+        for method in (b"GET", b"OPTIONS", b"DELETE", mark.upper()):
             yield ask(method + b" " + path, marked)
     yield from (mark + b"\r\n\r\n", b"GET / HTTP/" + mark + b"\r\n\r\n")
     yield ask(b"GET /healthz", b"Bad Name %s: 1\r\n" % mark)

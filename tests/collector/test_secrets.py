@@ -42,12 +42,10 @@ def test_a_bad_secret_is_not_repeated(name, tmp_path):
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["DENIABLE_STORE", "DENIABLE_REDIS_PASSWORD"])
-def test_a_running_collector_does_not_print_secrets(new_collector, name):
+def test_a_running_collector_does_not_print_secrets(new_collector):
     """Start, settings in force, a store that cannot be reached, and stop: no line has a secret."""
-    store = {"DENIABLE_STORE": "redis://127.0.0.1:1/0", name: SECRETS[name]}
-    keys = SECRETS["DENIABLE_INGEST_KEYS"]
-    collector = new_collector(**store, DENIABLE_INGEST_KEYS=keys)
+    environ = {name: SECRETS[name] for name in ("DENIABLE_STORE", "DENIABLE_INGEST_KEYS")}
+    collector = new_collector(**environ)
     collector.stop()
     assert "started" in collector.log
     assert SECRET not in collector.log + collector.output

@@ -352,23 +352,6 @@ def test_many_ids_in_one_commit(store, scheme, make, new_id, noon):
     assert read(store, scheme) == [(2_500, {0: 2_500})]
 
 
-def test_drop_keeps_ids_of_every_age(store, scheme, make, new_id, noon):
-    """As the clock moves on day by day and windows are dropped each day, the ids of the last
-    week are known, and only windows that had ended are gone."""
-    batches = {}
-    for day in range(12):
-        now = noon + day * DAY
-        batches[day] = new_id()
-        label = windows.window_at("day", now - DAY)
-        assert not store.fold(make([batches[day]], {0: 1}, window=label), now)
-        store.drop(now - 3 * DAY)
-        assert len(store.windows("m", scheme.fingerprint)) == min(day + 1, 3)
-        for age in range(min(day, 7) + 1):
-            again = make([batches[day - age]], {0: 1}, window=label)
-            assert store.fold(again, now) == {batches[day - age]}
-        assert store.tally("m", scheme.fingerprint, [label]).reports == 1
-
-
 @pytest.mark.parametrize("apart", [-2, -1, 1, 2])
 def test_generations_are_asked_and_kept_apart(store, make, new_id, noon, apart):
     """Hundreds of ids of each term in one commit fall into the same slots, in two generations that
