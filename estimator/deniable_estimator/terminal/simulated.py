@@ -209,6 +209,8 @@ def _simulate_values(
         return
     from rich.console import Console
 
+    # Registers how a pair is shown.
+    from deniable_estimator.terminal import pairs  # noqa: F401
     from deniable_estimator.terminal.tables import estimate_view
 
     Console().print(estimate_view(answer, truth))
@@ -248,6 +250,8 @@ def _simulate_numbers(
         return
     from rich.console import Console
 
+    # Registers how a number is shown.
+    from deniable_estimator.terminal import numbers as number_views  # noqa: F401
     from deniable_estimator.terminal.tables import estimate_view
 
     Console().print(estimate_view(answer, truth))

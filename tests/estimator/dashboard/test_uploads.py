@@ -142,7 +142,8 @@ def _keep(folder: str, worker: int) -> int:
 
 
 def test_the_limits_hold_for_several_processes(temporary: Path) -> None:
-    """Processes that keep lists at once never have more than the most between them."""
+    """Processes that keep lists at once never have more than the most between them. It takes two
+    seconds to start them."""
     folder = temporary / "lists"
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=context) as pool:
