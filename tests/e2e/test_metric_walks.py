@@ -72,7 +72,7 @@ def _points(browser: Chrome) -> None:
     )
     for kind, places in (("touchStart", [at]), ("touchEnd", [])):
         browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
-    touched = WebDriverWait(browser, 10).until(seen)
+    touched = WebDriverWait(browser, 60).until(seen)
     assert len(touched) == 1
     assert re.fullmatch(pattern, touched[0].text)
     assert touched[0].rect["x"] >= 0

@@ -40,17 +40,17 @@ def test_it_filters_while_somebody_types(
     every = shown(browser)
     field = browser.find_element("id", "q")
     field.send_keys("bing.com")
-    WebDriverWait(browser, 20).until(lambda page: shown(page) == ["search_engine"])
+    WebDriverWait(browser, 60).until(lambda page: shown(page) == ["search_engine"])
     assert browser.current_url.endswith("?q=bing.com")
     assert browser.switch_to.active_element == field
     assert "bing.com" in browser.find_element("css selector", ".found mark").text
     for _ in "bing.com":
         field.send_keys("\b")
-    WebDriverWait(browser, 20).until(lambda page: shown(page) == every)
+    WebDriverWait(browser, 60).until(lambda page: shown(page) == every)
     assert browser.current_url == f"{showcase_page}/"
     browser.find_element("css selector", "#sort option[value=name]").click()
-    WebDriverWait(browser, 20).until(lambda page: shown(page) == sorted(every))
+    WebDriverWait(browser, 60).until(lambda page: shown(page) == sorted(every))
     field.send_keys("nothing matches this")
-    WebDriverWait(browser, 20).until(lambda page: "No metric matches" in page.page_source)
+    WebDriverWait(browser, 60).until(lambda page: "No metric matches" in page.page_source)
     log = [each["message"] for each in browser.get_log("browser")]
     assert [each for each in log if "favicon" not in each] == []

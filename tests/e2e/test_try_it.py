@@ -46,7 +46,7 @@ def answer(browser: Chrome, metric: str, choice: str) -> Any:
     (button,) = (each for each in buttons if each.text == choice)
     button.click()
     shares = ".shares tbody tr"
-    WebDriverWait(browser, 30).until(lambda _: card.find_elements("css selector", shares))
+    WebDriverWait(browser, 60).until(lambda _: card.find_elements("css selector", shares))
     return card
 
 
@@ -75,7 +75,7 @@ def test_a_visitor_is_one_more_device(
     assert ledger.count("2.50 of 5") == 2
 
     browser.refresh()
-    WebDriverWait(browser, 30).until(
+    WebDriverWait(browser, 60).until(
         lambda _: len(browser.find_elements("css selector", ".shares tbody tr")) == 8
     )
     again = browser.find_element("css selector", "[data-metric=browser]")
@@ -84,7 +84,7 @@ def test_a_visitor_is_one_more_device(
     assert not again.find_elements("css selector", "button:enabled")
 
     browser.find_element("id", "renew").click()
-    WebDriverWait(browser, 30).until(
+    WebDriverWait(browser, 60).until(
         lambda _: browser.find_elements("css selector", ".choices button:enabled")
     )
     card = answer(browser, "browser", "edge")
