@@ -170,7 +170,7 @@ def test_paper_is_white_and_has_the_chart(showcase_page: str, browser: Chrome) -
 
     assert style("body", "background-color") == "rgba(255, 255, 255, 1)"
     assert style("h1", "color") == "rgba(0, 0, 0, 1)"
-    for selector in (".controls", ".downloads", ".top nav", ".elsewhere"):
+    for selector in (".controls", ".downloads", ".top nav"):
         assert style(selector, "display") == "none"
     link = browser.find_element("css selector", ".since a")
     assert "underline" not in link.value_of_css_property("text-decoration-line")
