@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# A test that begins late must not leave the other cores idle: workers take each other's.
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -q
+# What every run of tests has in common.
+PYTEST := $(BIN)/python -m pytest -n auto -q
 
 .DEFAULT_GOAL := help
 .PHONY: help demo dist test campaign mutants size lint format audit bench site screenshots texts web clean
@@ -24,10 +24,10 @@ dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install
 	@ls dist/*.whl
 
 test: $(VENV)/.dev ## The tests, on all cores, in less than five minutes
-	$(PYTEST) --durations=10 --longest=5 -m "not campaign" $(TESTS)
+	$(PYTEST) --dist worksteal --durations=10 --longest=5 -m "not campaign" $(TESTS)
 
 campaign: $(VENV)/.dev ## What takes long: many draws, clusters, faults, browsers. ROOM=collector for a part
-	$(PYTEST) --durations=20 -m campaign tests/$(ROOM)
+	$(PYTEST) --dist loadgroup --durations=20 -m campaign tests/$(ROOM)
 
 mutants: $(VENV)/.dev ## Faults put into the product one at a time: do the tests notice? MUTANTS="ledger --sample 50"
 	$(BIN)/python -m tests.mutants $(MUTANTS)

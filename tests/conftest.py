@@ -30,8 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the folders of the campaign, before `-m` chooses."""
     for item in items:
-        if item.path.relative_to(HERE).parts[0] in CAMPAIGN:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder in CAMPAIGN:
             item.add_marker("campaign")
+            # One worker runs what needs browsers: two browsers at a time wait for each other.
+            item.add_marker(pytest.mark.xdist_group(folder))
 
 
 @pytest.hookimpl(wrapper=True)
