@@ -208,7 +208,9 @@ class Crowd:
         if "--out" in arguments or result.exit_code == 2 or not result.stdout:
             form = "text"
         if arguments[-1] == "--help":
-            return facts_of("\n".join(_SPECS.findall(result.stdout)), "text")
+            # Whether -h stands there depends on how the command was called first.
+            text = result.stdout.replace("-h, --help", "--help")
+            return facts_of("\n".join(_SPECS.findall(text)), "text")
         found = facts_of(self._told(result.stdout), form)
         for fact in self._told(result.stderr).splitlines():
             if fact.strip() and not fact.startswith(("Usage: ", "Try '")):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -145,7 +145,9 @@ def test_low_scores_count_half_of_a_report() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
 def test_it_is_the_test_of_p_values(listed: list[float]) -> None:
-    """Known by intervals alone, the same changes are found as by their p-values."""
+    """Known by intervals alone, the same changes are found as by their p-values, but for one of
+    exactly 1/2, which an interval cannot tell from less."""
+    assume(0.5 not in listed)
     p = np.array(listed)
 
     def excluded(level: float) -> NDArray[np.bool_]:

@@ -160,8 +160,8 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const cap = top.lifetime_epsilon as number | null;
   // Another format has other keys, so to list these would mislead.
   if (
-    claim(top.format === 1, "format") &&
-    claim(JOINT || !("segments" in top), "segments") &&
+    claim(top.format === 1 && (JOINT || DEVELOPMENT || !top.segments), "format") &&
+    (JOINT || !DEVELOPMENT || claim(!top.segments, "segments")) &&
     (!DEVELOPMENT || claims("", form(top, "segments" in top ? JOINT_TOP : TOP)))
   ) {
     if (JOINT)

@@ -19,9 +19,9 @@ const LONGEST_REPLY = 1 << 18;
 /** Browsers refuse larger bodies to requests that outlive their page. */
 const KEEPALIVE = 6e4;
 
-/** A problem of the collector; in a group if sending the same bytes again cannot avoid it. */
-const PROBLEM =
-  /^urn:deniable:problem:((not-(json|gzip)|bad-batch-id|malformed-batch|body-too-large|too-many-(reports|metrics))$)?/;
+/** A problem of the collector; in a group if sending the same bytes again cannot avoid it: not-json,
+ * not-gzip, bad-batch-id, malformed-batch, body-too-large, too-many-reports, too-many-metrics. */
+const PROBLEM = /^urn:deniable:problem:((not-[jg]|bad-b|malf|body-|too-many-(m|rep))[a-z-]+$)?/;
 
 /** Send a batch, and say what the reply means. */
 export async function post(
