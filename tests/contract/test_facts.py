@@ -25,9 +25,11 @@ def file_of(name: str) -> Path:
     return FACTS / f"{name.replace(' ', '-')}.txt"
 
 
+@pytest.mark.longest(20)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_facts(name: str, people: Crowd, request: pytest.FixtureRequest) -> None:
-    """The outputs of a question say what they said."""
+    """The outputs of a question say what they said; of some questions there are dozens, drawn and
+    decoded anew."""
     found: list[str] = []
     known: dict[tuple[str, ...], str] = {}
     for line in QUESTIONS[name]:
