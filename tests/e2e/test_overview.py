@@ -37,6 +37,10 @@ def test_it_filters_while_somebody_types(
 
     browser = open_browser(True)
     sign_in(browser, showcase_page)
+    # The cards of a cold dashboard are calculated when they are first asked for.
+    WebDriverWait(browser, 120).until(
+        lambda page: page.find_elements("id", "q") or page.get(f"{showcase_page}/")
+    )
     every = shown(browser)
     field = browser.find_element("id", "q")
     field.send_keys("bing.com")
