@@ -26,8 +26,9 @@ dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install
 test: $(VENV)/.dev ## The tests, on all cores, in less than five minutes
 	$(PYTEST) --dist worksteal --durations=10 --longest=5 -m "not campaign" $(TESTS)
 
+# One worker runs a file, in its order: documented commands build on those before them.
 campaign: $(VENV)/.dev ## What takes long: many draws, clusters, faults, browsers. ROOM=collector for a part
-	$(PYTEST) --dist loadgroup --durations=20 -m campaign tests/$(ROOM)
+	$(PYTEST) --dist loadfile --durations=20 -m campaign tests/$(ROOM)
 
 mutants: $(VENV)/.dev ## Faults put into the product one at a time: do the tests notice? MUTANTS="ledger --sample 50"
 	$(BIN)/python -m tests.mutants $(MUTANTS)

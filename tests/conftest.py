@@ -33,8 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(HERE).parts[0]
         if folder in CAMPAIGN:
             item.add_marker("campaign")
-            # One worker runs what needs browsers: two browsers at a time wait for each other.
-            item.add_marker(pytest.mark.xdist_group(folder))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from functools import cache
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.ports import free_port
 from tests.tools import need
+
+from .running import calculated
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -40,16 +43,16 @@ def command() -> list[str]:
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+def environ() -> Iterator[dict[str, str]]:
     """An environment without settings of ours, whose temporary folder is the test's."""
     kept = {
         name: text
         for name, text in os.environ.items()
         if not name.startswith("DENIABLE_") and name != "DO_NOT_TRACK"
     }
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-    return {**kept, "TMPDIR": str(folder)}
+    # Python puts sockets there, whose paths have at most 107 bytes; those of `tmp_path` are long.
+    with tempfile.TemporaryDirectory() as folder:
+        yield {**kept, "TMPDIR": folder}
 
 
 @pytest.fixture
@@ -189,4 +192,6 @@ def showcase_page(
     bind = environ.setdefault("DENIABLE_DASHBOARD_BIND", f"127.0.0.1:{free_port()}")
     environ.setdefault("DENIABLE_PUBLIC_URL", f"http://{bind}")
     environ.setdefault("DENIABLE_DASHBOARD_FRAME_ANCESTORS", "https://wiki.acme.example")
-    return dashboard_page()
+    address = dashboard_page()
+    calculated(address, SHOWCASE_TOKEN)
+    return address

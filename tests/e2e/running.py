@@ -43,6 +43,20 @@ def until_answered(address: str) -> None:
     until(answered)
 
 
+def calculated(dashboard: str, token: str) -> None:
+    """Wait until a dashboard has calculated all that its overview shows: browsers and a cold
+    dashboard on one machine make each other slow."""
+    request = urllib.request.Request(
+        f"{dashboard}/", headers={"Authorization": f"Bearer {token}", "Accept-Language": "en"}
+    )
+
+    def whole() -> bool:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status == 200 and b"being calculated" not in answer.read()
+
+    until(whole)
+
+
 def counted(store: str, metric: Metric, window: str = "") -> int:
     """How many reports of a metric a store has, in one window or in all."""
     with closing(open_store(store)) as opened:

@@ -21,7 +21,7 @@ def test_a_person_follows_a_change(
     periods, name strings by a file, and plan a metric; nothing is blocked by the policy."""
 
     browser = open_browser(False)
-    browser.implicitly_wait(10)
+    browser.implicitly_wait(60)
 
     def one(selector: str) -> str:
         return browser.find_element("css selector", selector).text

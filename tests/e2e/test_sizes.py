@@ -100,7 +100,7 @@ def browser(open_browser: Callable[[bool], Chrome], showcase_page: str) -> Chrom
     """A browser that has signed in and has looked at strings, so that they are decoded."""
     browser = open_browser(True)
     browser.implicitly_wait(10)
-    browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN.replace(' ', '+')}")
+    browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN}")
     return browser
 
 
