@@ -180,7 +180,9 @@ import os, signal, sys, threading, time
 import deniable
 from deniable.transport import Reply
 registry = deniable.Registry.load(sys.argv[1] + "/metrics.toml")
-client = deniable.Client(registry, state_dir=sys.argv[1] + "/state", on_trouble=lambda e: None)
+client = deniable.Client(
+    registry, state_dir=sys.argv[1] + "/state", on_trouble=lambda e: None, consent=True
+)
 client.record("page", "x")
 client.flush(30)
 def handle(number, frame):
@@ -233,7 +235,9 @@ WORKERS = """
 import multiprocessing as mp, sys
 from concurrent.futures import ProcessPoolExecutor
 import deniable
-client = deniable.Client(sys.argv[1] + "/metrics.toml", state_dir=sys.argv[1] + "/state")
+client = deniable.Client(
+    sys.argv[1] + "/metrics.toml", state_dir=sys.argv[1] + "/state", consent=True
+)
 def work(number):
     client.record("page", f"page {number}")
 if __name__ == "__main__":

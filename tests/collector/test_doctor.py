@@ -105,7 +105,7 @@ def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPR
 def test_a_good_installation_has_no_error(running):
     """With a value recorded and a collector of the same registry nothing is wrong, exit 0."""
     address = running.address
-    with Client("metrics.toml") as client:
+    with Client("metrics.toml", consent=True) as client:
         client.record("dark_mode", True)
     code, found = run("--endpoint", address)
     assert (code, errors(found)) == (0, set())
@@ -142,7 +142,7 @@ def test_a_switch_of_the_environment(monkeypatch, name):
     monkeypatch.setenv(name, "0")
     assert run()[0] == 0
     monkeypatch.setenv(name, "1")
-    assert Client("metrics.toml", state_dir="state").status == "disabled"
+    assert Client("metrics.toml", state_dir="state", consent=True).status == "disabled"
     code, found = run()
     assert (code, errors(found)) == (1, {"disabled"})
     assert name in found["environment", "disabled"]["message"]
@@ -153,7 +153,7 @@ def test_consent_was_forgotten():
     with Client("metrics.toml", consent=False) as client:
         client.record("dark_mode", True)
     assert ("state", "nothing_recorded") in run()[1]
-    with Client("metrics.toml") as client:
+    with Client("metrics.toml", consent=True) as client:
         client.record("dark_mode", True)
     assert ("state", "nothing_recorded") not in run()[1]
     with Client("metrics.toml", consent=False):
@@ -163,7 +163,7 @@ def test_consent_was_forgotten():
 
 def test_damaged_and_foreign_states():
     """A damaged state and another app's are errors with different advice."""
-    with Client("metrics.toml", state_dir="state") as client:
+    with Client("metrics.toml", state_dir="state", consent=True) as client:
         client.record("dark_mode", True)
     (file,) = Path("state").glob("*.sqlite3")
     whole = file.read_bytes()
@@ -198,6 +198,7 @@ def test_what_waits_was_sent_refused_and_spent(running):
             state_dir="state",
             clock=lambda now=now: now[0],
             background=False,
+            consent=True,
         ) as client:
             client.record("browser", "firefox")
             client.flush()
