@@ -395,6 +395,24 @@ def test_a_collector_that_is_open_to_the_network(monkeypatch):
     assert ("collector", "not_running") in found
 
 
+def test_which_pages_may_send(monkeypatch):
+    """Without DENIABLE_CORS_ORIGINS no page may send, which the operator is told, with the setting;
+    with it, of which origins pages may."""
+    assert "DENIABLE_CORS_ORIGINS=https://" in run("--operator")[1]["pages", "no_pages"]["advice"]
+    monkeypatch.setenv("DENIABLE_CORS_ORIGINS", "https://acme.example")
+    assert "https://acme.example" in run("--operator")[1]["pages", "origins"]["message"]
+
+
+def test_values_that_do_not_fit():
+    """The device's side names the metric and how many values it has refused, and no value."""
+    with Client("metrics.toml", consent=True) as client:
+        client.record("dark_mode", "secret")
+        client.record("dark_mode", None)
+    found = run()[1]["state", "values_refused"]
+    assert "dark_mode (2)" in found["message"]
+    assert "secret" not in str(found)
+
+
 def test_a_store_that_is_not_there(monkeypatch, tmp_path):
     """A store to be made is a note and is not made; without its folder it is an error."""
     assert run("--operator")[1]["store", "new_store"]["level"] == "note"
