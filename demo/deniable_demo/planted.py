@@ -1,0 +1,121 @@
+"""What was planted in the weeks before, beside what the tallies say of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_demo.history import DAYS, complete_days, grown_numbers
+from deniable_demo.made_up import CRASHES, DRIFT, GROWTH, RELEASED
+from deniable_estimator.planning.population import Crowd
+from deniable_estimator.questions.comparison import compare
+from deniable_estimator.questions.reading import read
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A change from the days before the release to as many days after it."""
+
+    metric: str
+    series: str
+    truth: float
+    """In points of a share (0.01 is one), or in the metric's unit."""
+    where: Mapping[str, str] | None = None
+
+
+def planted() -> list[Planted]:
+    """What changed, and what did not."""
+    after = complete_days(RELEASED)
+    crashes = {
+        group: (percent, now - CRASHES.before.get(group, now))
+        for group, (percent, now) in CRASHES.percent.items()
+    }
+    every = sum(percent for percent, _ in crashes.values())
+    more = sum(percent / every * change for percent, change in crashes.values()) / 100
+    (broken,) = (group for group, (_, change) in crashes.items() if change)
+    # A value that drifts evenly is so much more frequent as the days' middles are apart.
+    drifted = DRIFT.percent / 100 * after / DAYS
+    slowest = [
+        Crowd.of(
+            np.concatenate([grown_numbers(1 - ago / DAYS) for ago in range(last, last + after)])
+        ).quantile(0.95)
+        for last in (after, 0)
+    ]
+    return [
+        Planted(CRASHES.metric, "true", more),
+        Planted(CRASHES.metric, "true", crashes[broken][1] / 100, {CRASHES.segment: broken}),
+        Planted(DRIFT.metric, DRIFT.after, drifted),
+        Planted(GROWTH.metric, "p95", slowest[1] - slowest[0]),
+        Planted("language", "english", 0.0),
+        Planted("dark_mode", "true", 0.0),
+    ]
+
+
+def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict[str, Any]]:
+    """For each planted change the truth, the estimate and what a page says of it, as {"metric",
+    "series", "segment", "truth", "estimate", "low", "high", "says"}."""
+    after = complete_days(RELEASED)
+    day = timedelta(days=1)
+    middle = newest - after * day
+    compared = []
+    for each in planted():
+        before, since = (
+            read(store, registry, each.metric, first, last, where=each.where)
+            for first, last in (
+                (middle - after * day, middle - day),
+                (middle + day, newest),
+            )
+        )
+        found = compare(before, since)
+        place = found.values.index(each.series)
+        numbers = (column[place] for column in (found.difference, found.low, found.high))
+        estimate, low, high = (float(x) if math.isfinite(x) else None for x in numbers)
+        compared.append(
+            {
+                "metric": each.metric,
+                "series": each.series,
+                "segment": dict(each.where) if each.where else None,
+                "truth": each.truth,
+                "estimate": estimate,
+                "low": low,
+                "high": high,
+                "says": found.describe(place),
+                "told": since.unit.change(abs(each.truth), abs(each.truth) / 10),
+            }
+        )
+    return compared
+
+
+def planted_table(compared: list[dict[str, Any]]) -> Table:
+    """The table for a terminal."""
+    table = Table(
+        title=f"Since {RELEASED}, as many days after it as before",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
+    table.add_column("", style="cyan")
+    table.add_column("planted", justify="right")
+    table.add_column("deniable says")
+    table.add_column("")
+    for row in compared:
+        of = "".join(f", {segment}={group}" for segment, group in (row["segment"] or {}).items())
+        low = -math.inf if row["low"] is None else row["low"]
+        high = math.inf if row["high"] is None else row["high"]
+        inside = low <= row["truth"] <= high
+        table.add_row(
+            f"{row['metric']} {row['series']}{of}",
+            f"{'up ' if row['truth'] > 0 else ''}{row['told']}" if row["truth"] else "no change",
+            row["says"],
+            "[green]holds the truth[/]" if inside else "[yellow]misses it[/]",
+        )
+    return table
