@@ -34,7 +34,8 @@ class Registry:
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
     lines: Mapping[str, int] = _NONE
-    """The line of the source where each metric begins, for messages."""
+    """The line of the source where each metric begins, and where each of its keys stands
+    ("metric.key"), for messages."""
     segments: Mapping[str, Segment] = _NONE
     """The declared segments, by name."""
 
@@ -88,8 +89,13 @@ class Registry:
         app, metrics, lifetime_epsilon = reader.read()
         if reader.problems:
             raise RegistryError(reader.problems, source)
-        begins = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
-        return cls(app, metrics, lifetime_epsilon, source, begins, reader.segments)
+        places = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
+        places |= {
+            ".".join(path[1:]): line
+            for path, line in lines.items()
+            if len(path) == 3 and path[0] == "metrics"
+        }
+        return cls(app, metrics, lifetime_epsilon, source, places, reader.segments)
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[Metric, ...]]:

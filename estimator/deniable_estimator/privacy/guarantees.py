@@ -34,7 +34,10 @@ class MemoGuarantee:
     """The guarantee for memoized noise."""
 
     memo: Bound
-    """All reports of one value together, however many, given the times of change."""
+    """All reports of one value together, however many, given the times of change, as long as the
+    metric is not edited."""
+    edited: Bound | None
+    """The same with the memos of all edits that the device accepts; None if it accepts none."""
     cells: int | None
     """How many memos a device can have at most; None if strings set no limit."""
     values: Bound | None
@@ -44,6 +47,7 @@ class MemoGuarantee:
     def to_dict(self) -> dict[str, Any]:
         return {
             "memo": self.memo.to_dict(),
+            "edited": None if self.edited is None else self.edited.to_dict(),
             "cells": self.cells,
             "values": None if self.values is None else self.values.to_dict(),
             "change": None if self.change is None else self.change.to_dict(),
