@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -22,6 +22,7 @@ from deniable.errors import Problem, RegistryError
 from deniable.forecasts import MISSING, forecasts
 from deniable.mechanisms import AUTO, MAX_MEMO_EPSILON, Memoizing
 from deniable.metric import Metric
+from deniable.owner_texts import OwnerLanguage
 from deniable.registry import Registry
 
 
@@ -35,7 +36,27 @@ from deniable.registry import Registry
     help="An earlier metrics.toml: say what each edit costs on devices that have reported.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
+@click.option(
+    "--notice",
+    "as_notice",
+    is_flag=True,
+    help="Print a privacy notice and a question for consent, as Markdown.",
+)
+@click.option(
+    "--lang",
+    type=click.Choice(get_args(OwnerLanguage)),
+    default="en",
+    show_default=True,
+    help="The language of --notice.",
+)
+def lint(
+    path: Path,
+    explain: bool,
+    since: Path | None,
+    as_json: bool,
+    as_notice: bool,
+    lang: OwnerLanguage,
+) -> None:
     """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
 
     A registry without mistakes is shown as a table: the metrics, how much their reports
@@ -60,6 +81,9 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         problems = remarks(loaded, before)
     except RegistryError as error:
         registry, problems = None, error.problems
+    if as_notice:
+        _print_notice(registry, problems, str(path), lang)
+        return
     files = dict(_files_beside(registry)) if registry else {}
     if as_json:
         document = {
@@ -87,6 +111,25 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     ]
     if mistakes:
         raise SystemExit(1)
+
+
+def _print_notice(
+    registry: Registry | None, problems: Sequence[Problem], source: str, lang: OwnerLanguage
+) -> None:
+    """The notice on the standard output, if nothing is wrong; what is wrong, beside it."""
+    from deniable.notice import notice
+
+    problems = [each for each in problems if each.severity != "note"]
+    text = ""
+    if registry is not None and not any(each.severity == "error" for each in problems):
+        try:
+            text = notice(registry, lang)
+        except RegistryError as error:
+            problems = error.problems
+    print_problems(problems, source)
+    if not text:
+        raise SystemExit(1)
+    click.echo(text, nl=False)
 
 
 def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:

@@ -9,6 +9,8 @@ import type { Account } from "./state.ts";
 /** What the words need of a compiled registry. */
 export interface DescribedRegistry {
   readonly lifetime_epsilon: number | null;
+  readonly recipient?: string;
+  readonly contact?: string;
   readonly metrics: Readonly<Record<string, DescribedMetric>>;
   readonly segments?: Readonly<Record<string, { readonly values: readonly string[] }>>;
 }
@@ -139,6 +141,9 @@ export async function ownerPage(
 <h1>What ${name} has reported</h1>
 <p>${state}</p>
 <p>Your device adds random noise to each report before it is sent, so that no report proves anything about you.</p>
+<h2>Who receives it</h2>
+${metrics.recipient ? `<p>The reports go to ${escape(metrics.recipient)}.</p>` : ""}${metrics.contact ? `<p>Questions about your data: ${escape(metrics.contact)}</p>` : ""}
+<p>You can switch reporting off at any time, in the settings of ${name}. Values and reports that wait are deleted then.</p>
 <h2>Waiting</h2>
 ${waits}${queued.length ? `<p>These reports are ready and have not been acknowledged yet:</p>${list(queued)}` : waits ? "" : "<p>Nothing waits to be sent.</p>"}
 <h2>Reported</h2>
