@@ -287,7 +287,7 @@ def _unprotected(metric: Metric, registry: Registry) -> str | None:
         return None
     epsilon = Fraction(metric.scheme.mechanism.epsilon)
     limits = [metric.lifetime_epsilon, registry.lifetime_epsilon or metric.lifetime_epsilon]
-    allowed = Fraction(min(limits)) // epsilon
+    allowed = Fraction(Fraction(min(limits)) // epsilon)
     taken = Fraction(windows.IN_A_YEAR[metric.window] * metric.sample_rate)
     year = float(min(allowed, taken) * epsilon)
     if year <= MAX_MEMO_EPSILON:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from deniable import Metric
 from deniable.mechanisms import PrefixTree
 from deniable.metric import Answer, Platform
+from deniable.windows import Kind
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_covered
@@ -111,7 +112,7 @@ class Guarantee:
     metric: str
     description: str
     mechanism: str
-    window: str
+    window: Kind
     sample_rate: float
     household: int
     report: Bound

@@ -56,10 +56,10 @@ def together_view(together: Together) -> RenderableType:
         table.add_column(f"{heading}\nepsilon", justify="right")
     table.add_column("50/50 guess right\nafter one report", justify="right")
     shown: list[Bound] = []
-    for name, each, style in (
-        *((each.metric + ("*" if each.memory else ""), each, "") for each in together.metrics),
-        ("all together", together, "bold"),
-    ):
+    lines: list[tuple[str, Guarantee | Together, str]] = [
+        (one.metric + ("*" if one.memory else ""), one, "") for one in together.metrics
+    ]
+    for name, each, style in (*lines, ("all together", together, "bold")):
         spans = each.report, each.typical_year, each.worst_year, each.lifetime
         shown += [bound for bound in spans if bound is not None]
         table.add_row(
