@@ -183,10 +183,16 @@ function left(
   return rest < 0n ? 0 : Number(rest / exact(reveals.fresh ?? reveals.report));
 }
 
-/** How often a 50/50 guess is right at most after reports of this sum of epsilons, rounded up. */
+/** How often a 50/50 guess is right at most after reports of this sum of epsilons, rounded up; with more
+ * decimals where it would read 100. */
 function certainty(sum: bigint): string {
   const epsilon = Number(sum >> 1022n) / 2 ** 52;
-  return Math.min(100, Math.ceil(1000 / (1 + Math.exp(-epsilon)) - 1e-9) / 10).toFixed(1);
+  const chance = 100 / (1 + Math.exp(-epsilon));
+  for (const digits of [1, 2, 3]) {
+    const rounded = Math.ceil(chance * 10 ** digits - 1e-9) / 10 ** digits;
+    if (rounded < 100) return rounded.toFixed(digits);
+  }
+  return "100";
 }
 
 /** The columns of a report, from 0. */
