@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from deniable.commands import remarks
 from deniable.errors import Problem
+from deniable.lasting import groups, lasting
 from deniable.registry import Registry
 
 _EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -55,7 +56,8 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
         RegistryError: the whole has mistakes.
     """
     made: Draft | None = None
-    for filled in _proposals(keys):
+    for proposal in _proposals(keys):
+        filled = _lasting(before, name, proposal, path)
         block = _block(name, filled)
         registry = Registry.parse(before + block, str(path), path.parent)
         where = f"metrics.{name}"
@@ -65,6 +67,18 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
             break
     assert made is not None
     return made
+
+
+def _lasting(before: str, name: str, keys: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The keys, with turns of the devices (`one_in`) if they would fall silent without."""
+    if keys.get("longitudinal") == "memoize":
+        return keys
+    registry = Registry.parse(before + _block(name, keys), str(path), path.parent)
+    told = lasting(registry, datetime.now(UTC).date()).get(name)
+    if told is None or told.silent is None or registry[name].sample_rate != 1:
+        return keys
+    count = groups(told, registry[name].rate)
+    return keys if count is None else {**keys, "one_in": count}
 
 
 def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -93,6 +107,8 @@ def _comment(key: str, keys: Mapping[str, Any]) -> str:
     memoize = keys.get("longitudinal") == "memoize"
     if key == "longitudinal":
         return "the device keeps its noise" if memoize else "each report has new noise"
+    if key == "one_in":
+        return f"each {keys.get('window', 'day')} another of so many groups of devices reports"
     if key == "lifetime_epsilon":
         return (
             "the same, with the memos of later edits"

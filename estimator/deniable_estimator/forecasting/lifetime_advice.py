@@ -21,6 +21,7 @@ from deniable_estimator.forecasting.lifetime_split import (
     smallest_lifetime,
     split_of,
     spread_over,
+    turns_over,
 )
 
 TWOFOLD = 2.0
@@ -47,8 +48,9 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
     fewest = math.ceil(Fraction(lifetime) / Fraction(MOST_EPSILON))
     if reports <= fewest:
         return None
-    windows = max(reports, round(reports / metric.sample_rate))
-    sent = spread_over(windows)
+    windows = max(reports, round(reports / metric.rate))
+    turns = metric.one_in is not None
+    sent = turns_over(windows) if turns else spread_over(windows)
 
     @cache
     def design(epsilon: float) -> Mechanism[Any]:
@@ -77,14 +79,14 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
         return None
     advice = CodedMessage(
         "better_split",
-        "within the same lifetime_epsilon, epsilon = {epsilon:g} and sample_rate = {rate} would "
+        "within the same lifetime_epsilon, epsilon = {epsilon:g} and {rate} would "
         "show {what} as {times:.1f} times as many devices do now (reports of a device: {reports} "
         "in place of {now}, over the same time). In exchange one report alone makes a 50/50 guess "
         "right at most {belief}% of the time, not {belief_now}%",
         what=_asked(metric),
         times=times,
         epsilon=best.epsilon,
-        rate=_rate(best.reports, windows),
+        rate=_rate(best.reports, windows, turns=turns),
         reports=best.reports,
         now=reports,
         belief=_belief(best.exact_epsilon),
@@ -96,12 +98,12 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
     return CodedMessage(
         "better_split_or_less",
         "{told}. Or show what it shows now with lifetime_epsilon = {lifetime:g}, epsilon = "
-        "{epsilon:g} and sample_rate = {rate}",
+        "{epsilon:g} and {rate}",
         told=advice,
         times=times,
         lifetime=least.lifetime_epsilon,
         epsilon=least.epsilon,
-        rate=_rate(least.reports, windows),
+        rate=_rate(least.reports, windows, turns=turns),
     )
 
 
@@ -115,9 +117,11 @@ def _asked(metric: Metric) -> CodedMessage:
     return CodedMessage("a_distribution", "the distribution")
 
 
-def _rate(reports: int, windows: int) -> str:
-    """The sample_rate to write, with three significant digits."""
-    return f"{Decimal(f'{min(1.0, reports / windows):.3g}'):f}"
+def _rate(reports: int, windows: int, *, turns: bool) -> str:
+    """The line to write: turns, or a sample_rate with three significant digits."""
+    if turns and reports < windows:
+        return f"one_in = {math.ceil(windows / reports)}"
+    return f"sample_rate = {Decimal(f'{min(1.0, reports / windows):.3g}'):f}"
 
 
 def _belief(epsilon: float) -> float:

@@ -1,0 +1,158 @@
+"""For how long a device reports: until its metric expires, or until a budget is spent before."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from datetime import date
+from fractions import Fraction
+from typing import NamedTuple
+
+from deniable import windows
+from deniable.checks import MAX_ONE_IN
+from deniable.errors import SchemeError
+from deniable.mechanisms import AUTO, MAX_MEMO_EPSILON, Memoizing
+from deniable.metric import Metric
+from deniable.registry import Registry
+
+_ON = {"day": "on", "week": "in", "month": "in"}
+_DAYS = {"day": 1.0, "week": 7.0, "month": 365.2425 / 12}
+
+
+class Lasting(NamedTuple):
+    """What a device does that begins today and uses the app every day."""
+
+    kind: windows.Kind
+    windows: int
+    """From today's to that of the metric's last day."""
+    reports: int
+    """How many it sends, rounded; chance decides in which windows."""
+    silent: int | None
+    """The window, counted from 1, from which on it sends nothing more; None if it reports until
+    the metric expires."""
+    capped: bool = False
+    """Whether it is the registry's own `lifetime_epsilon` that is spent first."""
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        of = f"{self.windows:,} {self.kind}s" if self.windows != 1 else f"1 {self.kind}"
+        if self.silent is not None:
+            return f"a device falls silent {_ON[self.kind]} {self.kind} {self.silent:,} of {of}"
+        return f"a device reports {_ON[self.kind]} {self.reports:,} of {of}"
+
+
+def lasting(registry: Registry, today: date) -> dict[str, Lasting]:
+    """That of each metric that devices report, and that has not expired, by its name.
+
+    Each metric spends its own `lifetime_epsilon`, and all together spend the registry's. Draws
+    (`sample_rate`) are counted at their expectation.
+    """
+    asked = [each for each in registry if each.name not in registry.unasked]
+    left = {each.name: _windows(each, today) for each in asked if each.expires >= today}
+    own = {each.name: _allowed(each) for each in asked}
+
+    def spent(day: int) -> float:
+        """The expected epsilon of all reports of so many days."""
+        return math.fsum(
+            _cost(each)
+            * min(each.rate * min(math.ceil(day / _DAYS[each.window]), left[each.name]), most)
+            for each in asked
+            if each.name in left
+            for most in (own[each.name] or math.inf,)
+        )
+
+    longest = max((math.ceil(left[each.name] * _DAYS[each.window]) for each in asked
+                   if each.name in left), default=0)  # fmt: skip
+    end = None
+    if registry.lifetime_epsilon is not None and spent(longest) > registry.lifetime_epsilon:
+        low, high = 0, longest
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if spent(middle) > registry.lifetime_epsilon else (middle, high)
+        end = high
+    found = {}
+    for metric in asked:
+        if metric.name not in left:
+            continue
+        count, rate = left[metric.name], Fraction(1, metric.one_in or 1)
+        rate *= Fraction(metric.sample_rate)
+        most = own[metric.name]
+        first = None if most is None else math.floor(most / rate) + 1
+        by_cap = None if end is None else math.ceil(end / _DAYS[metric.window])
+        capped = by_cap is not None and (first is None or by_cap < first)
+        silent = by_cap if capped else first
+        if silent is not None and silent > count:
+            silent, capped = None, False
+        reporting = count if silent is None else silent - 1
+        found[metric.name] = Lasting(
+            metric.window, count, round(rate * reporting), silent, capped
+        )
+    return found
+
+
+def groups(told: Lasting, rate: float) -> int | None:
+    """The `one_in` with which a device that falls silent reports until its metric expires; None if
+    it would have to be larger than it may be."""
+    assert told.silent is not None
+    allowed = max(1, math.floor((told.silent - 1) * rate + 1e-9))
+    count = math.ceil(told.windows / allowed)
+    # Else a device would always have the same day of the week.
+    count += told.kind == "day" and count % 7 == 0
+    return count if 2 <= count <= MAX_ONE_IN else None
+
+
+def remedies(metric: Metric, registry: Registry, today: date) -> Iterator[tuple[str, Metric]]:
+    """The lines of which each lets a silent metric's devices report until it expires, and the
+    metric with them: memos, a longer window, turns."""
+    told = lasting(registry, today)[metric.name]
+    joined = bool(metric.type.of) or metric.name in registry.pairs
+    options: list[tuple[str, dict[str, object]]] = []
+    if metric.longitudinal == "fresh" and not joined:
+        large = metric.lifetime_epsilon > MAX_MEMO_EPSILON
+        memo = min(2 * metric.epsilon, MAX_MEMO_EPSILON) if large else None
+        more = "" if memo is None else f"\nmemo_epsilon = {memo:g}"
+        changed = {"longitudinal": "memoize", "memo_epsilon": memo, "mechanism": AUTO}
+        options.append((f'longitudinal = "memoize"{more}', changed))
+    if not joined and not metric.keep:
+        longer = windows.KINDS[windows.KINDS.index(metric.window) + 1 :]
+        options += [(f'window = "{kind}"', {"window": kind}) for kind in longer]
+    if count := groups(told, metric.rate):
+        options.append((f"one_in = {count}", {"one_in": count, "sample_rate": 1.0}))
+    windowed = False
+    for line, changed in options:
+        if "window" in changed and windowed:
+            continue
+        made = dataclasses.replace(metric, **changed, compiled=None)  # type: ignore[arg-type]
+        if made.longitudinal == "memoize" and not (
+            made.epsilon < made.memo_limit and made.type.mechanisms(memoize=True)
+        ):
+            continue
+        try:
+            made.scheme  # noqa: B018  (builds the mechanism)
+        except SchemeError:
+            continue
+        with_it = dataclasses.replace(registry, metrics={**registry.metrics, metric.name: made})
+        if lasting(with_it, today)[metric.name].silent is None:
+            windowed |= "window" in changed
+            yield line, made
+
+
+def _windows(metric: Metric, today: date) -> int:
+    first, last = (
+        windows.number(windows.span(metric.window, day, day)[0]) for day in (today, metric.expires)
+    )
+    return last - first + 1
+
+
+def _allowed(metric: Metric) -> int | None:
+    """How many reports the metric's own budget allows; None with memos, which are any number."""
+    if isinstance(metric.scheme.mechanism, Memoizing):
+        return None
+    return Fraction(metric.lifetime_epsilon) // Fraction(metric.scheme.mechanism.epsilon)
+
+
+def _cost(metric: Metric) -> float:
+    mechanism = metric.scheme.mechanism
+    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
