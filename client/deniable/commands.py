@@ -38,13 +38,13 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
 
     A registry without mistakes is shown as a table: the metrics, how much their reports
-    reveal, and their mechanisms. Warnings name what cannot work: a metric that has expired,
-    or whose devices fall silent before it expires, or whose expected `devices` are too few to detect
-    a 5% share, or whose lifetime epsilon would tell at least twice as much if it was divided
-    otherwise. Notes say that devices are too few to
-    detect a 1% share, which strings a discovery finds, that another division of the lifetime
-    epsilon would tell at least 1.5 times as much, and what an edit costs: for each metric with
-    memos, and with --since for each change.
+    reveal, for how long a device reports, and their mechanisms. Warnings name what cannot work: a
+    metric that has expired, or whose devices fall silent before it expires, or whose expected
+    `devices` are too few to detect a 5% share, or whose lifetime epsilon would tell at least twice
+    as much if it was divided otherwise. Notes say that devices are too few to detect a 1% share,
+    which strings a discovery finds, that another division of the lifetime epsilon would tell at
+    least 1.5 times as much, and what an edit costs: for each metric with memos, and with --since
+    for each change.
 
     Where the estimator is installed, the dashboard's files are checked too: those that
     DENIABLE_ANNOTATIONS, DENIABLE_BOARDS and DENIABLE_DASHBOARD_PEOPLE name.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import date
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deniable import windows
 from deniable.checks import MAX_ONE_IN
@@ -49,36 +50,28 @@ def lasting(registry: Registry, today: date) -> dict[str, Lasting]:
     Each metric spends its own `lifetime_epsilon`, and all together spend the registry's. Draws
     (`sample_rate`) are counted at their expectation.
     """
-    asked = [each for each in registry if each.name not in registry.unasked]
-    left = {each.name: _windows(each, today) for each in asked if each.expires >= today}
-    own = {each.name: _allowed(each) for each in asked}
+    asked = [
+        each for each in registry if each.name not in registry.unasked and each.expires >= today
+    ]
+    left = {each.name: _windows(each, today) for each in asked}
+    cap = registry.lifetime_epsilon
 
     def spent(day: int) -> float:
         """The expected epsilon of all reports of so many days."""
         return math.fsum(
-            _cost(each)
-            * min(each.rate * min(math.ceil(day / _DAYS[each.window]), left[each.name]), most)
+            _cost(each) * min(_allowed(each) or math.inf, each.rate * min(begun, left[each.name]))
             for each in asked
-            if each.name in left
-            for most in (own[each.name] or math.inf,)
+            for begun in (math.ceil(day / _DAYS[each.window]),)
         )
 
-    longest = max((math.ceil(left[each.name] * _DAYS[each.window]) for each in asked
-                   if each.name in left), default=0)  # fmt: skip
-    end = None
-    if registry.lifetime_epsilon is not None and spent(longest) > registry.lifetime_epsilon:
-        low, high = 0, longest
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if spent(middle) > registry.lifetime_epsilon else (middle, high)
-        end = high
+    days = range(1, 1 + max((math.ceil(left[each.name] * _DAYS[each.window]) for each in asked),
+                            default=0))  # fmt: skip
+    # The day on which the registry's budget no longer allows the next report.
+    end = None if cap is None else 1 + bisect_left(days, True, key=lambda day: spent(day) > cap)
     found = {}
     for metric in asked:
-        if metric.name not in left:
-            continue
-        count, rate = left[metric.name], Fraction(1, metric.one_in or 1)
-        rate *= Fraction(metric.sample_rate)
-        most = own[metric.name]
+        count, most = left[metric.name], _allowed(metric)
+        rate = Fraction(repr(metric.sample_rate)) / (metric.one_in or 1)
         first = None if most is None else math.floor(most / rate) + 1
         by_cap = None if end is None else math.ceil(end / _DAYS[metric.window])
         capped = by_cap is not None and (first is None or by_cap < first)
@@ -86,9 +79,7 @@ def lasting(registry: Registry, today: date) -> dict[str, Lasting]:
         if silent is not None and silent > count:
             silent, capped = None, False
         reporting = count if silent is None else silent - 1
-        found[metric.name] = Lasting(
-            metric.window, count, round(rate * reporting), silent, capped
-        )
+        found[metric.name] = Lasting(metric.window, count, round(rate * reporting), silent, capped)
     return found
 
 
@@ -108,12 +99,16 @@ def remedies(metric: Metric, registry: Registry, today: date) -> Iterator[tuple[
     metric with them: memos, a longer window, turns."""
     told = lasting(registry, today)[metric.name]
     joined = bool(metric.type.of) or metric.name in registry.pairs
-    options: list[tuple[str, dict[str, object]]] = []
+    options: list[tuple[str, dict[str, Any]]] = []
     if metric.longitudinal == "fresh" and not joined:
         large = metric.lifetime_epsilon > MAX_MEMO_EPSILON
         memo = min(2 * metric.epsilon, MAX_MEMO_EPSILON) if large else None
         more = "" if memo is None else f"\nmemo_epsilon = {memo:g}"
-        changed = {"longitudinal": "memoize", "memo_epsilon": memo, "mechanism": AUTO}
+        changed: dict[str, Any] = {
+            "longitudinal": "memoize",
+            "memo_epsilon": memo,
+            "mechanism": AUTO,
+        }
         options.append((f'longitudinal = "memoize"{more}', changed))
     if not joined and not metric.keep:
         longer = windows.KINDS[windows.KINDS.index(metric.window) + 1 :]
@@ -124,7 +119,7 @@ def remedies(metric: Metric, registry: Registry, today: date) -> Iterator[tuple[
     for line, changed in options:
         if "window" in changed and windowed:
             continue
-        made = dataclasses.replace(metric, **changed, compiled=None)  # type: ignore[arg-type]
+        made = dataclasses.replace(metric, **changed, compiled=None)
         if made.longitudinal == "memoize" and not (
             made.epsilon < made.memo_limit and made.type.mechanisms(memoize=True)
         ):

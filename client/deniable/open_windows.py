@@ -220,7 +220,7 @@ def _takes_part(connection: Connection, metric: Metric, window: str, bits: Bits)
     if found is None:
         found = (bits(PRECISION),)
         connection.execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
-    return (windows.number(window) - found[0]) % metric.one_in == 0
+    return (windows.number(window) - int(found[0])) % metric.one_in == 0
 
 
 def _merge(record: Record, entry: _OpenValue | None, bits: Bits) -> _OpenValue:

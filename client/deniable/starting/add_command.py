@@ -89,7 +89,7 @@ def show(made: Draft, metric: str) -> None:
 
 
 def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
-    """What one report of the metric reveals, what all of them do, and for how long there are any."""
+    """What one report of the metric reveals, what all of them do, and how long there are some."""
     mechanism = metric.scheme.mechanism
     epsilon = mechanism.epsilon
     belief = math.ceil(1000 / (1 + math.exp(-epsilon))) / 10

@@ -16,13 +16,13 @@ from deniable_estimator.forecasting.detection import POWER, detectable_share, us
 from deniable_estimator.forecasting.discovery_forecast import Reach, discovery_remarks
 from deniable_estimator.forecasting.forecast import forecast, is_blind, segment_forecast
 from deniable_estimator.forecasting.lifetime_advice import TWOFOLD, better_split
-from deniable_estimator.forecasting.over_time import CANDIDATES, shows
 from deniable_estimator.forecasting.number_forecast import (
     QUANTILES,
     mean_std_error,
     reports_for_quantile,
     wasteful_range,
 )
+from deniable_estimator.forecasting.over_time import CANDIDATES, shows
 
 
 def remarks(

@@ -96,7 +96,9 @@ def _shown(metric: Metric, windows: int) -> str:
         variances = mechanism.edge_variances()
         return f"+-{_Z * math.sqrt(math.fsum(variances) / len(variances) / reports):.1%}"
     oracle, size = metric.scheme.oracle, len(metric.values) or CANDIDATES
-    return _share(detectable_share(oracle, size, reports) if usable(oracle, size, reports) else None)
+    return _share(
+        detectable_share(oracle, size, reports) if usable(oracle, size, reports) else None
+    )
 
 
 def _share(share: float | None) -> str:
