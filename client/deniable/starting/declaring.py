@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -82,10 +83,14 @@ def _lasting(before: str, name: str, keys: dict[str, Any], path: Path) -> dict[s
 
 
 def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The keys with epsilons, from the smallest on."""
+    """The keys with epsilons, from the smallest on, and with windows, from the default on."""
     memoize = keys.get("longitudinal") == "memoize"
-    for epsilon in (keys["epsilon"],) if "epsilon" in keys else _EPSILONS:
-        more: dict[str, Any] = {"epsilon": epsilon}
+    # Where devices take turns, a longer window has more of them. A pair has that of its metrics.
+    kinds = ("",) if memoize or keys.get("type") == "pair" else ("", "week", "month")
+    epsilons = (keys["epsilon"],) if "epsilon" in keys else _EPSILONS
+    for kind, epsilon in itertools.product(kinds, epsilons):
+        more: dict[str, Any] = {"window": kind} if kind else {}
+        more["epsilon"] = epsilon
         if memoize and "lifetime_epsilon" not in keys:
             more["memo_epsilon"] = _MEMO * epsilon
             more["lifetime_epsilon"] = _MEMO_LIFETIME * epsilon

@@ -46,15 +46,15 @@ export function write(
       JOINT && metric?.segments ? placeOf(metric.segments, registry.segments!, metric.told ?? {}) : 0;
     if (
       metric &&
-      text &&
-      (!JOINT || place >= 0) &&
+      // Only a discovery has empty texts.
+      (JOINT ? text !== undefined && place >= 0 : text) &&
       windowStart(window) < metric.expires &&
       allows(state, account, metric, registry)
     ) {
       const { name, scheme, longitudinal } = metric;
       const ready = readyAt();
       const key = FULL && longitudinal === "memoize" ? Uint8Array.from(account.key!) : null;
-      const report = metric.report(text, source, key);
+      const report = metric.report(text!, source, key);
       if (report) {
         sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
         if (JOINT && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };

@@ -80,7 +80,7 @@ def _subject(metric: Metric) -> str:
     if isinstance(mechanism, PrefixTree):
         return "new strings from"
     if isinstance(mechanism, SlidingWindow):
-        return "the mean to"
+        return "the mean, as a part of its range, to"
     return "shares below a number to" if isinstance(mechanism, Histogram) else "shares from"
 
 
@@ -91,7 +91,7 @@ def _shown(metric: Metric, windows: int) -> str:
         return _share(Reach.in_window(mechanism, reports).sure_text)
     if isinstance(mechanism, SlidingWindow):
         # Of the range, which is twice the unit of the variance.
-        return f"+-{_Z * math.sqrt(mean_variance(mechanism) / reports) / 2:.1%} of the range"
+        return f"+-{_Z * math.sqrt(mean_variance(mechanism) / reports) / 2:.1%}"
     if isinstance(mechanism, Histogram):
         variances = mechanism.edge_variances()
         return f"+-{_Z * math.sqrt(math.fsum(variances) / len(variances) / reports):.1%}"
