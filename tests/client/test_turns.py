@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from itertools import pairwise
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_a_year_spends_the_budget_evenly(lives: list[Life]) -> None:
         numbers = [windows.number(each) for each in life.reported()]
         assert len(numbers) in (3, 4)
         assert {number % 92 for number in numbers} == {group % 92}
-        assert [b - a for a, b in zip(numbers, numbers[1:], strict=False)] == [92] * (
+        assert [b - a for a, b in pairwise(numbers)] == [92] * (
             len(numbers) - 1
         )
         assert life.spent() <= 4
