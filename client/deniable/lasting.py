@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import date
 from fractions import Fraction
@@ -19,6 +18,10 @@ from deniable.registry import Registry
 
 _ON = {"day": "on", "week": "in", "month": "in"}
 _DAYS = {"day": 1.0, "week": 7.0, "month": 365.2425 / 12}
+
+
+_LONGEST = 7_305
+"""Days after which nobody asks what is left of the registry's budget: twenty years."""
 
 
 class Lasting(NamedTuple):
@@ -54,26 +57,13 @@ def lasting(registry: Registry, today: date) -> dict[str, Lasting]:
         each for each in registry if each.name not in registry.unasked and each.expires >= today
     ]
     left = {each.name: _windows(each, today) for each in asked}
-    cap = registry.lifetime_epsilon
-
-    def spent(day: int) -> float:
-        """The expected epsilon of all reports of so many days."""
-        return math.fsum(
-            _cost(each) * min(_allowed(each) or math.inf, each.rate * min(begun, left[each.name]))
-            for each in asked
-            for begun in (math.ceil(day / _DAYS[each.window]),)
-        )
-
-    days = range(1, 1 + max((math.ceil(left[each.name] * _DAYS[each.window]) for each in asked),
-                            default=0))  # fmt: skip
-    # The day on which the registry's budget no longer allows the next report.
-    end = None if cap is None else 1 + bisect_left(days, True, key=lambda day: spent(day) > cap)
+    ends = {} if registry.lifetime_epsilon is None else _capped(asked, left, registry)
     found = {}
     for metric in asked:
         count, most = left[metric.name], _allowed(metric)
         rate = Fraction(repr(metric.sample_rate)) / (metric.one_in or 1)
         first = None if most is None else math.floor(most / rate) + 1
-        by_cap = None if end is None else math.ceil(end / _DAYS[metric.window])
+        by_cap = ends.get(metric.name)
         capped = by_cap is not None and (first is None or by_cap < first)
         silent = by_cap if capped else first
         if silent is not None and silent > count:
@@ -81,6 +71,29 @@ def lasting(registry: Registry, today: date) -> dict[str, Lasting]:
         reporting = count if silent is None else silent - 1
         found[metric.name] = Lasting(metric.window, count, round(rate * reporting), silent, capped)
     return found
+
+
+def _capped(asked: list[Metric], left: dict[str, int], registry: Registry) -> dict[str, int]:
+    """The window from which on the registry's budget has no room for a report of a metric, for
+    those that come so far. The ledger asks for each report, so metrics of small cost go on longer.
+    """
+    cap, spent, ends = registry.lifetime_epsilon or math.inf, 0.0, {}
+    sent = dict.fromkeys(left, 0.0)
+    days = max((math.ceil(left[each.name] * _DAYS[each.window]) for each in asked), default=0)
+    going = [(each, _cost(each), _allowed(each) or math.inf) for each in asked]
+    for day in range(min(days, _LONGEST)):
+        for metric, cost, most in going:
+            length = _DAYS[metric.window]
+            window = math.floor(day / length)
+            begins = window > math.floor((day - 1) / length) and window < left[metric.name]
+            if not begins or metric.name in ends or sent[metric.name] >= most:
+                continue
+            if spent + cost > cap:
+                ends[metric.name] = window + 1
+                continue
+            spent += metric.rate * cost
+            sent[metric.name] += metric.rate
+    return ends
 
 
 def groups(told: Lasting, rate: float) -> int | None:

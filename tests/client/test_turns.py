@@ -136,9 +136,7 @@ def test_a_year_spends_the_budget_evenly(lives: list[Life]) -> None:
         numbers = [windows.number(each) for each in life.reported()]
         assert len(numbers) in (3, 4)
         assert {number % 92 for number in numbers} == {group % 92}
-        assert [b - a for a, b in pairwise(numbers)] == [92] * (
-            len(numbers) - 1
-        )
+        assert [b - a for a, b in pairwise(numbers)] == [92] * (len(numbers) - 1)
         assert life.spent() <= 4
 
 
