@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime
 from fractions import Fraction
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -18,7 +17,7 @@ import click
 from deniable import edits, sent_command
 from deniable.errors import Problem, RegistryError
 from deniable.forecasts import MISSING, Forecasts, forecasts
-from deniable.lasting import Lasting, lasting, remedies
+from deniable.lasting import Lasting, lasting, remedies, today
 from deniable.mechanisms import AUTO, Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
@@ -117,7 +116,7 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     crowd = forecasts()
     if crowd is None:
         found.append(Problem(None, "", MISSING, "note"))
-    lasts = lasting(registry, _today())
+    lasts = lasting(registry, today())
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if metric.name in registry.unasked:
@@ -158,7 +157,7 @@ def load_registry(path: Path) -> Registry:
 
 def expired(registry: Registry) -> list[Problem]:
     """A warning for each metric whose last day is over."""
-    today = _today()
+    first = today()
     return [
         Problem(
             registry.lines.get(metric.name),
@@ -167,7 +166,7 @@ def expired(registry: Registry) -> list[Problem]:
             "warning",
         )
         for metric in registry
-        if metric.expires < today
+        if metric.expires < first
     ]
 
 
@@ -212,19 +211,15 @@ def _silence(
         "report"
     )
     options = []
-    for lines, made in remedies(metric, registry, _today()):
+    for lines, made in remedies(metric, registry, today()):
         with_it = dataclasses.replace(registry, metrics={**registry.metrics, metric.name: made})
         shows = None if crowd is None else crowd.shows(made)
-        comment = lasting(with_it, _today())[metric.name].text + (f"; {shows}" if shows else "")
+        comment = lasting(with_it, today())[metric.name].text + (f"; {shows}" if shows else "")
         options.append(f"    {lines}  # {comment}".replace("\n", "\n    "))
     if not options:
         return f"{warning}. Make the epsilons smaller, the windows longer, or the budget larger"
     these = "this" if len(options) == 1 else f"one of these {len(options)}"
     return "\n".join((f"{warning}. Write {these}:", *options))
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 def _added_up(metric: Metric, registry: Registry) -> str | None:
@@ -308,7 +303,7 @@ def _facts(metric: Metric, registry: Registry, told: Lasting | None) -> dict[str
 
 
 def _all_facts(registry: Registry) -> list[dict[str, Any]]:
-    lasts = lasting(registry, _today())
+    lasts = lasting(registry, today())
     return [_facts(metric, registry, lasts.get(metric.name)) for metric in registry]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -25,11 +26,11 @@ _LONGEST = 7_305
 
 
 class Lasting(NamedTuple):
-    """What a device does that begins today and uses the app every day."""
+    """What a device does that begins on a day and uses the app every day."""
 
     kind: windows.Kind
     windows: int
-    """From today's to that of the metric's last day."""
+    """From that of the first day to that of the metric's last."""
     reports: int
     """How many it sends, rounded; chance decides in which windows."""
     silent: int | None
@@ -47,16 +48,22 @@ class Lasting(NamedTuple):
         return f"a device reports {_ON[self.kind]} {self.reports:,} of {of}"
 
 
-def lasting(registry: Registry, today: date) -> dict[str, Lasting]:
-    """That of each metric that devices report, and that has not expired, by its name.
+def today() -> date:
+    """The day (UTC) that the clock shows."""
+    return datetime.fromtimestamp(time.time(), UTC).date()
+
+
+def lasting(registry: Registry, first: date) -> dict[str, Lasting]:
+    """That of each metric that devices report, and that has not expired, by its name; of a device
+    that begins on that day.
 
     Each metric spends its own `lifetime_epsilon`, and all together spend the registry's. Draws
     (`sample_rate`) are counted at their expectation.
     """
     asked = [
-        each for each in registry if each.name not in registry.unasked and each.expires >= today
+        each for each in registry if each.name not in registry.unasked and each.expires >= first
     ]
-    left = {each.name: _windows(each, today) for each in asked}
+    left = {each.name: _windows(each, first) for each in asked}
     ends = {} if registry.lifetime_epsilon is None else _capped(asked, left, registry)
     found = {}
     for metric in asked:
@@ -107,10 +114,10 @@ def groups(told: Lasting, rate: float) -> int | None:
     return count if 2 <= count <= MAX_ONE_IN else None
 
 
-def remedies(metric: Metric, registry: Registry, today: date) -> Iterator[tuple[str, Metric]]:
+def remedies(metric: Metric, registry: Registry, first: date) -> Iterator[tuple[str, Metric]]:
     """The lines of which each lets a silent metric's devices report until it expires, and the
     metric with them: memos, a longer window, turns."""
-    told = lasting(registry, today)[metric.name]
+    told = lasting(registry, first)[metric.name]
     joined = bool(metric.type.of) or metric.name in registry.pairs
     options: list[tuple[str, dict[str, Any]]] = []
     if metric.longitudinal == "fresh" and not joined:
@@ -142,14 +149,14 @@ def remedies(metric: Metric, registry: Registry, today: date) -> Iterator[tuple[
         except SchemeError:
             continue
         with_it = dataclasses.replace(registry, metrics={**registry.metrics, metric.name: made})
-        if lasting(with_it, today)[metric.name].silent is None:
+        if lasting(with_it, first)[metric.name].silent is None:
             windowed |= "window" in changed
             yield line, made
 
 
-def _windows(metric: Metric, today: date) -> int:
+def _windows(metric: Metric, begin: date) -> int:
     first, last = (
-        windows.number(windows.span(metric.window, day, day)[0]) for day in (today, metric.expires)
+        windows.number(windows.span(metric.window, day, day)[0]) for day in (begin, metric.expires)
     )
     return last - first + 1
 

@@ -13,7 +13,7 @@ import click
 from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.forecasts import MISSING, forecasts
-from deniable.lasting import lasting
+from deniable.lasting import lasting, today
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
@@ -107,7 +107,7 @@ def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
             "All reports of a device together reveal at most epsilon "
             f"{metric.lifetime_epsilon:g}, whatever its values were."
         )
-    if told := lasting(registry, datetime.now(UTC).date()).get(metric.name):
+    if told := lasting(registry, today()).get(metric.name):
         yield f"{told.text.capitalize()}, if it uses the app every day."
 
 

@@ -6,13 +6,13 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from deniable.commands import remarks
 from deniable.errors import Problem
-from deniable.lasting import groups, lasting
+from deniable.lasting import groups, lasting, today
 from deniable.registry import Registry
 
 _EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -75,7 +75,7 @@ def _lasting(before: str, name: str, keys: dict[str, Any], path: Path) -> dict[s
     if keys.get("longitudinal") == "memoize":
         return keys
     registry = Registry.parse(before + _block(name, keys), str(path), path.parent)
-    told = lasting(registry, datetime.now(UTC).date()).get(name)
+    told = lasting(registry, today()).get(name)
     if told is None or told.silent is None or registry[name].sample_rate != 1:
         return keys
     count = groups(told, registry[name].rate)
