@@ -17,7 +17,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
 
-from .conftest import YESTERDAY, browser_of, dashboard_of, fill, fill_drawn, fill_numbers, text_of
+from .conftest import YESTERDAY, browser_of, dashboard_of, fill, fill_numbers, text_of
 
 OF = {"segments": ["platform"], "epsilon": 2.0, "lifetime_epsilon": 200.0}
 SEGMENTS = declared(
@@ -32,19 +32,17 @@ SEGMENTS = declared(
 N = 30_000
 
 
-@pytest.fixture
-def segmented(tmp_path: Path) -> Iterator[tuple[Store, Registry]]:
+@pytest.fixture(scope="module")
+def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Registry]]:
     """A day of each metric, in which desktop differs; of the others there are few reports,
     of two too few. A day before has them too, for the theme."""
     registry = Registry.parse(SEGMENTS)
-    store = open_store(f"sqlite:///{tmp_path}/segments.db")
+    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('segments')}/store.db")
     store.publish({each.name: [each.scheme] for each in registry})
     for place, n in enumerate((N, N, 200, 80, 90)):
         moved = place == 1
         for day in ("2026-11-12", YESTERDAY):
             fill(store, registry, "theme", [0.7, 0.3] if moved else [0.5, 0.5], n, day, place)
-        words = {"git": 2 * n // 3, "hg": n // 3} if moved else {"git": n // 3, "hg": 2 * n // 3}
-        fill_drawn(store, registry, "word", words, segment=place)
         tabs = (10 + 20 * moved + np.arange(n) % 5).tolist()
         load = ((1.0 + 2 * moved) * np.exp(np.linspace(-1, 1, n))).tolist()
         for name, numbers in (("tabs", tabs), ("load", load)):
@@ -152,15 +150,13 @@ def test_over_time(reader: FlaskClient) -> None:
     adds or takes one away."""
     address = "/metric/theme/segments?series=dark&period=week&over=desktop"
     text = text_of(reader, address)
-    assert "Over time: \u2068dark\u2069" in text or "Over time: dark" in text
+    assert re.search("Over time: \u2068?dark", text)
     assert "From 2026-W46: desktop 30.0%" in text
     assert re.search(r"<title[^>]*>desktop by week</title>", text)
-    links = re.findall(r'href="[^"]*[?&]([^"]*)#trend"', text.replace("&amp;", "&"))
-    over = [re.findall(r"over=([^&]*)", each) for each in re.findall(r'href="([^"]*)#trend"', text)]
-    assert links
-    both = [[part.removesuffix("amp;") for part in each] for each in over if len(each) == 2]
-    assert ["desktop", "web"] in both or ["web", "desktop"] in both
-    assert any(quote('["a,b"]', safe=",") in each for each in both)
+    links = re.findall(r'href="([^"]*)#trend"', text.replace("&amp;", "&"))
+    over = [set(re.findall(r"over=([^&]*)", each)) for each in links]
+    assert {"desktop", "web"} in over
+    assert {"desktop", quote('["a,b"]', safe=",")} in over
     assert "A trend needs two periods" in text_of(reader, "/metric/tabs/segments?series=mean")
     assert "Choose a series" in text_of(reader, "/metric/load/segments")
 
@@ -198,22 +194,14 @@ def test_what_an_address_asks_for(
     assert told in text
 
 
-@pytest.mark.parametrize("mistake", ["", "twice\ntwice\n" * 0 + "x" * 100_000 + "\n"])
-def test_strings(segmented: tuple[Store, Registry], tmp_path: Path, mistake: str) -> None:
-    """Of a string the listed ones are shown; a series over time only if it is chosen; a list with a
-    mistake is told."""
-    (tmp_path / "word.txt").write_text(mistake or "git\nhg\nsvn\n")
+def test_a_list_with_a_mistake(segmented: tuple[Store, Registry], tmp_path: Path) -> None:
+    """Of strings, a list that cannot be used is told."""
+    (tmp_path / "word.txt").write_text("x" * 100_000 + "\n")
     client = browser_of(dashboard_of(*segmented, candidates_dir=str(tmp_path)))
     text = text_of(client, "/metric/word/segments")
-    if mistake:
-        assert "This cannot be shown" in text
-        assert "caption" not in text
-        return
-    rows = rows_of(text, "git")
-    assert near(rows["web"][2][1], 33.3)
-    assert near(rows["desktop"][2][1], 66.7)
-    assert "2 of 3 series differ" in text
-    assert "Choose a series" in text
+    assert "This cannot be shown" in text
+    assert "word.txt" in text
+    assert "caption" not in text
 
 
 def test_files(reader: FlaskClient) -> None:
