@@ -444,6 +444,7 @@ def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     assert ("store", "not_checked") in found
     assert "hush-hush" not in str(found)
 
+
 class _Node:
     """A node of Redis that is set up like this; its clock is so many seconds off."""
 
