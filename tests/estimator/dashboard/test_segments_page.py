@@ -122,7 +122,9 @@ def test_numbers(reader: FlaskClient, metric: str, panel: str, truths: dict[str,
         (of(float(number)), at)
         for drawn, (_, start, width, point), (_, value, between, _) in [*rows.values()][1:]
         if drawn == "interval dot"
-        for number, at in zip((*between.split(" to "), value), (start, start + width, point))
+        for number, at in zip(
+            (*between.split(" to "), value), (start, start + width, point), strict=True
+        )
     ]
     (least, low), (most, high) = min(spots), max(spots)
     assert low < 5
