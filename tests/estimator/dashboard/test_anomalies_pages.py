@@ -68,7 +68,7 @@ def test_a_part_lies_between_0_and_1(value: str) -> None:
 def test_what_is_left_out_is_named(browser: FlaskClient) -> None:
     """The windows that a reader leaves out are named in their order, those of these days alone."""
     days = "from=2026-11-14&to=2026-11-20"
-    out = "without=2026-11-16&without=2026-11-15&without=2026-11-03"
+    out = "without=2026-11-16,2026-11-15,2026-11-03"
     text = browser.get(f"/metric/dark_mode?{days}&{out}").text
     told = re.search(r"Left out: ([^<]*)\.", text)
     assert told is not None
