@@ -29,7 +29,7 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 
 comparing = Blueprint("comparing", __name__)
 
@@ -132,11 +132,6 @@ def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
 
 def _obstacle(source: DataSource, metric: Metric) -> str | None:
     """Why the metric's periods cannot be compared, if they cannot."""
-    if has_memory(source.store, metric):
-        return message(
-            "Devices report this metric with remembered noise, so two periods are not "
-            "independent, and no interval of their difference can be given."
-        )
     if isinstance(metric.type, Discovery):
         return message(
             "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "

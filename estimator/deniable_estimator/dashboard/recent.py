@@ -18,14 +18,10 @@ from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import counted, message, sentence, spaced
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")
-_MEMORY = message(
-    "Changes are not told: devices report this metric with remembered noise, so two periods are "
-    "not independent."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +131,6 @@ def _refused(
     old: Answer | None,
 ) -> str | None:
     """Why the two cannot be compared, if they cannot."""
-    if has_memory(source.store, metric):
-        return _MEMORY
     if old is None or not old.n:
         return message("No reports from {period} to compare with.", period=words.days_of(earlier))
     if newest.unfinished:

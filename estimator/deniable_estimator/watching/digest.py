@@ -30,7 +30,7 @@ from deniable_estimator.judging.changes import (
 from deniable_estimator.judging.findings import findings_of, page_of, standing
 from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import Selection, select
 
 
@@ -59,7 +59,6 @@ _NAMED = 3
 
 _VALUE = sentence("{series} {value} (95% CI {interval})")
 _SAME = sentence("{told}; {no_change}")
-_MEMORY = sentence("{told}; devices report from memos, so changes have no interval")
 _NEW = sentence("{told}; nothing before to compare with")
 _OPEN = message("no list of strings to look for")
 _DISCOVERY = message("`deniable discover` lists the strings that were found")
@@ -208,8 +207,6 @@ def _judged_line(
     figures = after.verdict.alarms(ALARM_LEVEL / family)
     odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None
     told = _leading(after)
-    if has_memory(store, metric):
-        return message(_MEMORY, told=told), False, odd
     days = period.before_first, period.before_last
     before = _answer(selection, *days)
     if before is None:

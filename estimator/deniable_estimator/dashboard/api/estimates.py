@@ -38,11 +38,9 @@ from deniable_estimator.dashboard.calculations import (
     to_json,
     trend_text,
 )
-from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.questions.comparison import has_memory
 
 
 def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturnValue:
@@ -105,14 +103,6 @@ def trend(asked: TrendParameters, form: Form, name: str) -> ResponseReturnValue:
 def comparison(asked: ComparisonParameters, form: Form, name: str) -> ResponseReturnValue:
     """How it has changed between two ranges of days."""
     source, metric = asked_metric(name, "read:estimates")
-    if has_memory(source.store, metric):
-        raise ApiProblem(
-            409,
-            "periods-not-independent",
-            "Periods not independent",
-            "Devices report this metric with remembered noise, so no interval of a "
-            "difference between two periods can be given.",
-        )
     later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     earlier = earlier_range(
         later, metric.window, asked.before_from, asked.before_to, source.seen_until

@@ -50,7 +50,6 @@ _NOT_COMPARED: dict[NoChange, Message] = {
     "nothing_before": message("nothing before it to compare with"),
     "anomalous": message("not compared, because one of the two looks dishonest"),
     "uneven": message("not compared, because the two do not hold the same weekdays"),
-    "memory": message("changes have no interval, because devices report from memos"),
 }
 _OTHERS = sentence("{told}; {count} more changed")
 _NAMED = sentence("{series}: {change}")

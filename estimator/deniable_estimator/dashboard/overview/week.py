@@ -20,13 +20,13 @@ from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 
 LEVEL = 0.05
 """The expected number of false changes on an overview."""
 
-NoChange: TypeAlias = Literal["memory", "no_reports", "nothing_before", "anomalous", "uneven"]
-"""Why a week is not compared: devices report from memos; it has no reports; the week before has
+NoChange: TypeAlias = Literal["no_reports", "nothing_before", "anomalous", "uneven"]
+"""Why a week is not compared: it has no reports; the week before has
 none; one of the two looks dishonest; one has reports of weekdays that the other lacks."""
 
 
@@ -102,8 +102,6 @@ def week_change(
         week, before = newest_week(days, metric.window)
     except (OverflowError, ValueError):
         return "nothing_before"
-    if has_memory(source.store, metric):
-        return "memory"
     if before.first < days.first:
         careful = replace(source, alarm_level=source.alarm_level / family)
         alarm = alarm_of(careful, metric, replace(days, first=before.first))
