@@ -111,7 +111,7 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
 
 def _requested_periods(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
     declared_metric(name)
-    check_names(request.args, ("from", "to", "without", "before_from", "before_to"))
+    check_names(request.args, ("since", "from", "to", "without", "before_from", "before_to"))
     return _periods(name, request.args)
 
 
@@ -126,7 +126,7 @@ def _periods(
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
-    days = {"before_from": earlier.query["from"], "before_to": earlier.query["to"]}
+    days = {"before_from": earlier.told["from"], "before_to": earlier.told["to"]}
     return {**later.query, **days}
 
 

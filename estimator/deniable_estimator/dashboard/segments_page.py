@@ -35,7 +35,7 @@ from deniable_estimator.questions.trend import GROUPS
 
 segments = Blueprint("segments", __name__)
 
-_NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period")
+_NAMES = ("since", "from", "to", "without", "by", "where", "against", "series", "over", "period")
 
 
 @segments.get("/metric/<name>/segments")
@@ -144,7 +144,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
             )
         )
         return download(
-            segment_trends_text(form, trends, days.query), kind, f"{name}-segments-trend.{form}"
+            segment_trends_text(form, trends, days.told), kind, f"{name}-segments-trend.{form}"
         )
     try:
         given = _against(source, metric, days, by, against, candidates)
@@ -170,7 +170,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
             digest_of_candidates(candidates),
             form,
         ),
-        *(segmented_text, form, found.answer, days.query),
+        *(segmented_text, form, found.answer, days.told),
         candidates=candidates,
     )
     return download(text, kind, f"{name}-segments.{form}")

@@ -137,7 +137,8 @@ def timeline(
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
     asked = kind_of(answer).asked(metric, shown)
-    found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
+    days = view.days.around
+    found = source.trend(metric, days, view.by or grouping(metric, days), asked)
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]
