@@ -1,4 +1,4 @@
-"""The option --since of commands: the days after an annotation, and the change from those before."""
+"""The option --since of commands: the days after an annotation, and the change from before."""
 
 from __future__ import annotations
 
