@@ -179,7 +179,7 @@ def _page(
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
         mistake=mistake,
         refused=refused,
-        asked=request.args if refused else view.days.query,
+        asked=request.args if refused else view.days.told,
     )
     if (wrong := parts.get("mistake")) is not None:
         keep_form(wrong)

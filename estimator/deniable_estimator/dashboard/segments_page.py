@@ -116,7 +116,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         named=_namer(found) if found else None,
         called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
-        asked=request.args if refused else days.query,
+        asked=request.args if refused else days.told,
         against_text=against_text,
         query=_query(days, by, where, found),
         planner=_planner(reported, found) if found and found.total.n else None,
