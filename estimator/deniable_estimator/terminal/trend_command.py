@@ -161,9 +161,14 @@ def trend(
     elif answer.reported:
         from rich.console import Console
 
+        from deniable_estimator.annotations import load_annotations
+        from deniable_estimator.questions.stepping import step_in_words
         from deniable_estimator.terminal.trend_view import leading_value, trend_view
 
-        Console().print(trend_view(answer, value or leading_value(answer)))
+        series = value or leading_value(answer)
+        Console().print(trend_view(answer, series))
+        if step := step_in_words(answer, series, load_annotations(annotations)):
+            click.echo(step)
     if not answer.reported:
         no_data(metric)
 

@@ -11,9 +11,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store
+from deniable_collector.stores import Store, open_store
 
-from .conftest import browser_of, dashboard_of, fill, program_of, text_of
+from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, program_of, text_of
 
 RELEASE = date(2026, 11, 10)
 
@@ -57,6 +57,9 @@ def test_the_page_says_what_changed(reader: FlaskClient) -> None:
     assert float(told[1]) < 12 < float(told[2])
     assert "11 Nov 2026 to 20 Nov 2026 vs 28 Oct 2026 to 6 Nov 2026" in page
     assert "7 Nov 2026 to 10 Nov 2026 is in neither" in page
+    assert "A step of +12" in page
+    assert "most likely on 11 Nov 2026 (95% CI 11 Nov 2026 to 11 Nov 2026)" in page
+    assert "Noted then: Release 4.2." in page
     assert 'aria-current="true">since Release 4.2' in page
 
 
@@ -112,6 +115,23 @@ def test_what_cannot_be_asked_is_refused(reader: FlaskClient, query: str, told: 
         answer = reader.get(f"{address}?{query}")
         assert answer.status_code == 400
         assert told in answer.text
+
+
+def test_the_segment_that_moved_most_is_named(tmp_path: Path) -> None:
+    """The platform in which a theme became common, and no other, with its trend over both
+    periods."""
+    registry = Registry.parse(REGISTRY + SEGMENTED)
+    store = open_store(f"sqlite:///{tmp_path}/segments.db")
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    for ago in range(21):
+        day = date(2026, 11, 20) - timedelta(ago)
+        for segment in (0, 1):
+            light = 0.4 if segment and day > RELEASE else 0.6
+            fill(store, registry, "theme", [light, 1 - light], 9_000, day.isoformat(), segment)
+    reader = browser_of(dashboard_of(store, registry))
+    page = text_of(reader, "/metric/theme/segments?since=2026-11-10")
+    assert "Since 2026-11-10 desktop changed, and no other segment by more than noise:" in page
+    store.close()
 
 
 def test_the_overview_counts_what_changed(since_app: Flask, reader: FlaskClient) -> None:
