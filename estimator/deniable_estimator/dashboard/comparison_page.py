@@ -131,7 +131,7 @@ def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
 
 
 def _obstacle(source: DataSource, metric: Metric) -> str | None:
-    """Why the metric's periods cannot be compared, if they cannot."""
+    """Why there is nothing to compare, if there is not."""
     if isinstance(metric.type, Discovery):
         return message(
             "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "
