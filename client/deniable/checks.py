@@ -15,6 +15,9 @@ MAX_DEVICES = 10**12
 MAX_LINE = 200
 """A name with its place, or an address; people read it in a sentence."""
 
+MAX_ONE_IN = 10_000
+"""Daily windows of 27 years."""
+
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
 
@@ -86,6 +89,11 @@ def rate(value: Any) -> str | None:
     if not is_number(value) or not MIN_SAMPLE_RATE <= value <= 1:
         return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
     return None
+
+
+def one_in(value: Any) -> str | None:
+    fine = isinstance(value, int) and not isinstance(value, bool) and 2 <= value <= MAX_ONE_IN
+    return None if fine else f"must be a whole number from 2 to {MAX_ONE_IN:,}"
 
 
 def bound(value: Any) -> str | None:

@@ -75,6 +75,7 @@ def _compile(metric: Metric) -> dict[str, Any]:
         "aggregate": metric.aggregate,
         "answer": metric.answer,
         "sample_rate": float(metric.sample_rate),
+        "one_in": metric.one_in,
         "longitudinal": metric.longitudinal,
         "epsilon": metric.epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,

@@ -7,7 +7,18 @@ from datetime import date
 from typing import Any, cast
 
 from deniable import windows
-from deniable.checks import Check, count, is_number, line, one_of, or_null, positive, rate, text
+from deniable.checks import (
+    Check,
+    count,
+    is_number,
+    line,
+    one_in,
+    one_of,
+    or_null,
+    positive,
+    rate,
+    text,
+)
 from deniable.keys import APP, MAX_LIFETIME_EPSILON, PEOPLE_KEYS
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
@@ -91,6 +102,7 @@ METRIC: dict[str, Check] = {
     "aggregate": text,
     "answer": one_of(ANSWERS),
     "sample_rate": rate,
+    "one_in": or_null(one_in),
     "longitudinal": one_of(LONGITUDINAL),
     "epsilon": positive(MAX_EPSILON),
     "lifetime_epsilon": positive(MAX_LIFETIME_EPSILON),

@@ -234,6 +234,7 @@ class _Verifier:
             aggregate=table["aggregate"],
             answer=table["answer"],
             sample_rate=float(table["sample_rate"]),
+            one_in=table["one_in"],
             longitudinal=table["longitudinal"],
             memo_epsilon=_float(table["memo_epsilon"]),
             mechanism=table["mechanism"],
@@ -249,6 +250,8 @@ class _Verifier:
             self.report((*where, "aggregate"), f"of a {kind.name} must be one of {choices}")
         elif table["answer"] == "at_once" and table["aggregate"] != "first":
             self.report((*where, "answer"), 'is at_once, which needs the aggregate "first"')
+        if table["one_in"] is not None and table["sample_rate"] != 1:
+            self.report((*where, "one_in"), "must be null where sample_rate is below 1")
 
     def _mechanism(
         self, where: Where, kind: type[MetricType], table: Mapping[str, Any]

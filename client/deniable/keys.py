@@ -11,6 +11,7 @@ from deniable.checks import (
     Check,
     count,
     day,
+    one_in,
     one_of,
     positive,
     rate,
@@ -60,6 +61,7 @@ COMMON_KEYS: dict[str, Check] = {
     "aggregate": text,  # checked with the type
     "answer": one_of(ANSWERS),
     "sample_rate": rate,
+    "one_in": one_in,
     "longitudinal": one_of(LONGITUDINAL),
     "mechanism": text,  # checked when the scheme is built
     "tags": tags,

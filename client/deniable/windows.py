@@ -88,6 +88,20 @@ def end(label: str) -> float:
     return _midnight(_days(label)[1])
 
 
+def number(label: str) -> int:
+    """The place of a window among those of its kind: the next window's is higher by one.
+
+    Raises:
+        WindowError: the label names no window.
+    """
+    first = _days(label)[0]
+    kind = kind_of(label)
+    if kind == "month":
+        return 12 * (first.year - 1970) + first.month - 1
+    days = first.toordinal() - date(1970, 1, 1).toordinal()
+    return days if kind == "day" else (days + 3) // 7
+
+
 def _label(kind: Kind, day: date) -> str:
     if kind == "day":
         return day.isoformat()

@@ -99,6 +99,16 @@ def test_everything_is_escaped() -> None:
     assert text_of(page).count(HOSTILE) >= 8
 
 
+@pytest.mark.parametrize(("count", "more"), [(200, None), (201, "1 "), (1_500, "1,300 ")])
+def test_a_long_list_is_cut(count: int, more: str | None) -> None:
+    """200 reports are listed, and how many more there are is said."""
+    report = SentReport("m", "2026-11-20", "Which?", "sent", None, "It says yes.", ())
+    text = text_of(owner_page([report] * count, [], 0, sending=True, app="editor"))
+    assert text.count("It says yes.") == min(count, 200)
+    rest = text.rpartition("It says yes.")[2]
+    assert (f"And {more}older ones" in rest) if more else ("older" not in rest)
+
+
 @pytest.mark.parametrize("language", ["en", "zh-Hans"])
 def test_the_page_says_who_receives_and_how_to_switch_off(
     make_client: MakeClient, language: Any, tmp_path: Path

@@ -305,3 +305,16 @@ def test_probabilities_are_those_of_whole_reports(case: str) -> None:
     ]
     assert max(chances) == found.high
     assert min(chances) == found.low
+
+
+def test_turns_bound_the_worst_year() -> None:
+    """A device that reports on one day in 92 has at most four turns in a year of 366 days, though
+    its lifetime would allow more; the typical year is the rate times its days."""
+    text = (
+        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "d"\nowner = "o"\n'
+        "expires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 100.0\none_in = 92\n"
+    )
+    found = guarantee(Registry.parse(text)["m"])
+    assert found.most_reports == 4
+    assert found.typical_reports == pytest.approx(365.25 / 92, rel=0.01)
+    assert found.lifetime_reports == 100

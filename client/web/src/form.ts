@@ -79,6 +79,7 @@ export const METRIC = (type: unknown): Table<string> => ({
   window: '"(day|week|month)"',
   answer: '"at_(close|once)"',
   sample_rate: FIGURE,
+  one_in: FIGURE + OR_NULL,
   longitudinal: '"(fresh|memoize)"',
   epsilon: FIGURE,
   lifetime_epsilon: FIGURE,

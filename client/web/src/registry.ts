@@ -48,9 +48,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const segments = JOINT ? new Map<string, Segment>() : undefined;
 
   /** Whether something holds; if not, the field is a mistake. */
-  const claim = (holds: unknown, field: string): boolean => {
+  const claim = (holds: unknown, field: string): unknown => {
     if (!holds) mistakes.push(DEVELOPMENT ? field : "");
-    return !!holds;
+    return holds;
   };
 
   /** The same for the forms of several fields. */
@@ -141,6 +141,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
       claims(path, {
         answer: metric.answer === "at_close" || metric.aggregate === "first",
         sample_rate: metric.sample_rate >= 1e-9 && metric.sample_rate <= 1,
+        one_in:
+          metric.one_in === null ||
+          (metric.sample_rate === 1 && metric.one_in === Math.min(1e4, Math.max(2, Math.floor(metric.one_in)))),
         other: other === null || places.has(other),
         scheme: metric.scheme === fingerprint(metric, segments),
       });
@@ -149,7 +152,8 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
           values: values.length > 1 && places.size === values.length && values.every(isValue),
         });
     }
-    if (before === mistakes.length)
+    // A pair is checked against the metrics that are right. Without pairs all is refused below.
+    if (!JOINT || before === mistakes.length)
       metrics.set(
         name,
         makeMetric(

@@ -98,8 +98,8 @@ def guarantee(
         cost, own = Fraction(mechanism.epsilon), metric.lifetime_epsilon
     limits = [each for each in (own, cap) if each is not None]
     reports = math.floor(Fraction(min(limits)) / cost) if limits else None
-    most = _MOST_WINDOWS_A_YEAR[metric.window]
-    typical = IN_A_YEAR[metric.window] * metric.sample_rate
+    most = math.ceil(_MOST_WINDOWS_A_YEAR[metric.window] / (metric.one_in or 1))
+    typical = IN_A_YEAR[metric.window] * metric.rate
     if reports is not None:
         most, typical = min(most, reports), min(typical, float(reports))
     lifetime = None if reports is None else Bound.of(household * reports * cost)
@@ -111,7 +111,7 @@ def guarantee(
         description=metric.description,
         mechanism=mechanism.name,
         window=metric.window,
-        sample_rate=metric.sample_rate,
+        sample_rate=metric.rate,
         household=household,
         report=Bound.of(household * Fraction(mechanism.epsilon)),
         each=Bound.of(household * cost),

@@ -76,7 +76,7 @@ class CrowdNeeded(NamedTuple):
             return None
         if devices is None:
             return cls(None, None, None, None)
-        reach = Reach.in_window(mechanism, devices * metric.sample_rate)
+        reach = Reach.in_window(mechanism, devices * metric.rate)
         shares = (reach.hidden, reach.half_text, reach.sure_text)
         return cls(devices, *(math.ceil(share * devices) for share in shares))
 
@@ -114,6 +114,7 @@ class Guarantee:
     mechanism: str
     window: Kind
     sample_rate: float
+    """The probability with which a device takes part in a window; with `one_in` they take turns."""
     household: int
     report: Bound
     """One report of each device."""

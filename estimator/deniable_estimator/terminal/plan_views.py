@@ -306,7 +306,8 @@ def _too_few(plan: NumberPlan) -> Iterator[str]:
 def _lifetime_words(lifetime: Lifetime) -> str:
     """How long the budget of a device lasts."""
     times, windows = counted(lifetime.reports, "time"), counted(round(lifetime.windows), "window")
-    return f"each device reports {times}, over about {windows}"
+    turns = "" if lifetime.turns is None else f"; one_in = {lifetime.turns} makes them last 365"
+    return f"each device reports {times}, over about {windows}, and then falls silent{turns}"
 
 
 def _facts_table(facts: Iterable[tuple[str, str]]) -> Table:
