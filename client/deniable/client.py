@@ -299,6 +299,8 @@ class Client(Background):
             sending=self.status in ("on", "closed"),
             erased=erased,
             app=app,
+            recipient=self.registry.recipient,
+            contact=self.registry.contact,
             opt_out_url=opt_out_url,
             erase_url=erase_url,
             language=language,

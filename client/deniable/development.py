@@ -4,7 +4,7 @@ The mode is for developers who want to see a report within a second of `record`.
 reports by the same mechanisms, with the same randomness. These things differ (docs/development.md):
 
 - Nothing of the app's state is read or written. Each flush is a device of its own: its windows
-  close at once, its ledger is new, and it takes part whatever `sample_rate` says.
+  close at once, its ledger is new, and it takes part whatever `sample_rate` and `one_in` say.
 - Each batch has a mark, and only `deniable dev` takes a batch that has it.
 - Mistakes are printed as they happen, and `deniable dev` hears of them, without any value.
 """
@@ -246,8 +246,8 @@ def _taking_part(registry: Registry) -> Registry:
     """The registry, with every device reporting in every window. Its schemes are the same."""
     metrics = {
         metric.name: metric
-        if metric.sample_rate == 1
-        else replace(metric, sample_rate=1.0, compiled=metric.scheme)
+        if metric.rate == 1
+        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme)
         for metric in registry
     }
     return replace(registry, metrics=metrics, lifetime_epsilon=None)

@@ -1,8 +1,12 @@
 """Open windows: the true value of a metric waits here until its window ends.
 
 Several records of one window become one value, as the metric's `aggregate` says. Whether the
-device takes part in a window (`sample_rate`) is drawn once for each metric and window, before
-any value is stored. If it does not, the value never reaches the disk.
+device takes part in a window is decided once for each metric and window, before any value is
+stored and whatever it is. If it does not, the value never reaches the disk. With `sample_rate` it
+is drawn anew for each window. With `one_in` the device draws one of so many groups with its first
+window, and keeps it: the groups take turns, so each window has its own part of the crowd, of the
+same expected size, and no device takes part more often than once in so many windows, whatever its
+clock does.
 
 The segments of the device are those of the window's first record, and stay for the window. They
 are stored in front of the value, and deleted with it.
@@ -10,8 +14,8 @@ are stored in front of the value, and deleted with it.
 The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
 transaction (`deniable.sealing.seal_first`). Its value never reaches the disk either.
 
-A pair takes part in a window by itself: its own `sample_rate` is drawn with the first record of
-either of its metrics. A value is kept as long as its metric or one of its pairs takes part.
+A pair takes part in a window by itself: its own draw is made with the first record of either of
+its metrics. A value is kept as long as its metric or one of its pairs takes part.
 
 A value that the metric cannot take is not kept. How many there were is, until the window ends.
 """
@@ -24,7 +28,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from deniable import windows
-from deniable.randomness import PRECISION, Bits, coin
+from deniable.randomness import PRECISION, Bits
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -60,11 +64,13 @@ CREATE TABLE refusals (
     PRIMARY KEY (metric, window)
 );
 CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
+CREATE TABLE groups (metric TEXT PRIMARY KEY, drawn INTEGER NOT NULL);
 """
 """A window is `passed` if the device does not take part in it, and `unanswered` if it ended
 without a report. Only an `open` one accepts values, and none that ends before its metric's
-horizon does. `refusals` counts the values that did not fit, for `deniable doctor`, until the
-window ends: that a value did not fit says something about it."""
+horizon does. Of the integer that is drawn for a metric, `one_in` takes the remainder. `refusals`
+counts the values that did not fit, for `deniable doctor`, until the window ends: that a value did
+not fit says something about it."""
 
 
 _PAIR, _END = "\x1f", "\x1e"
@@ -219,8 +225,7 @@ def _is_open(
     window: str,
     bits: Bits,
 ) -> bool:
-    """Whether the metric takes part in the window. For a new window, `sample_rate` is drawn
-    here."""
+    """Whether the metric takes part in the window; for a new window that is decided here."""
     found = connection.execute(
         "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
     ).fetchone()
@@ -234,14 +239,28 @@ def _is_open(
         return False
     if not ledger.allows(metric, registry):
         return False
-    heads = coin(int(Fraction(metric.sample_rate) * (1 << PRECISION)), bits)
+    takes_part = _takes_part(connection, metric, window, bits)
     connection.execute(
         "INSERT INTO windows (metric, window, ends, state) VALUES (?, ?, ?, ?)",
-        (metric.name, window, ends, "open" if heads else "passed"),
+        (metric.name, window, ends, "open" if takes_part else "passed"),
     )
-    if not heads:
+    if not takes_part:
         _prune(connection, metric.name)
-    return heads
+    return takes_part
+
+
+def _takes_part(connection: Connection, metric: Metric, window: str, bits: Bits) -> bool:
+    """Whether the device takes part in a new window of the metric. The remainder of 53 bits is
+    uniform to one part in 10**11 at most."""
+    if metric.one_in is None:
+        return bits(PRECISION) < Fraction(metric.sample_rate) * (1 << PRECISION)
+    found = connection.execute(
+        "SELECT drawn FROM groups WHERE metric = ?", (metric.name,)
+    ).fetchone()
+    if found is None:
+        found = (bits(PRECISION),)
+        connection.execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
+    return (windows.number(window) - int(found[0])) % metric.one_in == 0
 
 
 def _merge(record: Record, entry: _OpenValue | None, bits: Bits) -> _OpenValue:

@@ -183,6 +183,7 @@ def _describe(metric: Metric, registry: Registry) -> dict[str, Any]:
         "window": metric.window,
         "answer": metric.answer,
         "sample_rate": metric.sample_rate,
+        "one_in": metric.one_in,
         "longitudinal": metric.longitudinal,
         "expires": metric.expires.isoformat(),
         "scheme": metric.scheme.fingerprint,

@@ -152,6 +152,12 @@ _SCHEMAS: Json = {
                 "the window has its first value.",
             },
             "sample_rate": _positive("The share of windows in which a device reports.", maximum=1),
+            "one_in": {
+                "type": ["integer", "null"],
+                "minimum": 2,
+                "description": "If a number, a device reports in one of so many windows, in place "
+                "of `sample_rate`: the groups of devices take turns.",
+            },
             "longitudinal": {
                 "enum": ["fresh", "memoize"],
                 "description": "Whether each report is drawn anew, or is fresh noise on a memo.",

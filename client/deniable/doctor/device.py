@@ -222,5 +222,5 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
         yield CheckResult(
             "state", "spent", "note",
             f"the lifetime_epsilon of this device is spent for: {listed(spent)}",
-            "it never reports these metrics again. A smaller sample_rate makes it last longer",
+            "it never reports these metrics again. one_in makes it last (docs/registry.md)",
         )  # fmt: skip

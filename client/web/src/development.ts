@@ -2,7 +2,7 @@
 // (docs/development.md). It is in development builds alone.
 import type { Source } from "./bits.ts";
 import { write } from "./device.ts";
-import type { Metric, RecordedValue, Registry } from "./metric.ts";
+import type { RecordedValue, Registry } from "./metric.ts";
 import type { State } from "./state.ts";
 
 /** Mistakes that are told; a page may make the same one in a loop. */
@@ -76,7 +76,7 @@ export function develop(address: string): Development {
     url: `${origin}/v1/reports`,
     prepare(registry) {
       for (const metric of registry.metrics.values())
-        (metric as { -readonly [key in keyof Metric]: Metric[key] }).sample_rate = 1;
+        Object.assign(metric, { sample_rate: 1, one_in: null });
       return { ...registry, lifetimeEpsilon: null };
     },
     trouble(kind) {

@@ -28,6 +28,9 @@ export interface Declared {
   readonly aggregate: Aggregate;
   readonly answer: "at_close" | "at_once";
   readonly sample_rate: number;
+  /** If a number, the device takes part in one of so many windows: it draws one of so many groups
+   * once, and the groups take turns. */
+  readonly one_in: number | null;
   readonly longitudinal: "fresh" | "memoize";
   readonly epsilon: number;
   readonly lifetime_epsilon: number;

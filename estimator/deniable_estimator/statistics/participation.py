@@ -14,13 +14,18 @@ bounded. Two windows of n_v and n_w reports share at most min(n_v, n_w) devices,
 times that. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device `most`
 reports: in W windows it reports min(Binomial(W, sample_rate), most) times. Both bounds are exact
 if every device stays once it has reported; if devices come and go, they are cautious.
+
+Where devices take turns (`one_in` = M, as the rotation groups of a panel survey do), two windows
+are of the same group if their numbers differ by a multiple of M, and otherwise share no device.
+They are counted as if they shared 1 / M of them, which also covers an edit of M, as devices then
+draw another group.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -28,6 +33,7 @@ from itertools import combinations
 
 import numpy as np
 
+from deniable import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -44,6 +50,8 @@ class Participation:
     """The epsilon that a device can spend on this metric; None without a limit."""
     cost: float = 1.0
     """The epsilon that each report spends."""
+    one_in: int = 1
+    """Of how many groups that take turns a device is in one."""
 
     @classmethod
     def evenly(cls, tally: Tally) -> Participation:
@@ -58,7 +66,8 @@ class Participation:
         for part in parts:
             reports.update(part.reports)
         rate, cost = max(part.sample_rate for part in parts), min(part.cost for part in parts)
-        return cls(dict(reports), rate, _common_budget(parts), cost)
+        groups = min(part.one_in for part in parts)
+        return cls(dict(reports), rate, _common_budget(parts), cost, groups)
 
     @cached_property
     def n(self) -> float:
@@ -75,12 +84,18 @@ class Participation:
         """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
         if self.n == 0 or len(self.reports) == 1:
             return 1.0
-        # Each window is the smaller of the pair with every larger one: (rank from above) times.
-        falling = sorted(self.reports.values(), reverse=True)
-        pairs = 2 * sum(rank * n for rank, n in enumerate(falling))
+        pairs = _pairs(self.reports.values())
+        if self.one_in > 1:
+            groups: dict[int, list[float]] = {}
+            for label, n in self.reports.items():
+                groups.setdefault(windows.number(label) % self.one_in, []).append(n)
+            same = sum(_pairs(each) for each in groups.values())
+            pairs = same + (pairs - same) / self.one_in
         by_windows = 1 + self.sample_rate * pairs / self.n
         if self.most is None or self.most >= len(self.reports):
             return by_windows
+        if self.one_in > 1:
+            return min(by_windows, self.most)
         return min(by_windows, _ledger_repeats(len(self.reports), self.sample_rate, self.most))
 
     @property
@@ -92,10 +107,17 @@ class Participation:
         """The largest possible sum of T_i U_i, where device i has reported U_i times under another
         scheme of the metric."""
         sizes = np.array(list(other.reports.values()))
-        pairs = sum(
-            float(np.minimum(n, sizes).sum()) - min(n, other.reports.get(window, 0.0))
-            for window, n in self.reports.items()
-        )
+        part: FloatArray | float = 1.0
+        numbers = np.zeros(len(sizes))
+        if self.one_in > 1:
+            numbers = np.array([windows.number(label) for label in other.reports])
+        pairs = 0.0
+        for window, n in self.reports.items():
+            if self.one_in > 1:
+                same = (numbers - windows.number(window)) % self.one_in == 0
+                part = np.where(same, 1.0, 1 / self.one_in)
+            pairs += float((np.minimum(n, sizes) * part).sum())
+            pairs -= min(n, other.reports.get(window, 0.0))
         bounds = [self.sample_rate * pairs]
         if self.most is not None:
             bounds.append(self.most * other.n)
@@ -138,6 +160,12 @@ def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatA
         bounds.append((each * whole.budget / costs).max(axis=0))
     more: FloatArray = np.maximum(np.min(bounds, axis=0) - own, 0.0)
     return more
+
+
+def _pairs(reports: Iterable[float]) -> float:
+    """The sum of min(n_v, n_w) over all v and w that are not the same."""
+    # Each window is the smaller of the pair with every larger one: (rank from above) times.
+    return 2 * sum(rank * n for rank, n in enumerate(sorted(reports, reverse=True)))
 
 
 @lru_cache(maxsize=1024)
