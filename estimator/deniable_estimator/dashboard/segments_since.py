@@ -58,9 +58,9 @@ def moved_most(
         return message("Since {moment}: no segment changed by more than noise.", moment=moment)
     _, name, told, place = max(changes, key=lambda each: each[0])
     return counted(
-        "Since {moment} {segment} changed, and no other segment by more than noise: {series} "
+        "Since {moment}, {count} segment changed beyond noise, {segment}: {series} {change}.",
+        "Since {moment}, {count} segments changed beyond noise, most clearly {segment}: {series} "
         "{change}.",
-        "Since {moment} {count} segments changed, {segment} most clearly: {series} {change}.",
         len(changes),
         moment=moment,
         segment=isolated(name),

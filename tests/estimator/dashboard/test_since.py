@@ -130,7 +130,7 @@ def test_the_segment_that_moved_most_is_named(tmp_path: Path) -> None:
             fill(store, registry, "theme", [light, 1 - light], 9_000, day.isoformat(), segment)
     reader = browser_of(dashboard_of(store, registry))
     page = text_of(reader, "/metric/theme/segments?since=2026-11-10")
-    assert "Since 2026-11-10 desktop changed, and no other segment by more than noise:" in page
+    assert "Since 2026-11-10, 1 segment changed beyond noise, desktop:" in page
     store.close()
 
 
