@@ -214,7 +214,7 @@ def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
         settings.dashboard_login_link,
         parse_tokens(settings.api_tokens),
         _sessions(settings.dashboard_sessions, clock),
-        Guesses(settings.dashboard_guesses, settings.trusted_proxies),
+        Guesses(settings.trusted_proxies),
         people,
         ProxyHeaders(
             settings.dashboard_user_header,

@@ -53,12 +53,6 @@ def _token(value: str) -> str:
     return value
 
 
-def _rate(value: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]{0,5}/(?:second|minute|hour|day)", value):
-        raise ValueError("must be a number for each second, minute, hour or day, like 10/minute")
-    return value
-
-
 def _public(value: str) -> str:
     if not re.fullmatch(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", value):
         raise ValueError("must be an address without a path, like https://deniable.acme.example")
@@ -247,9 +241,6 @@ class DashboardSettings(deniable_collector.settings.Settings):
     )
     share_releases: bool = setting(
         False, _switch, "1: links and frames of a metric show its newest release, never its sums"
-    )
-    dashboard_guesses: str = setting(
-        "10/minute", _rate, "most wrong tokens from a network (/24, /48); then none is looked at"
     )
     public_url: str = setting(
         "", _public, "where people reach the dashboard, like https://deniable.acme.example"
