@@ -22,7 +22,10 @@ FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
 
 _HALVES = {"true": message("yes"), "false": message("no")}
-_CHANGED = sentence("{series} {change}, {span} vs {count} earlier windows")
+_CHANGED = (
+    sentence("{series} {change}, {span} vs {count} earlier window"),
+    sentence("{series} {change}, {span} vs {count} earlier windows"),
+)
 _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
@@ -144,12 +147,12 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
         metric=metric.name,
         kind="change",
         detail=f"{change.series}/{'up' if change.rises else 'down'}",
-        text=message(
-            _CHANGED,
+        text=counted(
+            *_CHANGED,
+            len(found.before.windows),
             series=series,
             change=found.describe(place),
             span=span,
-            count=len(found.before.windows),
         ),
         since=change.since,
         until=end,

@@ -121,7 +121,7 @@ def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, pa
     page.feed(answer.text)
     assert not page.tags & HARMFUL
     assert not page.handlers
-    assert all(source.startswith("/static/overview.js?") for source in page.scripts)
+    assert all(source.startswith("/static/pages.js?") for source in page.scripts)
     policy = answer.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self';")
     assert "unsafe" not in policy
