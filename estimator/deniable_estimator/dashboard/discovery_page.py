@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.discovery import (
     trend_of_find,
 )
 from deniable_estimator.dashboard.overview.attention import standing_notes
-from deniable_estimator.dashboard.pages import download, keep_form
+from deniable_estimator.dashboard.pages import asked_form, download, keep_form
 from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.dashboard.ranges import (
     DayRange,
@@ -41,7 +41,7 @@ from deniable_estimator.questions.trend import GROUPS, Trend
 
 discovering = Blueprint("discovering", __name__)
 
-_NAMES = ("from", "to", "without", "by", "find")
+_NAMES = ("from", "to", "without", "by", "find", "raw")
 
 MOST_SHOWN = 500
 """The most strings of the table; the files have all."""
@@ -135,7 +135,7 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     kind = "text/csv" if form == "csv" else "application/json"
     found = finds_at(source, metric, days).answer
     if not (chosen := request.args.get("find", "")):
-        text = finds_text(form, found, days.query)
+        text = finds_text(asked_form(form), found, days.query)
         return download(text, kind, f"{name}-strings.{form}")
     find = find_named(found, chosen)
     trend = trend_of_find(
@@ -146,7 +146,9 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
         found,
         find,
     ).answer
-    return download(trend_text(form, trend, days.query), kind, f"{name}-string-trend.{form}")
+    return download(
+        trend_text(asked_form(form), trend, days.query), kind, f"{name}-string-trend.{form}"
+    )
 
 
 def _headline(found: Finds) -> str:

@@ -42,6 +42,11 @@ pages = Blueprint("pages", __name__)
 _TYPES = {"csv": "text/csv", "json": "application/json"}
 
 
+def asked_form(form: str) -> str:
+    """The form of a file; `raw` for a CSV whose texts are as they are, which programs ask for."""
+    return "raw" if form == "csv" and request.args.get("raw") == "1" else form
+
+
 @pages.get("/")
 def overview() -> ResponseReturnValue:
     """What needs attention, and all metrics, or those that were looked for."""
@@ -183,22 +188,22 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "raw")
     return _estimate_file(source, metric, view, _candidates(source, metric), form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
 def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "raw")
     candidates = _candidates(source, metric)
     by = view.by or grouping(metric, view.days)
     found = source.trend_at(metric, view.days, by, candidates)
     noted = annotations_of(metric, view.days.first, view.days.last)
     text = source.written(
         len(found.answer.periods) * len(candidates or metric.values),
-        ("trend file", found.version, digest_of_candidates(candidates), form, noted),
-        *(trend_text, form, found.answer, {}, (), noted),
+        ("trend file", found.version, digest_of_candidates(candidates), asked_form(form), noted),
+        *(trend_text, asked_form(form), found.answer, {}, (), noted),
         candidates=candidates,
     )
     return download(text, _TYPES[form], f"{name}-trend.{form}")
@@ -266,8 +271,8 @@ def _estimate_file(
     found = source.estimate_at(metric, view.days, candidates)
     text = source.written(
         len(found.answer.series.names),
-        ("estimate file", found.version, digest_of_candidates(candidates), form),
-        *(estimate_text, form, found.answer, {}),
+        ("estimate file", found.version, digest_of_candidates(candidates), asked_form(form)),
+        *(estimate_text, asked_form(form), found.answer, {}),
         candidates=candidates,
     )
     return download(text, _TYPES[form], f"{metric.name}.{form}")

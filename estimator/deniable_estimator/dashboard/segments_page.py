@@ -14,7 +14,7 @@ from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
-from deniable_estimator.dashboard.pages import download, keep_form, listed
+from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
 from deniable_estimator.dashboard.segment_panels import panels, panels_shown
@@ -35,7 +35,7 @@ from deniable_estimator.questions.trend import GROUPS
 
 segments = Blueprint("segments", __name__)
 
-_NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period")
+_NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period", "raw")
 
 
 @segments.get("/metric/<name>/segments")
@@ -143,9 +143,8 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
                 candidates,
             )
         )
-        return download(
-            segment_trends_text(form, trends, days.query), kind, f"{name}-segments-trend.{form}"
-        )
+        text = segment_trends_text(asked_form(form), trends, days.query)
+        return download(text, kind, f"{name}-segments-trend.{form}")
     try:
         given = _against(source, metric, days, by, against, candidates)
         if against and given is None:
@@ -168,9 +167,9 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
             tuple(by),
             against,
             digest_of_candidates(candidates),
-            form,
+            asked_form(form),
         ),
-        *(segmented_text, form, found.answer, days.query),
+        *(segmented_text, asked_form(form), found.answer, days.query),
         candidates=candidates,
     )
     return download(text, kind, f"{name}-segments.{form}")

@@ -42,15 +42,16 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def wrong(guesses: Guesses, address: str, forwarded: str | None = None) -> int:
     """The seconds that a wrong token is told to wait; 0 if it is told that it is wrong."""
+    found: list[ApiProblem] = []
     try:
         guesses.wrong(asked(address, forwarded))
     except ApiProblem as problem:
+        found.append(problem)
+    for problem in found:
         assert problem.code == 429
         assert problem.kind == "urn:deniable:problem:too-many-guesses"
-        assert problem.retry_after is not None
         assert f"Wait {problem.retry_after} s" in str(problem.description)
-        return problem.retry_after
-    return 0
+    return sum(problem.retry_after or 0 for problem in found)
 
 
 def test_a_minute_is_told_as_one_number(clock: Clock, told: list[int]) -> None:
