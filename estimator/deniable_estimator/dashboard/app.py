@@ -58,6 +58,7 @@ from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.source import held_from, held_until
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
@@ -174,7 +175,9 @@ def create_app(
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
     open_links(app, _links(settings.dashboard_links), lambda: day_of(clock), door.people)
-    app.jinja_env.globals["offer_share"] = offer_share
+    app.jinja_env.globals.update(
+        offer_share=offer_share, held_until=held_until, held_from=held_from
+    )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,

@@ -29,7 +29,6 @@ from deniable_estimator.dashboard.ranges import (
     RangeError,
     check_names,
     presets,
-    read_range,
 )
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -76,12 +75,12 @@ def finds_page(name: str) -> ResponseReturnValue:
     if not isinstance(metric.type, Discovery):
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, trend, chart = None, None, None, None
-    days = read_range({}, source.clock(), metric.window)
+    days = source.read_days(metric, {})
     by = grouping(metric, days)
     chosen = request.args.get("find", "")
     try:
         check_names(request.args, _NAMES)
-        days = read_range(request.args, source.clock(), metric.window)
+        days = source.read_days(metric, request.args)
         by = grouping_asked(request.args, "by", metric, days)
         found = finds_at(source, metric, days).answer
         if chosen:
@@ -116,10 +115,11 @@ def finds_page(name: str) -> ResponseReturnValue:
         about=about(source, metric),
         reported=metric,
         newest=source.newest(metric),
-        notes=list(standing_notes(metric, source.newest(metric), source.clock())),
+        notes=list(standing_notes(metric, source.newest(metric), source.seen_until)),
         label=privacy_label(metric, source.registry),
         published=released_sums(source, metric),
-        presets=presets(source.clock(), metric.window),
+        presets=presets(source.seen_until, metric.window, running := source.running(metric)),
+        running=running,
         refused=refused,
         asked=request.args if refused else days.query,
     )
@@ -131,7 +131,7 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, _NAMES)
-    days = read_range(request.args, source.clock(), metric.window)
+    days = source.read_days(metric, request.args)
     kind = "text/csv" if form == "csv" else "application/json"
     found = finds_at(source, metric, days).answer
     if not (chosen := request.args.get("find", "")):

@@ -76,7 +76,8 @@ def metric_page(name: str) -> ResponseReturnValue:
         page = _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
-        view = read_view({}, metric, source.seen_until).of_list(kept_list(metric))
+        view = replace(read_view({}, metric, source.seen_until), days=source.read_days(metric, {}))
+        view = view.of_list(kept_list(metric))
         return _page(source, metric, view, None, refused=keep_form(error))[0], 400
     return page
 
@@ -171,7 +172,8 @@ def _page(
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry),
         published=released_sums(source, metric),
-        presets=presets(now, metric.window),
+        presets=presets(now, metric.window, running := source.running(metric)),
+        running=running,
         newest=newest,
         notes=_notes(source, metric, estimate),
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
@@ -232,6 +234,7 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, (*names_of(metric), *more))
     view = read_view(request.args, metric, source.seen_until)
+    view = replace(view, days=source.read_days(metric, request.args))
     return source, metric, view.of_list(kept_list(metric))
 
 

@@ -18,6 +18,11 @@ _MONTHS = (1, 3, 12)
 _DEFAULT_MONTHS = 3
 _LONGEST = 3660
 _MOST_LEFT_OUT = 100
+_RUNNING = {
+    "day": message("today"),
+    "week": message("this week"),
+    "month": message("this month"),
+}
 
 
 class RangeError(DeniableError):
@@ -155,18 +160,22 @@ def is_day(text: str) -> bool:
         return False
 
 
-def presets(now: float, kind: windows.Kind = "day") -> list[Preset]:
-    """Ranges that end with the last complete window of that kind."""
+def presets(
+    now: float, kind: windows.Kind = "day", running: DayRange | None = None
+) -> list[Preset]:
+    """Ranges that end with the last complete window of that kind; before them the days so far of
+    the window that is `running`, if it has reports."""
     last = _last_complete(now, kind)
+    first = [Preset(_RUNNING[kind], running)] if running else []
     if kind == "month":
-        return [
+        return first + [
             Preset(
                 counted("{count} month", "{count} months", months),
                 DayRange(_back(last, kind, 0, months), last),
             )
             for months in _MONTHS
         ]
-    return [
+    return first + [
         Preset(message("{days} days", days=days), DayRange(last - timedelta(days=days - 1), last))
         for days in _PRESETS
     ]

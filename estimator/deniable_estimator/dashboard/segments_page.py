@@ -16,7 +16,7 @@ from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import privacy_label
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
+from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, presets
 from deniable_estimator.dashboard.segment_panels import panels, panels_shown
 from deniable_estimator.dashboard.segments_over_time import (
     MOST_CELLS,
@@ -46,7 +46,7 @@ def segments_page(name: str) -> ResponseReturnValue:
     ignored: list[str] = []
     by = _default(metric)
     where: dict[str, str] = {}
-    days = read_range({}, source.clock(), metric.window)
+    days = source.read_days(metric, {})
     if not metric.segments:
         obstacle = message(
             "This metric is not counted by segments. Declare them in its registry: "
@@ -95,8 +95,12 @@ def segments_page(name: str) -> ResponseReturnValue:
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
     reported = source.registry.unasked.get(metric.name, metric)
+    running = source.running(metric)
     page = render_template(
         "segments.html",
+        presets=presets(source.seen_until, metric.window, running),
+        running=running,
+        newest=source.newest(metric),
         metric=metric,
         days=days,
         by=by,
@@ -188,7 +192,7 @@ def _requested(
         RangeError: the address asks for what there is not.
     """
     check_names(request.args, _NAMES)
-    days = read_range(request.args, source.clock(), metric.window)
+    days = source.read_days(metric, request.args)
     known = {each.name: each.values for each in metric.segments}
     by = tuple(each for each in request.args.get("by", "").split(",") if each)
     if not by:

@@ -111,6 +111,9 @@ def _summarize(
     try:
         candidates = source.candidates(metric)
         answer = source.estimate(metric, days, candidates)
+        if latest and answer and not answer.n and (running := source.running(metric)):
+            # The first day of an app that reports at once.
+            days, answer = running, source.estimate(metric, running, candidates)
     except (StillDecoding, TooManyDecodes):
         decoding = True
     except ValueListError as error:
