@@ -46,7 +46,7 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
     memos, and with --since for each change.
 
     Where the estimator is installed, the dashboard's files are checked too: those that
-    DENIABLE_ANNOTATIONS, DENIABLE_BOARDS and DENIABLE_DASHBOARD_PEOPLE name.
+    DENIABLE_DATA and DENIABLE_BOARDS name.
     """
     try:
         before = None if since is None else Registry.load(since)

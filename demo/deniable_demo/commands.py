@@ -111,12 +111,12 @@ def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
 
 
 def _annotations(folder: Path) -> Path:
-    """A file of annotations: what the devices do on which day."""
+    """A folder of the dashboard's data, with annotations: what the devices do on which day."""
     path = folder / "annotations.toml"
     today = datetime.now(UTC).date()
     add_annotation(path, "Made-up devices record their values", today - timedelta(days=1))
     add_annotation(path, "They report what they recorded", today)
-    return path
+    return folder
 
 
 def _report(population: Population, endpoint: str, console: Console) -> None:

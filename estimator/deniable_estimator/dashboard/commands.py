@@ -13,6 +13,7 @@ from deniable_collector.listening import cannot_listen
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.data_folder import FOLDER, SETTING
 
 
 @click.command()
@@ -25,7 +26,8 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     """Run the dashboard. Settings come from the environment; options override it.
 
     The token that lets people in is DENIABLE_DASHBOARD_TOKEN, or stands in the file that
-    DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed.
+    DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed. Links,
+    people, annotations and sessions are kept in the folder DENIABLE_DATA, by default deniable-data.
     """
     environ = dict(os.environ)
     given = {"REGISTRY": registry, "STORE": store, "DASHBOARD_BIND": bind}
@@ -33,6 +35,8 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
         if value is not None:
             environ[f"DENIABLE_{name}"] = value
             environ.pop(f"DENIABLE_{name}_FILE", None)
+    if not environ.get(SETTING):
+        environ[SETTING] = FOLDER
     try:
         settings = DashboardSettings.from_env(environ)
         Registry.load(settings.registry)

@@ -176,7 +176,7 @@ def test_sessions_are_shared_and_outlive_a_restart(
     holds nothing that lets anybody in."""
     path = tmp_path / "sessions.db"
     first, second = (
-        dashboard_of(store, registry, dashboard_sessions=str(path)).test_client() for _ in range(2)
+        dashboard_of(store, registry, data=str(tmp_path)).test_client() for _ in range(2)
     )
     first.post("/login", data={"token": TOKEN})
     cookie = first.get_cookie("deniable_dashboard")
@@ -188,11 +188,11 @@ def test_sessions_are_shared_and_outlive_a_restart(
         assert kept["session"].encode() not in path.read_bytes()
     second.post("/logout")
     assert first.get("/").status_code == 401
-    later = dashboard_of(store, registry, dashboard_sessions=str(path)).test_client()
+    later = dashboard_of(store, registry, data=str(tmp_path)).test_client()
     later.set_cookie("deniable_dashboard", cookie.value)
     assert later.get("/").status_code == 401
-    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_SESSIONS"):
-        dashboard_of(store, registry, dashboard_sessions=str(tmp_path / "none" / "sessions.db"))
+    with pytest.raises(SettingsError, match="DENIABLE_DATA"):
+        dashboard_of(store, registry, data=str(path / "none"))
 
 
 def test_a_cookie_is_secure_where_the_public_address_is(store: Store, registry: Registry) -> None:

@@ -55,7 +55,7 @@ def annotated_app(store: Store, registry: Registry, path: Path) -> Flask:
     only = ApiToken(
         "narrow", digest_of_token("n" * 43), frozenset({"read:estimates"}), metrics=("dark_mode",)
     )
-    return dashboard_of(store, registry, annotations=str(path), api_tokens=token_lines(only))
+    return dashboard_of(store, registry, data=str(path.parent), api_tokens=token_lines(only))
 
 
 @pytest.fixture

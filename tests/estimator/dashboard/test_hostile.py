@@ -159,10 +159,10 @@ def test_a_picture_is_well_formed(client: FlaskClient) -> None:
     ["/metric/hostile", "/api/v1/metrics/hostile/estimate", "/api/v1/metrics/hostile/trend"],
 )
 def test_files_hold_every_value_whole(client: FlaskClient, path: str) -> None:
-    """JSON and CSV carry the values themselves: quoted, not changed, and not to be sniffed."""
+    """JSON and raw CSV carry the values themselves: quoted, not changed, and not to be sniffed."""
     for form in ("csv", "json"):
         page = path.startswith("/metric")
-        answer = client.get(f"{path}.{form}" if page else f"{path}?format={form}")
+        answer = client.get(f"{path}.{form}?raw=1" if page else f"{path}?raw=1&format={form}")
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.mimetype == ("text/csv" if form == "csv" else "application/json")
         if form == "csv":

@@ -47,8 +47,7 @@ def new_app(store: Store, registry: Registry, tmp_path: Path, clock: Clock) -> C
 
     def new(**more: Any) -> Flask:
         given = {
-            "dashboard_people": str(tmp_path / "people.toml"),
-            "dashboard_links": str(tmp_path / "links.db"),
+            "data": str(tmp_path),
         }
         return dashboard_of(store, registry, clock, **{**given, **more})
 
@@ -421,11 +420,12 @@ def test_strings_of_a_session_are_not_shared(empty_store: Store, clock: Clock) -
 def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Path) -> None:
     """At the start it is named; one that breaks later gives 503, not the page of a link that has
     ended."""
-    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_LINKS cannot be opened"):
-        new_app(dashboard_links=str(tmp_path / "none" / "links.db"))
-    broken = tmp_path / "broken.db"
-    broken.write_text("no database " * 200)
-    app = new_app(dashboard_links=str(broken))
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=r"DENIABLE_DATA: the folder .* cannot be made"):
+        new_app(data=str(tmp_path / "file"))
+    (tmp_path / "links.db").unlink(missing_ok=True)
+    (tmp_path / "links.db").write_text("no database " * 200)
+    app = new_app()
     client = browser_of(app)
     for answer in (
         client.get("/links"), client.get("/shared/x"),

@@ -237,7 +237,7 @@ def _links() -> SharedLinks:
 def _away() -> ServiceUnavailable:
     return ServiceUnavailable(
         message(
-            "The file of links cannot be read or written. An operator can name another one in "
-            "DENIABLE_DASHBOARD_LINKS."
+            "The file of links cannot be read or written. An operator can name another folder for "
+            "it in DENIABLE_DATA."
         )
     )
