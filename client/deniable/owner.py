@@ -116,7 +116,11 @@ def owner_page(
 def _action(url: str | None, text: str) -> str:
     if url is None:
         return ""
-    scheme = urlsplit(url.strip()).scheme.lower()
+    parts = urlsplit(url.strip())
+    scheme = parts.scheme.lower()
+    if "\\" in url or (not scheme and parts.netloc):
+        # A browser takes //host, and the same with backslashes, for an address of another site.
+        raise ValueError("an address of the page that names a site begins with https://")
     if scheme in ("javascript", "data", "vbscript"):
         raise ValueError(f"an address of the page cannot begin with {scheme}:")
     if scheme in ("", "http", "https"):

@@ -96,7 +96,7 @@ def create_app(
     if keys is not None:
         add_gateway(app, app.extensions[GATEWAY])
     _add_probes(app, intake, store, mistakes)
-    _add_documents(app, registry)
+    _add_documents(app, registry, settings)
     return app
 
 
@@ -143,9 +143,9 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
         return _json(ready)
 
 
-def _add_documents(app: Flask, registry: Registry) -> None:
+def _add_documents(app: Flask, registry: Registry, settings: Settings) -> None:
     metrics = json.dumps({"metrics": {each.name: _describe(each, registry) for each in registry}})
-    described = json.dumps(description())
+    described = json.dumps(description(settings.metrics_bind))
 
     @app.get("/v1/registry")
     def read_registry() -> Response:

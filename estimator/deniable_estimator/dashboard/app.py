@@ -112,6 +112,8 @@ def create_app(
             ["DENIABLE_DASHBOARD_TOKEN is missing: `deniable dashboard` makes one, or set your own"]
         )
     app = Flask(__name__)
+    # Flask would redirect /metric//name to the host that the request names, whatever it is.
+    app.url_map.merge_slashes = False
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
