@@ -22,10 +22,6 @@ FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
 
 _HALVES = {"true": message("yes"), "false": message("no")}
-_CHANGED = (
-    sentence("{series} {change}, {span} vs {count} earlier window"),
-    sentence("{series} {change}, {span} vs {count} earlier windows"),
-)
 _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
@@ -148,7 +144,8 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
         kind="change",
         detail=f"{change.series}/{'up' if change.rises else 'down'}",
         text=counted(
-            *_CHANGED,
+            "{series} {change}, {span} vs {count} earlier window",
+            "{series} {change}, {span} vs {count} earlier windows",
             len(found.before.windows),
             series=series,
             change=found.describe(place),
