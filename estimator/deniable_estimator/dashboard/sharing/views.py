@@ -85,7 +85,7 @@ def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
 def _check_segments(name: str, arguments: Mapping[str, str]) -> None:
     metric = _declared(name)
     check_names(arguments, SEGMENT_NAMES)
-    requested_segments(current_source(), metric, arguments)
+    requested_segments(current_source(), metric, MultiDict(arguments))
 
 
 def _check_board(name: str, arguments: Mapping[str, str]) -> None:
