@@ -12,6 +12,9 @@ Check: TypeAlias = Callable[[Any], str | None]
 MAX_DEVICES = 10**12
 """More than there can be; larger numbers are slips."""
 
+MAX_LINE = 200
+"""A name with its place, or an address; people read it in a sentence."""
+
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
 
@@ -24,6 +27,11 @@ def or_null(check: Check) -> Check:
 
 def text(value: Any) -> str | None:
     return None if isinstance(value, str) and value.strip() else "must be text that is not empty"
+
+
+def line(value: Any) -> str | None:
+    fine = text(value) is None and len(value) <= MAX_LINE and value.isprintable()
+    return None if fine else f"must be one line of at most {MAX_LINE} characters"
 
 
 def texts(value: Any) -> str | None:

@@ -5,22 +5,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from deniable import edits, sent_command
+from deniable import edits, sent_command, windows
 from deniable.coded_message import counted
 from deniable.errors import Problem, RegistryError
 from deniable.forecasts import MISSING, forecasts
-from deniable.mechanisms import AUTO, Memoizing
+from deniable.mechanisms import AUTO, MAX_MEMO_EPSILON, Memoizing
 from deniable.metric import Metric
+from deniable.owner_texts import OwnerLanguage
 from deniable.registry import Registry
 
 
@@ -34,7 +36,27 @@ from deniable.registry import Registry
     help="An earlier metrics.toml: say what each edit costs on devices that have reported.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
+@click.option(
+    "--notice",
+    "as_notice",
+    is_flag=True,
+    help="Print a privacy notice and a question for consent, as Markdown.",
+)
+@click.option(
+    "--lang",
+    type=click.Choice(get_args(OwnerLanguage)),
+    default="en",
+    show_default=True,
+    help="The language of --notice.",
+)
+def lint(
+    path: Path,
+    explain: bool,
+    since: Path | None,
+    as_json: bool,
+    as_notice: bool,
+    lang: OwnerLanguage,
+) -> None:
     """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
 
     A registry without mistakes is shown as a table: the metrics, how much their reports
@@ -59,6 +81,9 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         problems = remarks(loaded, before)
     except RegistryError as error:
         registry, problems = None, error.problems
+    if as_notice:
+        _print_notice(registry, problems, str(path), lang)
+        return
     files = dict(_files_beside(registry)) if registry else {}
     if as_json:
         document = {
@@ -73,7 +98,7 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         print_problems(problems, str(path))
-        if registry is not None:
+        if registry is not None and not any(each.severity == "error" for each in problems):
             _print_metrics(registry)
             if explain:
                 _print_explanations(registry)
@@ -81,9 +106,30 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
             print_problems(found, name)
             if not found:
                 click.echo(f"{name}: no mistakes")
-    mistakes = [each for found in files.values() for each in found if each.severity == "error"]
-    if registry is None or mistakes:
+    mistakes = [
+        each for found in (problems, *files.values()) for each in found if each.severity == "error"
+    ]
+    if mistakes:
         raise SystemExit(1)
+
+
+def _print_notice(
+    registry: Registry | None, problems: Sequence[Problem], source: str, lang: OwnerLanguage
+) -> None:
+    """The notice on the standard output, if nothing is wrong; what is wrong, beside it."""
+    from deniable.notice import notice
+
+    problems = [each for each in problems if each.severity != "note"]
+    text = ""
+    if registry is not None and not any(each.severity == "error" for each in problems):
+        try:
+            text = notice(registry, lang)
+        except RegistryError as error:
+            problems = error.problems
+    print_problems(problems, source)
+    if not text:
+        raise SystemExit(1)
+    click.echo(text, nl=False)
 
 
 def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
@@ -111,7 +157,8 @@ _SEEN = (
 
 
 def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
-    """What is valid but will not work, and what edits cost, in the order of the file."""
+    """What can be read but protects nothing (an error), what will not work (a warning), and what
+    edits cost, in the order of the file."""
     found = expired(registry)
     crowd = forecasts()
     if crowd is None:
@@ -120,12 +167,17 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if metric.name in registry.unasked:
             continue  # a pair is reported in its place
-        if crowd is not None:
+        unprotected = _unprotected(metric, registry)
+        if crowd is not None and unprotected is None:
             for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
                 found.append(Problem(line, where, told, severity))
         found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
         if message := _added_up(metric, registry):
             found.append(Problem(line, where, message, "note"))
+        if unprotected is not None:
+            key = "lifetime_epsilon"
+            at = registry.lines.get(f"{metric.name}.{key}", line)
+            found.append(Problem(at, f"{where}.{key}", unprotected, "error"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
         if metric.answer == "at_once":
@@ -226,6 +278,32 @@ def _beyond_cap(metric: Metric, registry: Registry) -> str | None:
         f"one report costs {cost:.4g}, above the registry's lifetime_epsilon {cap:g}, so no device "
         "can ever report"
     )
+
+
+def _unprotected(metric: Metric, registry: Registry) -> str | None:
+    """An error if the reports of a usual year together have no bound that means anything. With
+    memos the bound of a memo stands, which the registry limits to the same epsilon."""
+    if metric.longitudinal == "memoize":
+        return None
+    epsilon = Fraction(metric.scheme.mechanism.epsilon)
+    limits = [metric.lifetime_epsilon, registry.lifetime_epsilon or metric.lifetime_epsilon]
+    allowed = Fraction(Fraction(min(limits)) // epsilon)
+    taken = Fraction(windows.IN_A_YEAR[metric.window] * metric.sample_rate)
+    year = float(min(allowed, taken) * epsilon)
+    if year <= MAX_MEMO_EPSILON:
+        return None
+    rate = float(MAX_MEMO_EPSILON / windows.IN_A_YEAR[metric.window] / epsilon)
+    return (
+        f"is {metric.lifetime_epsilon:g}, so the reports of a usual year together reveal epsilon "
+        f"{year:.4g}: above {MAX_MEMO_EPSILON:g} that protects nothing. Set lifetime_epsilon = "
+        f"{MAX_MEMO_EPSILON:g} at most, or sample_rate = {_down(rate)} at most"
+    )
+
+
+def _down(rate: float) -> str:
+    """A rate with two digits that matter, not above it."""
+    digits = 1 - math.floor(math.log10(rate))
+    return f"{math.floor(rate * 10**digits) / 10**digits:.{max(digits, 0)}f}"
 
 
 def _explanation(metric: Metric) -> str:

@@ -7,8 +7,8 @@ from datetime import date
 from typing import Any, cast
 
 from deniable import windows
-from deniable.checks import Check, count, is_number, one_of, or_null, positive, rate, text
-from deniable.keys import APP, MAX_LIFETIME_EPSILON
+from deniable.checks import Check, count, is_number, line, one_of, or_null, positive, rate, text
+from deniable.keys import APP, MAX_LIFETIME_EPSILON, PEOPLE_KEYS
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
@@ -79,6 +79,9 @@ TOP: dict[str, Check] = {
     "lifetime_epsilon": or_null(positive(MAX_LIFETIME_EPSILON)),
     "metrics": _some,
 }
+
+PEOPLE: dict[str, Check] = dict.fromkeys(PEOPLE_KEYS, line)
+"""What there is in addition at the top, each where it is declared."""
 
 METRIC: dict[str, Check] = {
     "type": one_of(tuple(TYPES)),

@@ -31,7 +31,18 @@ APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 """The name of an app. It names a folder on the device, so it has no characters with a meaning in
 file systems."""
 
-TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "segments", "metrics")
+PEOPLE_KEYS = ("recipient", "contact")
+"""The keys at the top of the file that people read: who receives the reports, and where to ask."""
+
+TOP_KEYS = (
+    "schema",
+    "app",
+    *PEOPLE_KEYS,
+    "lifetime_epsilon",
+    "defaults",
+    "segments",
+    "metrics",
+)
 """The keys at the top of the file."""
 
 MAX_LIFETIME_EPSILON = 10_000.0

@@ -115,6 +115,8 @@ class Metric:
             return self.type.normalize(value)
         except ValueError as error:
             why = str(error)
+        except Exception:  # what an object of a class that an app has written may do
+            why = "cannot take such a value"
         # Not in the handler: there the error before would stay in `__context__`, which may hold the
         # value.
         raise MetricError(self.name, why)

@@ -12,10 +12,13 @@ transaction (`deniable.sealing.seal_first`). Its value never reaches the disk ei
 
 A pair takes part in a window by itself: its own `sample_rate` is drawn with the first record of
 either of its metrics. A value is kept as long as its metric or one of its pairs takes part.
+
+A value that the metric cannot take is not kept. How many there were is, until the window ends.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -49,11 +52,19 @@ CREATE TABLE open_values (
     records INTEGER NOT NULL,
     PRIMARY KEY (metric, window)
 );
+CREATE TABLE refusals (
+    metric TEXT NOT NULL,
+    window TEXT NOT NULL,
+    ends REAL NOT NULL,
+    records INTEGER NOT NULL,
+    PRIMARY KEY (metric, window)
+);
 CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
 """
 """A window is `passed` if the device does not take part in it, and `unanswered` if it ended
 without a report. Only an `open` one accepts values, and none that ends before its metric's
-horizon does."""
+horizon does. `refusals` counts the values that did not fit, for `deniable doctor`, until the
+window ends: that a value did not fit says something about it."""
 
 
 _PAIR, _END = "\x1f", "\x1e"
@@ -96,10 +107,14 @@ def keep(
     `seal_first` reports the first record of a window that is answered at once, and closes the
     window.
     """
+    refused: Counter[tuple[str, str]] = Counter()
     merged: dict[tuple[str, str], _OpenValue | None] = {}
     closed: set[tuple[str, str]] = set()
     for record in records:
         key = (record.metric.name, record.window)
+        if record.refused:
+            refused[key] += 1
+            continue
         if key in closed:
             continue
         if key not in merged:
@@ -121,6 +136,15 @@ def keep(
         "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",
         [(*key, entry.text, entry.records) for key, entry in merged.items() if entry is not None],
     )
+    for (metric, window), count in refused.items():
+        connection.execute(
+            "INSERT OR IGNORE INTO refusals VALUES (?, ?, ?, 0)",
+            (metric, window, windows.end(window)),
+        )
+        connection.execute(
+            "UPDATE refusals SET records = records + ? WHERE metric = ? AND window = ?",
+            (count, metric, window),
+        )
 
 
 def close_window(connection: Connection, metric: str, window: str, *, answered: bool) -> None:
@@ -150,9 +174,24 @@ def waiting(connection: Connection) -> int:
     return int(count)
 
 
+def refusals(connection: Connection, now: float) -> dict[str, int]:
+    """How many values did not fit in the windows that are open at a POSIX time, by metric."""
+    rows = connection.execute(
+        "SELECT metric, sum(records) FROM refusals WHERE ends > ? GROUP BY metric", (now,)
+    )
+    return dict(rows)
+
+
+def forget_refusals(connection: Connection, now: float) -> None:
+    """Delete the counts of the windows that have ended."""
+    connection.execute("DELETE FROM refusals WHERE ends <= ?", (now,))
+
+
 def clear(connection: Connection) -> None:
-    """Delete all open values. Their windows stay open, and are not drawn again."""
+    """Delete all open values, and how many did not fit. Their windows stay open, and are not drawn
+    again."""
     connection.execute("DELETE FROM open_values")
+    connection.execute("DELETE FROM refusals")
 
 
 def _is_wanted(

@@ -25,6 +25,9 @@ IN_A: dict[Kind, CodedMessage] = {
 }
 """The kinds as a part of a sentence."""
 
+IN_A_YEAR: dict[Kind, float] = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
+"""How many windows an average year holds."""
+
 _LABEL = re.compile(
     r"(?P<year>\d{4})-(?:W(?P<week>\d\d)|(?P<month>\d\d)(?:-(?P<day>\d\d))?)", re.ASCII
 )

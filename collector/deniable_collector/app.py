@@ -25,6 +25,7 @@ from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import BatchReader
+from deniable_collector.serving.cors import tell_refused
 from deniable_collector.serving.problems import problem, problem_of
 from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
 from deniable_collector.settings import Settings
@@ -118,11 +119,14 @@ def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
 
     @app.after_request
     def let_pages_read(response: Response) -> Response:
-        if batch_reader.cors is not None and request.path == "/v1/reports":
+        if request.path == "/v1/reports":
             origin = request.headers.get("Origin", "")
             asked = request.method == "OPTIONS"
-            headers = batch_reader.cors.preflight if asked else batch_reader.cors.headers
-            response.headers.extend(headers(origin))
+            if batch_reader.cors is not None:
+                headers = batch_reader.cors.preflight if asked else batch_reader.cors.headers
+                response.headers.extend(headers(origin))
+            elif asked:
+                tell_refused(origin)
         return response
 
 

@@ -183,6 +183,42 @@ def test_lint_warns_of_a_cap_that_no_report_fits_into(
 
 
 @pytest.mark.parametrize(
+    ("keys", "year"),
+    [
+        ('window = "day"', "100"),
+        ('window = "month"\nsample_rate = 0.9', None),
+        ("sample_rate = 0.06", "21.9"),
+        ("sample_rate = 0.054", None),
+    ],
+)
+def test_lint_refuses_a_year_that_means_nothing(
+    run: Callable[..., Any], tmp_path: Path, keys: str, year: str | None
+) -> None:
+    """More than epsilon 20 in a usual year is a mistake, at the line of the key to change; each of
+    the two changes that it names mends it."""
+    path = tmp_path / "metrics.toml"
+    text = EDITED.replace("epsilon = 1.0\nlifetime_epsilon = 3.0", f"{keys}\nepsilon = 1.0\n"
+                          "lifetime_epsilon = 100.0")  # fmt: skip
+    path.write_text(text)
+    result = run(lint, path)
+    if year is None:
+        assert result.exit_code == 0
+        return
+    assert result.exit_code == 1
+    (line,) = [each for each in result.stderr.splitlines() if ": error: " in each]
+    place = text.splitlines().index("lifetime_epsilon = 100.0") + 1
+    assert line.startswith(f"{path}:{place}: error: metrics.fresh.lifetime_epsilon: is 100, so ")
+    assert f"reveal epsilon {year}" in line
+    for old, new in (
+        ("lifetime_epsilon = 100.0", "lifetime_epsilon = 20"),
+        (keys, "sample_rate = 0.054"),
+    ):
+        assert new in line
+        path.write_text(text.replace(old, new))
+        assert run(lint, path).exit_code == 0
+
+
+@pytest.mark.parametrize(
     ("old", "new", "where", "words"),
     [
         ('"z"]', '"z", "w"]', "kept", "3 for the memos before and 3 for these fit into"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,6 +19,8 @@ from deniable.owner import Account, owner_page
 from deniable.owner_texts import OWNER_TEXTS
 from deniable.sent import Likelihood, SentReport
 from deniable.state import State
+
+from .conftest import REGISTRY
 
 MakeClient = Callable[..., Client]
 
@@ -94,6 +97,24 @@ def test_everything_is_escaped() -> None:
     assert "<script" not in page
     assert HOSTILE not in page
     assert text_of(page).count(HOSTILE) >= 8
+
+
+@pytest.mark.parametrize("language", ["en", "zh-Hans"])
+def test_the_page_says_who_receives_and_how_to_switch_off(
+    make_client: MakeClient, language: Any, tmp_path: Path
+) -> None:
+    """Recipient and contact are those of the registry, escaped; the way to switch off is there
+    also where the registry names neither."""
+    named = f'recipient = {json.dumps(HOSTILE)}\ncontact = "me@acme.example"\n'
+    path = tmp_path / "named.toml"
+    path.write_text(named + REGISTRY)
+    whole = make_client(registry=Registry.load(path)).owner_page(language=language)
+    assert html.escape(HOSTILE) in whole
+    assert HOSTILE not in whole
+    assert "me@acme.example" in text_of(whole)
+    for page in (whole, owner_page([], [], 0, sending=True, language=language)):
+        assert "deniable sent --switch-off" in text_of(page)
+    assert "@" not in text_of(page)
 
 
 @pytest.mark.parametrize(

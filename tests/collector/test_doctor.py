@@ -105,7 +105,7 @@ def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPR
 def test_a_good_installation_has_no_error(running):
     """With a value recorded and a collector of the same registry nothing is wrong, exit 0."""
     address = running.address
-    with Client("metrics.toml") as client:
+    with Client("metrics.toml", consent=True) as client:
         client.record("dark_mode", True)
     code, found = run("--endpoint", address)
     assert (code, errors(found)) == (0, set())
@@ -142,7 +142,7 @@ def test_a_switch_of_the_environment(monkeypatch, name):
     monkeypatch.setenv(name, "0")
     assert run()[0] == 0
     monkeypatch.setenv(name, "1")
-    assert Client("metrics.toml", state_dir="state").status == "disabled"
+    assert Client("metrics.toml", state_dir="state", consent=True).status == "disabled"
     code, found = run()
     assert (code, errors(found)) == (1, {"disabled"})
     assert name in found["environment", "disabled"]["message"]
@@ -153,7 +153,7 @@ def test_consent_was_forgotten():
     with Client("metrics.toml", consent=False) as client:
         client.record("dark_mode", True)
     assert ("state", "nothing_recorded") in run()[1]
-    with Client("metrics.toml") as client:
+    with Client("metrics.toml", consent=True) as client:
         client.record("dark_mode", True)
     assert ("state", "nothing_recorded") not in run()[1]
     with Client("metrics.toml", consent=False):
@@ -163,7 +163,7 @@ def test_consent_was_forgotten():
 
 def test_damaged_and_foreign_states():
     """A damaged state and another app's are errors with different advice."""
-    with Client("metrics.toml", state_dir="state") as client:
+    with Client("metrics.toml", state_dir="state", consent=True) as client:
         client.record("dark_mode", True)
     (file,) = Path("state").glob("*.sqlite3")
     whole = file.read_bytes()
@@ -198,6 +198,7 @@ def test_what_waits_was_sent_refused_and_spent(running):
             state_dir="state",
             clock=lambda now=now: now[0],
             background=False,
+            consent=True,
         ) as client:
             client.record("browser", "firefox")
             client.flush()
@@ -392,6 +393,24 @@ def test_a_collector_that_is_open_to_the_network(monkeypatch):
     assert found["settings", "open_bind"]["level"] == "warning"
     assert ("workers", "many_workers") in found
     assert ("collector", "not_running") in found
+
+
+def test_which_pages_may_send(monkeypatch):
+    """Without DENIABLE_CORS_ORIGINS no page may send, which the operator is told, with the setting;
+    with it, of which origins pages may."""
+    assert "DENIABLE_CORS_ORIGINS=https://" in run("--operator")[1]["pages", "no_pages"]["advice"]
+    monkeypatch.setenv("DENIABLE_CORS_ORIGINS", "https://acme.example")
+    assert "https://acme.example" in run("--operator")[1]["pages", "origins"]["message"]
+
+
+def test_values_that_do_not_fit():
+    """The device's side names the metric and how many values it has refused, and no value."""
+    with Client("metrics.toml", consent=True) as client:
+        client.record("dark_mode", "secret")
+        client.record("dark_mode", None)
+    found = run()[1]["state", "values_refused"]
+    assert "dark_mode (2)" in found["message"]
+    assert "secret" not in str(found)
 
 
 def test_a_store_that_is_not_there(monkeypatch, tmp_path):

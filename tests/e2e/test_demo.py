@@ -68,9 +68,9 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
 
     Alpha 3e-4 for all 36 comparisons together: 35 shares, six of them in the three groups of a
     segment, and a geometric mean, each within 5 standard errors of the truth (two-sided normal tail
-    6e-7, times ten for the discreteness of a few hundred reports). The randomness is the operating system's,
-    so there is no seed. Of quantiles, whose intervals so few reports leave open as often as not, and
-    of the pair's ratios, which are not normal, the truth alone is looked at.
+    6e-7, times ten for the discreteness of a few hundred reports). The randomness is the operating
+    system's, so there is no seed. Of quantiles, whose intervals so few reports leave open as often
+    as not, and of the pair's ratios, which are not normal, the truth alone is looked at.
     """
     done = subprocess.run(
         [*command, "demo", "--once", "--json", "--devices", str(DEVICES)],

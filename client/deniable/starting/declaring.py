@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.commands import remarks
-from deniable.errors import Problem
+from deniable.errors import Problem, RegistryError
 from deniable.registry import Registry
 
 _EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -52,18 +52,24 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
     proposed. `path` is where the text is, or will be.
 
     Raises:
-        RegistryError: the whole has mistakes.
+        RegistryError: the whole has mistakes, or the new metric would protect nothing.
     """
     made: Draft | None = None
     for filled in _proposals(keys):
         block = _block(name, filled)
         registry = Registry.parse(before + block, str(path), path.parent)
         where = f"metrics.{name}"
-        found = tuple(each for each in remarks(registry, None) if each.where == where)
+        found = tuple(
+            each
+            for each in remarks(registry, None)
+            if each.where == where or each.where.startswith(f"{where}.")
+        )
         made = Draft(block, registry, found)
         if all(each.severity == "note" for each in found):
             break
     assert made is not None
+    if wrong := [each for each in made.problems if each.severity == "error"]:
+        raise RegistryError(wrong, str(path))
     return made
 
 

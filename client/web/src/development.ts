@@ -20,7 +20,7 @@ export interface Development {
   prepare(registry: Registry): Registry;
   /** Something went wrong that is kept from the page. */
   trouble(kind: string): void;
-  /** `record` refuses the value, or the metric if that is not declared. */
+  /** `record` drops the value, or throws if the metric is not declared. */
   refused(metric: string, declared: boolean): void;
   /** `record` does nothing: the metric has expired, or the client's status is not "on". */
   ignored(why: "expired_metric" | "no_consent" | "disabled", metric?: string): void;
@@ -80,8 +80,8 @@ export function develop(address: string): Development {
       return { ...registry, lifetimeEpsilon: null };
     },
     trouble(kind) {
-      // `undeclared` has said it.
-      if (kind === "other") return;
+      // `undeclared` and `refused` have said it.
+      if (kind === "other" || kind === "refused") return;
       if (kind === "segment") {
         mistake("missing_segment", null, "a segment is not known, so its metrics are not recorded: call setSegments()");
         return;

@@ -1,6 +1,6 @@
 import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { form, JOINT_METRIC, JOINT_TOP, METRIC, REVEALS, SEGMENT, TOP } from "./form.ts";
+import { form, JOINT_METRIC, JOINT_TOP, METRIC, PEOPLE, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Registry, type Type } from "./metric.ts";
 import { checkPair } from "./pairs.ts";
@@ -19,6 +19,12 @@ export class RegistryError extends Error {
     this.name = "RegistryError";
   }
 }
+
+/** The form of the top of a document with these keys. */
+const topForm = (top: Table): Table<string> => ({
+  ...("segments" in top ? JOINT_TOP : TOP),
+  ...Object.fromEntries(Object.entries(PEOPLE).filter(([key]) => key in top)),
+});
 
 /** The types and mechanisms that a bundle has, by name. */
 export interface Parts {
@@ -162,7 +168,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   if (
     claim(top.format === 1 && (JOINT || DEVELOPMENT || !top.segments), "format") &&
     (JOINT || !DEVELOPMENT || claim(!top.segments, "segments")) &&
-    (!DEVELOPMENT || claims("", form(top, "segments" in top ? JOINT_TOP : TOP)))
+    (!DEVELOPMENT || claims("", form(top, topForm(top))))
   ) {
     if (JOINT)
       for (const [name, segment] of Object.entries((top.segments ?? {}) as Table<Segment>)) {

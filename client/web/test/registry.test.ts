@@ -55,6 +55,11 @@ function example(): Any {
   };
 }
 
+test("recipient and contact may be there, as text", () => {
+  assert.deepEqual(mistakes({ ...example(), recipient: "Acme Ltd", contact: "a@acme.example" }), []);
+  assert.deepEqual(mistakes({ ...example(), recipient: " ", contact: 7 }), ["recipient", "contact"]);
+});
+
 /** The fields that are found wrong. */
 function mistakes(document: unknown, parts = closedParts): string[] {
   try {

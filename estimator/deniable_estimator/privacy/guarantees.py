@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from deniable import Metric
 from deniable.mechanisms import PrefixTree
 from deniable.metric import Answer, Platform
+from deniable.windows import Kind
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_covered
@@ -34,7 +35,10 @@ class MemoGuarantee:
     """The guarantee for memoized noise."""
 
     memo: Bound
-    """All reports of one value together, however many, given the times of change."""
+    """All reports of one value together, however many, given the times of change, as long as the
+    metric is not edited."""
+    edited: Bound | None
+    """The same with the memos of all edits that the device accepts; None if it accepts none."""
     cells: int | None
     """How many memos a device can have at most; None if strings set no limit."""
     values: Bound | None
@@ -44,6 +48,7 @@ class MemoGuarantee:
     def to_dict(self) -> dict[str, Any]:
         return {
             "memo": self.memo.to_dict(),
+            "edited": None if self.edited is None else self.edited.to_dict(),
             "cells": self.cells,
             "values": None if self.values is None else self.values.to_dict(),
             "change": None if self.change is None else self.change.to_dict(),
@@ -107,7 +112,7 @@ class Guarantee:
     metric: str
     description: str
     mechanism: str
-    window: str
+    window: Kind
     sample_rate: float
     household: int
     report: Bound

@@ -14,7 +14,7 @@ from deniable.coded_message import counted
 from deniable.mechanisms.number_range import number_text
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.forecasting.detection import LEVEL, POWER
-from deniable_estimator.planning.discoveries import DiscoveryPlan
+from deniable_estimator.planning.discovery_plan import DiscoveryPlan
 from deniable_estimator.planning.numbers import NumberPlan, QuantilePlan
 from deniable_estimator.planning.pairs import MOVE, PairPlan
 from deniable_estimator.planning.plan import Lifetime, Plan

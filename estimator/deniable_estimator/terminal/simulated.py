@@ -15,7 +15,6 @@ import click
 from deniable.coded_message import counted
 from deniable.mechanisms.numeric import Numeric
 from deniable.types import Discovery, Pair
-from deniable_collector.numeric import Real
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     adjust_option,
@@ -26,6 +25,7 @@ from deniable_estimator.terminal.options import (
     read_candidates,
     reported,
 )
+from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from numpy.random import Generator

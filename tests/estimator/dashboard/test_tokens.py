@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -42,6 +43,33 @@ def reader(
     """A program that shows this token to a dashboard with these tokens."""
     app = dashboard_of(store, registry or Registry.parse(TAGGED), api_tokens=lines, releases=ledger)
     return program_of(app, token)
+
+
+def test_a_revoked_token_opens_nothing_from_then_on(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The dashboard runs on while lines of its file of tokens are removed and added: the next
+    request already goes by them. With a mistake in the file, what it said before stays in force."""
+    token, lines = made("--scope", "read:metrics")
+    file = tmp_path / "tokens.toml"
+    file.write_text(lines)
+    monkeypatch.setenv("DENIABLE_API_TOKENS_FILE", str(file))
+    client = reader(store, lines, token)
+
+    def status() -> int:
+        return client.get("/api/v1/metrics").status_code
+
+    assert status() == 200
+    file.write_text("")
+    assert status() == 401
+    file.write_text(f"# back again\n{lines}")
+    assert status() == 200
+    with caplog.at_level(logging.WARNING):
+        file.write_text(f"{lines}\n[[tokens]]\nname = 3\n")
+        assert status() == 200
+    assert "tokens.toml" in caplog.text
+    file.unlink()
+    assert status() == 401
 
 
 def test_a_token_is_shown_once_apart_from_its_lines() -> None:
