@@ -68,7 +68,7 @@ def lint(
     for each change.
 
     Where the estimator is installed, the dashboard's files are checked too: those that
-    DENIABLE_ANNOTATIONS, DENIABLE_BOARDS and DENIABLE_DASHBOARD_PEOPLE name.
+    DENIABLE_DATA and DENIABLE_BOARDS name.
     """
     try:
         before = None if since is None else Registry.load(since)

@@ -174,11 +174,11 @@ def _registry(folder: Path, newest: date) -> Path:
 
 
 def _annotations(folder: Path, today: date) -> Path:
-    """A file of annotations: what happened in these weeks."""
+    """A folder of the dashboard's data, with annotations: what happened in these weeks."""
     path = folder / "annotations.toml"
     for ago, text in ANNOTATIONS.items():
         add_annotation(path, text, today - timedelta(days=ago))
-    return path
+    return folder
 
 
 def _report(population: Population, path: Path, endpoint: str, console: Console) -> None:

@@ -412,7 +412,7 @@ _ASKED = {
         deniable lint --explain
         deniable lint --since earlier.toml
         deniable lint broken.toml
-        DENIABLE_BOARDS=drafts DENIABLE_ANNOTATIONS=rules.toml deniable lint earlier.toml
+        DENIABLE_BOARDS=drafts DENIABLE_DATA=. deniable lint earlier.toml
         deniable compile -o metrics.json
         deniable compile -o metrics.json --check
         deniable compile -o metrics.ts

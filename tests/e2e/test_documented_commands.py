@@ -147,7 +147,7 @@ class World:
             "DENIABLE_BIND": self.collector.removeprefix("http://"),
             "DENIABLE_DASHBOARD_BIND": self.dashboard.removeprefix("http://"),
             "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
-            "DENIABLE_DASHBOARD_LINKS": str(folder / "links.db"),
+            "DENIABLE_DATA": str(folder),
             "DENIABLE_RELEASES": str(folder / "releases.db"),
         }
         self.link, _ = SharedLinks(str(folder / "links.db")).make(

@@ -116,8 +116,8 @@ class Answer(Result, ABC):
         """What is particular to its kind, for JSON."""
 
     @abstractmethod
-    def to_csv(self) -> str:
-        """A table with a header (RFC 4180)."""
+    def to_csv(self, *, raw: bool = False) -> str:
+        """A table with a header (RFC 4180); `raw` as of `csv_text`."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for JSON; what cannot be said is null.
@@ -214,7 +214,7 @@ class Comparison:
             "values": [dict(zip(self._header, row, strict=True)) for row in self._rows()],
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         """One line for each series, under a header (RFC 4180)."""
         basis = tuple(
             each
@@ -222,7 +222,7 @@ class Comparison:
             for each in (period.n, *(period.span or (None, None)))
         )
         header = (*self._header, *_BASIS_COLUMNS)
-        return csv_text(header, ((*row, *basis) for row in self._rows()))
+        return csv_text(header, ((*row, *basis) for row in self._rows()), raw=raw)
 
     @property
     def _header(self) -> tuple[str, ...]:

@@ -234,7 +234,7 @@ class Distribution(Answer):
             else [],
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         """One line for each series, then one for the share below each edge."""
         basis = self.csv_basis()
         rows = [tuple(each.values()) for each in series_rows(self.series)]
@@ -245,7 +245,9 @@ class Distribution(Answer):
                 (f"share below {number:g}", *map(_finite, numbers))
                 for number, *numbers in zip(*columns, strict=True)
             ]
-        return csv_text((*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows))
+        return csv_text(
+            (*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw
+        )
 
     def _in_units(self, quantile: Quantile) -> tuple[float, float, float]:
         point, low, high = quantile.in_units(self.range)

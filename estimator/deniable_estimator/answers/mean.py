@@ -210,10 +210,12 @@ class Mean(Answer):
             "series": series_rows(self.series),
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         rows = (tuple(each.values()) for each in series_rows(self.series))
         basis = self.csv_basis()
-        return csv_text((*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows))
+        return csv_text(
+            (*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw
+        )
 
 
 def estimate_mean(

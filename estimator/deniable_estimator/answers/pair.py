@@ -66,8 +66,8 @@ class PairAnswer(PairEstimate):
     def numbers(self) -> dict[str, Any]:
         return pair_numbers(self)
 
-    def to_csv(self) -> str:
-        return pair_csv(self)
+    def to_csv(self, *, raw: bool = False) -> str:
+        return pair_csv(self, raw=raw)
 
 
 def pair_series(kind: Pair) -> tuple[str, ...]:

@@ -231,7 +231,7 @@ class Segmented:
             ],
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         """One line for each segment and series, then those of the rest and the total; after the
         interval the difference from the reference, and whether the series differs at all. The last
         column names the segment, the rest or the total, and is called the same for all metrics."""
@@ -272,7 +272,7 @@ class Segmented:
                 )
                 for name, *numbers in zip(series.names, *columns, strict=True)
             ]
-        return csv_text(header, rows)
+        return csv_text(header, rows, raw=raw)
 
 
 def segmented(

@@ -207,12 +207,12 @@ class Shares(Answer):
         found = super().to_dict()
         return found if places is None else {**found, **self._numbers(places)}
 
-    def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
+    def to_csv(self, places: NDArray[np.intp] | None = None, *, raw: bool = False) -> str:
         """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`; for
         the values at `places` alone, if given."""
         basis = self.csv_basis()
         rows = ((*row, *basis) for row in self._rows(places))
-        return csv_text(("value", *COLUMNS, *BASIS_COLUMNS), rows)
+        return csv_text(("value", *COLUMNS, *BASIS_COLUMNS), rows, raw=raw)
 
     def _numbers(self, places: NDArray[np.intp] | None) -> dict[str, Any]:
         columns = ("value", *COLUMNS)

@@ -158,7 +158,9 @@ def _freshness(newest: str | None, latest: str | None, now: float) -> str:
     if newest is None:
         return message("none yet; {running}", running=running)
     hours = math.floor((now - windows.end(newest)) / 3600)
-    if hours < 48:
+    if hours < 1:
+        ended = message("ended less than an hour ago")
+    elif hours < 48:
         ended = counted("ended {count} hour ago", "ended {count} hours ago", hours)
     else:
         ended = counted("ended {count} day ago", "ended {count} days ago", hours // 24)

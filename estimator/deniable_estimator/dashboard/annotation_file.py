@@ -20,15 +20,20 @@ _EXTENSION = "deniable_annotations"
 
 def keep_annotations(app: Flask, path: str) -> None:
     """Let the application read the file of annotations, if it is told of one."""
-    app.extensions[_EXTENSION] = LastGood(Path(path), load_annotations, ()) if path else None
+    app.extensions[_EXTENSION] = LastGood(Path(path), _load, ()) if path else None
     if path:
         current = app.extensions[_EXTENSION]
         # Mistakes are logged when the dashboard starts, not with the first reader.
         _ = current.value
 
 
+def _load(path: Path) -> tuple[Annotation, ...]:
+    """What the file says; nothing before somebody has made it."""
+    return load_annotations(path) if path.exists() else ()
+
+
 def current_annotations() -> tuple[Annotation, ...] | None:
-    """All annotations that are in force; None where DENIABLE_ANNOTATIONS is not set."""
+    """All annotations that are in force; None without a folder of data."""
     file = _file()
     return None if file is None else file.value
 

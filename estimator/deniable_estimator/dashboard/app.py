@@ -60,10 +60,12 @@ from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.source import held_from, held_until
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
+from deniable_estimator.data_folder import ANNOTATIONS, LINKS, PEOPLE, SESSIONS
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -135,7 +137,8 @@ def create_app(
     )
     registry_of = app.extensions["deniable_source"].registry
     app.extensions["deniable_summaries"] = SummaryCache(len(registry_of.metrics))
-    keep_annotations(app, settings.annotations)
+    _make_folder(settings.data)
+    keep_annotations(app, settings.kept(ANNOTATIONS))
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
     door = _door(settings, clock)
@@ -177,8 +180,10 @@ def create_app(
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock), door.people)
-    app.jinja_env.globals["offer_share"] = offer_share
+    open_links(app, _links(settings.kept(LINKS)), lambda: day_of(clock), door.people)
+    app.jinja_env.globals.update(
+        offer_share=offer_share, held_until=held_until, held_from=held_from
+    )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,
@@ -208,17 +213,28 @@ def create_app(
     return app
 
 
+def _make_folder(path: str) -> None:
+    """Make the folder of data, for its owner alone."""
+    if not path:
+        return
+    try:
+        Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        told = f"DENIABLE_DATA: the folder {path} cannot be made: {error.strerror}"
+        raise SettingsError([told]) from None
+
+
 def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
     try:
-        people = PeopleFile(settings.dashboard_people)
+        people = PeopleFile(settings.kept(PEOPLE))
     except PeopleError as error:
-        raise SettingsError([f"DENIABLE_DASHBOARD_PEOPLE: {error}"]) from None
+        raise SettingsError([str(error)]) from None
     return Door(
         settings.dashboard_token,
         settings.dashboard_login_link,
         _tokens(settings),
-        _sessions(settings.dashboard_sessions, clock),
-        Guesses(settings.dashboard_guesses, settings.trusted_proxies),
+        _sessions(settings.kept(SESSIONS), clock),
+        Guesses(settings.trusted_proxies),
         people,
         ProxyHeaders(
             settings.dashboard_user_header,
@@ -244,7 +260,7 @@ def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
     try:
         return Sessions(path, clock)
     except OSError as error:
-        problem = f"DENIABLE_DASHBOARD_SESSIONS cannot be opened as a file: {error.strerror}"
+        problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
         raise SettingsError([problem]) from None
 
 
@@ -252,7 +268,7 @@ def _links(path: str) -> SharedLinks:
     try:
         return SharedLinks(path)
     except OSError as error:
-        problem = f"DENIABLE_DASHBOARD_LINKS cannot be opened as a file: {error.strerror}"
+        problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
         raise SettingsError([problem]) from None
 
 

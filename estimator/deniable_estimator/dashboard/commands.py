@@ -12,6 +12,7 @@ from deniable_collector.serving.gunicorn import become, environment
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.data_folder import FOLDER, SETTING
 
 
 @click.command()
@@ -24,9 +25,12 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     """Run the dashboard. Settings come from the environment; options override it.
 
     The token that lets people in is DENIABLE_DASHBOARD_TOKEN, or stands in the file that
-    DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed.
+    DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed. Links,
+    people, annotations and sessions are kept in the folder DENIABLE_DATA, by default deniable-data.
     """
     environ = environment(registry=registry, store=store, dashboard_bind=bind)
+    if not environ.get(SETTING):
+        environ[SETTING] = FOLDER
     try:
         settings = DashboardSettings.from_env(environ)
         Registry.load(settings.registry)

@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.pages import download, keep_form, listed
+from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import (
     DayRange,
@@ -91,8 +91,8 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
     found, known = compared(old.answer, new.answer, candidates), digest_of_candidates(candidates)
     text = source.written(
         len(found.values),
-        ("comparison file", old.version, new.version, known, form),
-        *(comparison_text, form, found, {}),
+        ("comparison file", old.version, new.version, known, asked_form(form)),
+        *(comparison_text, asked_form(form), found, {}),
         candidates=candidates,
     )
     kind = "text/csv" if form == "csv" else "application/json"
@@ -111,7 +111,7 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
 
 def _requested_periods(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
     declared_metric(name)
-    check_names(request.args, ("since", "from", "to", "without", "before_from", "before_to"))
+    check_names(request.args, ("since", "from", "to", "without", "before_from", "before_to", "raw"))
     return _periods(name, request.args)
 
 

@@ -48,6 +48,11 @@ pages = Blueprint("pages", __name__)
 _TYPES = {"csv": "text/csv", "json": "application/json"}
 
 
+def asked_form(form: str) -> str:
+    """The form of a file; `raw` for a CSV whose texts are as they are, which programs ask for."""
+    return "raw" if form == "csv" and request.args.get("raw") == "1" else form
+
+
 @pages.get("/")
 def overview() -> ResponseReturnValue:
     """What needs attention, and all metrics, or those that were looked for."""
@@ -77,7 +82,8 @@ def metric_page(name: str) -> ResponseReturnValue:
         page = _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
-        view = read_view({}, metric, source.seen_until).of_list(kept_list(metric))
+        view = replace(read_view({}, metric, source.seen_until), days=source.read_days(metric, {}))
+        view = view.of_list(kept_list(metric))
         return _page(source, metric, view, None, refused=keep_form(error))[0], 400
     return page
 
@@ -173,7 +179,11 @@ def _page(
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry),
         published=released_sums(source, metric),
-        presets=[*presets(now, metric.window), *since_presets(metric.name, now, metric.window)],
+        presets=[
+            *presets(now, metric.window, running := source.running(metric)),
+            *since_presets(metric.name, now, metric.window),
+        ],
+        running=running,
         newest=newest,
         notes=_notes(source, metric, estimate),
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
@@ -190,14 +200,14 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "raw")
     return _estimate_file(source, metric, view, _candidates(source, metric), form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
 def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "raw")
     candidates = _candidates(source, metric)
     days = view.days.around
     by = view.by or grouping(metric, days)
@@ -205,8 +215,8 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     noted = annotations_of(metric, days.first, days.last)
     text = source.written(
         len(found.answer.periods) * len(candidates or metric.values),
-        ("trend file", found.version, digest_of_candidates(candidates), form, noted),
-        *(trend_text, form, found.answer, {}, (), noted),
+        ("trend file", found.version, digest_of_candidates(candidates), asked_form(form), noted),
+        *(trend_text, asked_form(form), found.answer, {}, (), noted),
         candidates=candidates,
     )
     return download(text, _TYPES[form], f"{name}-trend.{form}")
@@ -235,6 +245,7 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, (*names_of(metric), *more))
     view = read_view(request.args, metric, source.seen_until)
+    view = replace(view, days=source.read_days(metric, request.args))
     return source, metric, view.of_list(kept_list(metric))
 
 
@@ -274,8 +285,8 @@ def _estimate_file(
     found = source.estimate_at(metric, view.days, candidates)
     text = source.written(
         len(found.answer.series.names),
-        ("estimate file", found.version, digest_of_candidates(candidates), form),
-        *(estimate_text, form, found.answer, {}),
+        ("estimate file", found.version, digest_of_candidates(candidates), asked_form(form)),
+        *(estimate_text, asked_form(form), found.answer, {}),
         candidates=candidates,
     )
     return download(text, _TYPES[form], f"{metric.name}.{form}")

@@ -48,7 +48,7 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
         alarm=alarm_of(source, metric, view.days, estimate, listed(source, metric)),
         left_out=left_out(view.days),
     )
-    return _picture(text, name, form)
+    return send_picture(text, name, form)
 
 
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
@@ -76,7 +76,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
         else None,
         left_out=left_out(view.days),
     )
-    return _picture(text, f"{name}-trend", form)
+    return send_picture(text, f"{name}-trend", form)
 
 
 def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
@@ -93,7 +93,8 @@ def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
     return drawn
 
 
-def _picture(svg: str, name: str, form: str) -> Response:
+def send_picture(svg: str, name: str, form: str) -> Response:
+    """A picture that is saved, not shown."""
     if form == "svg":
         response = Response(svg, mimetype="image/svg+xml")
     else:

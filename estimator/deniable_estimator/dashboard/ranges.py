@@ -24,6 +24,11 @@ _LONGEST = 3660
 _MOST_LEFT_OUT = 100
 _MOST_SINCE = 4
 """So many annotations are one click away; an address can name any."""
+_RUNNING = {
+    "day": message("today"),
+    "week": message("this week"),
+    "month": message("this month"),
+}
 
 
 class RangeError(DeniableError):
@@ -199,18 +204,22 @@ def is_day(text: str) -> bool:
         return False
 
 
-def presets(now: float, kind: windows.Kind = "day") -> list[Preset]:
-    """Ranges that end with the last complete window of that kind."""
+def presets(
+    now: float, kind: windows.Kind = "day", running: DayRange | None = None
+) -> list[Preset]:
+    """Ranges that end with the last complete window of that kind; before them the days so far of
+    the window that is `running`, if it has reports."""
     last = _last_complete(now, kind)
+    first = [Preset(_RUNNING[kind], running)] if running else []
     if kind == "month":
-        return [
+        return first + [
             Preset(
                 counted("{count} month", "{count} months", months),
                 DayRange(_back(last, kind, 0, months), last),
             )
             for months in _MONTHS
         ]
-    return [
+    return first + [
         Preset(message("{days} days", days=days), DayRange(last - timedelta(days=days - 1), last))
         for days in _PRESETS
     ]

@@ -45,6 +45,8 @@ class Recent:
     """What to bear in mind about the comparison."""
     headline: str | None = None
     """What has changed since something happened, if the days were asked by that."""
+    waiting: bool = False
+    """Whether it is still being calculated."""
 
 
 def recent(
@@ -73,8 +75,9 @@ def recent(
     except (StillDecoding, TooManyDecodes):
         return Recent(
             *(days, earlier, None, None, None),
-            message("The changes are being calculated. Reload this page in a few seconds."),
+            message("The changes are being calculated, and appear here."),
             None,
+            waiting=True,
         )
     refused = _refused(source, metric, view, days, earlier, newest, old)
     if refused is not None or old is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 
 from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric
+from deniable import Metric, windows
 from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
 from deniable_estimator.dashboard.access.requests import opened_link
@@ -35,6 +36,24 @@ def current_source() -> DataSource:
         g.source = replace(found, store=store)
     seen: DataSource = g.source
     return seen
+
+
+def held_until() -> date | None:
+    """The last day (UTC) of which a link shows reports, if it holds back windows that still take
+    some; None for everybody else."""
+    if not _is_public():
+        return None
+    return datetime.fromtimestamp(current_source().seen_until, UTC).date() - timedelta(days=1)
+
+
+def held_from(metric: Metric) -> date:
+    """The day (UTC) from which such a link shows the window of today."""
+    return settled_day(windows.window_at(metric.window, current_source().clock()))
+
+
+def settled_day(label: str) -> date:
+    """The first day (UTC) on whose morning a window takes no reports any more."""
+    return datetime.fromtimestamp(windows.end(label) + SETTLED + 86_399, UTC).date()
 
 
 def _is_public() -> bool:

@@ -151,15 +151,14 @@ class Trend:
             ],
         }
 
-    def to_csv(self, annotations: Mapping[str, str] | None = None) -> str:
+    def to_csv(self, annotations: Mapping[str, str] | None = None, *, raw: bool = False) -> str:
         """One line for each period that has reports and each value (RFC 4180); with a column of
         `annotations` at the end, by the label of the period, if they are given."""
         header, rows = self.table()
         if annotations is None:
-            return csv_text(header, rows)
-        return csv_text(
-            (*header, "annotations"), ((*row, annotations.get(row[0], "")) for row in rows)
-        )
+            return csv_text(header, rows, raw=raw)
+        noted = ((*row, annotations.get(row[0], "")) for row in rows)
+        return csv_text((*header, "annotations"), noted, raw=raw)
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """The header and the lines of `to_csv`; a line begins with the label of its period."""

@@ -187,12 +187,7 @@ def _print_trend(trend: Trend, form: str | None) -> None:
     if form == "json":
         click.echo(json.dumps(trend.to_dict(), allow_nan=False))
     elif form == "csv":
-        from deniable_estimator.answers.files import csv_text, harmless
-
-        header, rows = trend.table()
-        at = header.index("value")
-        safe = ((*row[:at], harmless(row[at]), *row[at + 1 :]) for row in rows)
-        click.echo(csv_text(header, safe), nl=False)
+        click.echo(trend.to_csv(), nl=False)
     else:
         from rich.console import Console
 

@@ -108,7 +108,7 @@ def _add(endpoint: Endpoint) -> None:
     def respond(**named: str) -> ResponseReturnValue:
         require(endpoint.scope)
         asked = takes.read_parameters(endpoint.parameters, request.args)
-        return endpoint.respond(asked, form_of(asked.format, *endpoint.forms), **named)
+        return endpoint.respond(asked, form_of(asked.format, asked.raw, *endpoint.forms), **named)
 
     methods = ["GET", "POST"] if endpoint.sends else ["GET"]
     api.add_url_rule(endpoint.path, endpoint.name, respond, methods=methods)

@@ -32,7 +32,7 @@ def overview_document(listing: Listing) -> dict[str, Any]:
     }
 
 
-def overview_csv(listing: Listing) -> str:
+def overview_csv(listing: Listing, *, raw: bool) -> str:
     """The same as a table: `attention` holds the codes, divided by spaces."""
     lines = []
     for each in listing.entries:
@@ -48,7 +48,7 @@ def overview_csv(listing: Listing) -> str:
                 "attention": " ".join(reason["code"] for reason in row["attention"]),
             }
         )
-    return csv_text(_COLUMNS, ([line[name] for name in _COLUMNS] for line in lines))
+    return csv_text(_COLUMNS, ([line[name] for name in _COLUMNS] for line in lines), raw=raw)
 
 
 def _row(entry: OverviewEntry) -> dict[str, Any]:

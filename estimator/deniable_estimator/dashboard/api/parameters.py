@@ -38,6 +38,8 @@ class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     format: Literal["json", "csv"] | None = None
     """Wins over the Accept header."""
+    raw: bool = False
+    """Texts of a CSV as they are, for programs."""
 
 
 class _Ranged(Common, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from deniable.types import Discovery
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
 from deniable_estimator.dashboard.release_pages import release_named
+from deniable_estimator.dashboard.segments_page import SEGMENT_NAMES, requested_segments
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
@@ -24,7 +25,7 @@ MOST_ADDRESS = 2000
 """The most characters of a view's address."""
 
 
-_SEVERAL = frozenset({"value"})
+_SEVERAL = frozenset({"value", "where", "over"})
 """Parameters that may be given several times."""
 
 
@@ -81,6 +82,12 @@ def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
     earlier_range(later, metric.window, *named, now)
 
 
+def _check_segments(name: str, arguments: Mapping[str, str]) -> None:
+    metric = _declared(name)
+    check_names(arguments, SEGMENT_NAMES)
+    requested_segments(current_source(), metric, MultiDict(arguments))
+
+
 def _check_board(name: str, arguments: Mapping[str, str]) -> None:
     if name not in current_boards().names:
         raise ViewError(message("There is no such view. Open the page, and share it from there."))
@@ -112,6 +119,9 @@ VIEWS: Mapping[str, _ViewKind] = {
     ),
     "comparing.comparison_page": _ViewKind(
         frozenset({"comparing.comparison_file"}), _check_comparison
+    ),
+    "segments.segments_page": _ViewKind(
+        frozenset({"segments.segments_file", "segments.segments_picture"}), _check_segments
     ),
     "released.release_page": _ViewKind(frozenset({"released.release_file"}), _check_release),
     "released.newest": _ViewKind(frozenset({"released.newest_file"}), _check_newest),
