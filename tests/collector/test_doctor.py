@@ -562,7 +562,7 @@ def test_what_a_running_collector_says_of_itself(monkeypatch, status, state, cod
 def test_annotations_and_the_dashboard_s_token(monkeypatch):
     """A file of annotations is counted, one with a mistake is an error; a token that is hard to
     guess is fine, and so is a dashboard in the open behind TLS."""
-    monkeypatch.setenv("DENIABLE_ANNOTATIONS", "annotations.toml")
+    monkeypatch.setenv("DENIABLE_DATA", ".")
     monkeypatch.setenv("DENIABLE_DASHBOARD_TOKEN", "pP3Zt8qXWc_kV7yLr2NfGh5sBd9mJa4uTe6")
     monkeypatch.setenv("DENIABLE_DASHBOARD_BIND", "0.0.0.0:8090")
     monkeypatch.setenv("DENIABLE_PUBLIC_URL", "https://deniable.acme.example")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import click
 
-from deniable_collector.options import SettingOption
+from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
 
 if TYPE_CHECKING:
     from deniable import Metric
@@ -29,11 +29,8 @@ _OPTIONS = (
     ),
     click.option(
         "--annotations",
-        cls=SettingOption,
-        envvar="DENIABLE_ANNOTATIONS",
-        default="annotations.toml",
-        show_default=True,
-        show_envvar=True,
+        default=lambda: file_in_folder(ANNOTATIONS),
+        show_default="annotations.toml in DENIABLE_DATA",
         type=click.Path(path_type=Path, dir_okay=False),
         help="The file of annotations that --since names one of.",
     ),
