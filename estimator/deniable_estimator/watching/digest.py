@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
+
 from deniable import Metric, Registry
 from deniable.types import Discovery
 from deniable.value_list import read_values
@@ -170,7 +172,7 @@ def _noted(metric: Metric, period: _DigestDays, annotations: Sequence[Annotation
     return message(_NEAR, noted=joined(told)) if told else ""
 
 
-def _answer(selection: Selection, first: date, last: date, level: float = _TOLD) -> Answer | None:
+def _answer(selection: Selection, first: date, last: date) -> Answer | None:
     """None without reports, for strings without a list, and for a discovery."""
     inside = [
         each for each in selection.labels if first <= first_day(each) and last_day(each) <= last
@@ -178,7 +180,7 @@ def _answer(selection: Selection, first: date, last: date, level: float = _TOLD)
     question = selection.within(inside).read()
     if not question.n or any(part.unnamed for part in question.parts):
         return None
-    return question.estimate(level=level, adjust="bonferroni")
+    return question.estimate(level=_TOLD, adjust="bonferroni")
 
 
 def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: float) -> list[str]:
@@ -214,16 +216,11 @@ def _judged_line(
     before = _answer(selection, *days)
     if before is None:
         return message(_NEW, told=told), False, odd
-    level = 1 - LEVEL / family
-    old = _answer(selection, *days, level)
-    new = _answer(selection, period.first, period.last, level)
-    assert old is not None
-    assert new is not None
-    strict = compare(old, new, adjust="bonferroni")
-    places = [place for place in range(len(strict.values)) if strict.changed[place]]
+    found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
+    places = np.flatnonzero(found.changed).tolist()
     if not places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
-    return _changes(compare(before, after, adjust="bonferroni"), places), True, odd
+    return _changes(found, places), True, odd
 
 
 def _changes(found: Comparison, places: list[int]) -> str:

@@ -21,8 +21,7 @@ import numpy as np
 
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import p_values
-from deniable_estimator.statistics.tails import chi_square_tail
+from deniable_estimator.statistics.tails import chi_square_tail, upper_tails
 
 
 class Independence(NamedTuple):
@@ -95,7 +94,7 @@ def residuals(table: FloatArray, covariance: Covariance) -> Residuals:
         - (c.square + c.kept) * meeting**2
     )
     std_error = np.sqrt(np.maximum(variance, 1e-300))
-    p_value = 2 * p_values(np.abs(value / std_error).ravel()).reshape(value.shape)
+    p_value = 2 * upper_tails(np.abs(value / std_error))
     return Residuals(value, std_error, p_value)
 
 
