@@ -155,10 +155,10 @@ def test_changes_are_corrected_for_the_values_that_are_free(
             mixed = compare(replace(old, complete=not complete), new, adjust="bonferroni")
             assert mixed.changed.tolist() == [changed] * size
         half = NormalDist().inv_cdf(0.975) * 0.01 * 2**0.5
-        assert found.low == pytest.approx(np.full(size, change - half), rel=1e-5)
-        assert found.high == pytest.approx(np.full(size, change + half), rel=1e-5)
-        assert back.low == pytest.approx(np.full(size, -change - half), rel=1e-5)
-        assert back.high == pytest.approx(np.full(size, -change + half), rel=1e-5)
+        assert found.low == pytest.approx(np.full(size, change - half), abs=1e-7)
+        assert found.high == pytest.approx(np.full(size, change + half), abs=1e-7)
+        assert back.low == pytest.approx(np.full(size, -change - half), abs=1e-7)
+        assert back.high == pytest.approx(np.full(size, -change + half), abs=1e-7)
 
 
 @pytest.mark.parametrize(

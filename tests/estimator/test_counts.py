@@ -85,13 +85,13 @@ def covered(mechanism: SubsetSelection, n: int, share: float) -> float:
 @pytest.mark.parametrize("count", [0, 1, 5, 37, 99, 100])
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 def test_ends_are_quantiles_of_beta_distributions(count: int, level: float) -> None:
-    """Half way between Clopper and Pearson's and Jeffreys', mapped to shares and not clipped, to
+    """Between Clopper and Pearson's and Jeffreys', mapped to shares and not clipped, to
     1.5% of the half width; beside a count of none, and far out, to 10%."""
     n, p, q = 100, Fraction(3, 4), Fraction(1, 5)
     tail = (1 - level) / 2
     rates = (
-        stats.beta.ppf(tail, count + 0.25, n - count + 0.75),
-        stats.beta.isf(tail, count + 0.75, n - count + 0.25),
+        stats.beta.ppf(tail, count + 0.2, n - count + 0.8),
+        stats.beta.isf(tail, count + 0.8, n - count + 0.2),
     )
     share, *expected = ((each - 0.2) / 0.55 for each in (count / n, *rates))
     low, high = share_interval(np.array([share]), Noise.of(p, q, n, 1), level)

@@ -7,11 +7,11 @@ it (Morris, Ann. Statist. 1982), so sums of several schemes are taken for such c
 
 **Intervals.** The ends for a count x of n reports, mapped to shares, are quantiles of ::
 
-    low:  Beta(x + 1/4, n - x + 3/4) at alpha/2,   high:  Beta(x + 3/4, n - x + 1/4) at 1 - alpha/2
+    low:  Beta(x + 1/5, n - x + 4/5) at alpha/2,   high:  Beta(x + 4/5, n - x + 1/5) at 1 - alpha/2
 
-half way between the exact interval (Clopper and Pearson, Biometrika 1934: 0 and 1, at least the
+between the exact interval (Clopper and Pearson, Biometrika 1934: 0 and 1, at least the
 level always) and Jeffreys' (Brown, Cai and DasGupta, Stat. Science 2001: 1/2 and 1/2, the level on
-average). At .95 it covers at least .941, however few reports support a value. For many counts all
+average). At .95 it covers at least .94, however few reports support a value. For many counts all
 three are alike. The quantiles are Camp's cube roots (Ann. Math. Stat. 1951; Abramowitz and Stegun
 26.5.22), and are in that figure.
 
@@ -91,8 +91,8 @@ class Counts:
         """The ends, z standard deviations out."""
         rate = self.rate(share)
         yes, no = self.trials * rate, self.trials * (1 - rate)
-        low = _beta_quantile(-z, yes + 0.25, no + 0.75)
-        high = _beta_quantile(z, yes + 0.75, no + 0.25)
+        low = _beta_quantile(-z, yes + 0.2, no + 0.8)
+        high = _beta_quantile(z, yes + 0.8, no + 0.2)
         return self.start + self.width * low, self.start + self.width * high
 
 

@@ -10,10 +10,17 @@ where V = r (1-r) / (p-q)**2 is the variance of one report of each device, for t
 all devices. With memos, these stay the same too (`deniable_estimator.analyses.memoized`).
 
 Nobody can count the T_i, because a report does not say which device it is from, but they are
-bounded. Two windows of n_v and n_w reports share at most min(n_v, n_w) devices, or `sample_rate`
-times that. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device `most`
-reports: in W windows it reports min(Binomial(W, sample_rate), most) times. Both bounds are exact
-if every device stays once it has reported; if devices come and go, they are cautious.
+bounded. If N_v devices are there in window v and each reports with probability `sample_rate` s, two
+windows share s min(s N_v, s N_w) reports at most. Where s is 1 the s N_v are the counts n_v. Where
+it is less, counts differ by chance, and their smaller one is too small. So two windows count as
+different only by what their counts differ beyond two standard errors of chance, ::
+
+    min(s N_v, s N_w)  is taken as  [n_v + n_w - max(0, |n_v - n_w| - 2 sqrt((1-s)(n_v + n_w)))] / 2
+
+and windows without any report, of which a tally does not tell, are as many as a Poisson count with
+the same mean has. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device
+`most` reports: in W windows it reports min(Binomial(W, s), most) times. Both bounds are exact if
+every device stays once it has reported; if devices come and go, they are cautious.
 """
 
 from __future__ import annotations
@@ -30,6 +37,14 @@ import numpy as np
 
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
+
+
+_CAUTION = 2.0
+"""Standard errors by which two counts may differ by chance."""
+
+_ROUNDS = 100
+_FEWEST = 0.05
+"""So many reports a window are expected at least."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +90,25 @@ class Participation:
         """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
         if self.n == 0 or len(self.reports) == 1:
             return 1.0
-        # Each window is the smaller of the pair with every larger one: (rank from above) times.
-        falling = sorted(self.reports.values(), reverse=True)
-        pairs = 2 * sum(rank * n for rank, n in enumerate(falling))
-        by_windows = 1 + self.sample_rate * pairs / self.n
-        if self.most is None or self.most >= len(self.reports):
+        sizes = np.array(list(self.reports.values()))
+        pairs = float(_least(sizes, sizes, self.sample_rate).sum()) - self.n
+        by_windows = 1 + self.sample_rate * pairs * self._unseen / self.n
+        windows = math.ceil(len(sizes) * self._unseen)
+        if self.most is None or self.most >= windows:
             return by_windows
-        return min(by_windows, _ledger_repeats(len(self.reports), self.sample_rate, self.most))
+        return min(by_windows, _ledger_repeats(windows, self.sample_rate, self.most))
+
+    @cached_property
+    def _unseen(self) -> float:
+        """By what factor there may have been more windows than those with reports."""
+        if self.sample_rate == 1:
+            return 1.0
+        seen = self.n / len(self.reports)
+        mean = seen
+        # The mean of a Poisson count whose mean, where it is not 0, is the one that is seen.
+        for _ in range(_ROUNDS):
+            mean = max(seen * -math.expm1(-mean), _FEWEST)
+        return seen / mean
 
     @property
     def devices(self) -> float:
@@ -91,12 +118,14 @@ class Participation:
     def shared(self, other: Participation) -> float:
         """The largest possible sum of T_i U_i, where device i has reported U_i times under another
         scheme of the metric."""
-        sizes = np.array(list(other.reports.values()))
-        pairs = sum(
-            float(np.minimum(n, sizes).sum()) - min(n, other.reports.get(window, 0.0))
-            for window, n in self.reports.items()
-        )
-        bounds = [self.sample_rate * pairs]
+        mine, theirs = (np.array(list(each.reports.values())) for each in (self, other))
+        rate = max(self.sample_rate, other.sample_rate)
+        pairs = float(_least(mine, theirs, rate).sum())
+        # In one and the same window a device reports under one of them.
+        for window in self.reports.keys() & other.reports.keys():
+            same = np.array([self.reports[window]]), np.array([other.reports[window]])
+            pairs -= float(_least(*same, rate)[0, 0])
+        bounds = [rate * pairs * max(self._unseen, other._unseen)]
         if self.most is not None:
             bounds.append(self.most * other.n)
         if other.most is not None:
@@ -138,6 +167,15 @@ def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatA
         bounds.append((each * whole.budget / costs).max(axis=0))
     more: FloatArray = np.maximum(np.min(bounds, axis=0) - own, 0.0)
     return more
+
+
+def _least(mine: FloatArray, theirs: FloatArray, sample_rate: float) -> FloatArray:
+    """How many reports each pair of windows may have had to share; shape (windows, windows)."""
+    both = mine[:, np.newaxis] + theirs
+    apart = np.abs(mine[:, np.newaxis] - theirs)
+    by_chance = _CAUTION * np.sqrt((1 - sample_rate) * both)
+    found: FloatArray = (both - np.maximum(apart - by_chance, 0.0)) / 2
+    return found
 
 
 @lru_cache(maxsize=1024)
