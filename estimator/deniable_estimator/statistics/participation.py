@@ -38,7 +38,6 @@ import numpy as np
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
 
-
 _CAUTION = 2.0
 """Standard errors by which two counts may differ by chance."""
 
