@@ -9,8 +9,8 @@ Bremner and Brunk, 1972), and its bands are the tightest monotone ones ::
 A quantile p lies between edge lo = number of t with U_t < p, and hi = first t with L_t >= p. If
 lo is 0, it may lie below `low`; if there is no hi, it may lie above `high`, and nothing says how
 far. That the bands keep their level is shown by simulation, not by proof (`benchmarks/numeric.py`).
-Where the curve is level at p itself, as at p50 if half of the numbers are alike, many edges could be
-the quantile's end by chance, and intervals of 95% hold it in 88 to 97% of the cases.
+Where the curve is level at p itself, as at p50 if half of the numbers are alike, many edges could
+be the quantile's end by chance, and intervals of 95% hold it in 88 to 97% of the cases.
 
 Shares of ranges are not taken from the curve: they and their variances are the unbiased ones.
 """
