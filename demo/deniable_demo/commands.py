@@ -11,19 +11,22 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deniable import DeniableError, Registry
-from deniable_collector.stores import open_store
+from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
-from deniable_demo.made_up import CRASHES, USAGE
+from deniable_demo.history import DAYS, write_history
+from deniable_demo.made_up import ANNOTATIONS, CRASHES, USAGE
+from deniable_demo.planted import compare_planted, planted_table
 from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, compare_shares, tables
 from deniable_demo.try_it import try_it
@@ -39,7 +42,17 @@ _CHUNK = 500
 @click.option("--once", is_flag=True, help="End after the table.")
 @click.option("--json", "as_json", is_flag=True, help="With --once: print the numbers as JSON.")
 @click.option(
-    "--devices", metavar="N", type=click.IntRange(min=1), default=50_000, show_default=True
+    "--devices",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=50_000,
+    show_default=True,
+    help="How many report the newest complete day.",
+)
+@click.option(
+    "--read-only",
+    is_flag=True,
+    help="Without devices and without a collector: the dashboard alone, over drawn tallies.",
 )
 @click.option(
     "--port",
@@ -49,18 +62,22 @@ _CHUNK = 500
     help="Where the dashboard listens, and on the next port the page to try it; 0 takes any free "
     "ports.",
 )
-def demo(once: bool, as_json: bool, devices: int, port: int) -> None:
+def demo(once: bool, as_json: bool, devices: int, read_only: bool, port: int) -> None:
     """Let simulated devices report, and see how close the estimates are.
 
-    Each device runs the real SDK, and sends over real HTTP to a real collector on 127.0.0.1.
-    Everything is deleted when the demo ends.
+    The newest complete day is reported by devices that run the real SDK, over real HTTP, to a real
+    collector on 127.0.0.1. The tallies of the weeks before, in which some things change, are drawn
+    from their exact distribution. Everything is deleted when the demo ends.
     """
     if as_json and not once:
         raise click.UsageError("--json needs --once: a demo that stays up has no end to print")
+    if read_only and once:
+        raise click.UsageError("--read-only has no devices whose numbers --once could print")
     for each in _SIGNALS:
         signal.signal(each, _interrupt)
     try:
-        _run(once, as_json, devices, port)
+        with ExitStack() as stack:
+            _run(stack, once, as_json, devices, read_only, port)
     except KeyboardInterrupt:
         if once:
             raise click.Abort from None
@@ -68,82 +85,109 @@ def demo(once: bool, as_json: bool, devices: int, port: int) -> None:
         raise click.ClickException(str(error)) from error
 
 
-def _run(once: bool, as_json: bool, devices: int, port: int) -> None:
+def _run(
+    stack: ExitStack, once: bool, as_json: bool, devices: int, read_only: bool, port: int
+) -> None:
     console = Console(stderr=as_json, highlight=False)
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-demo-"))
-        store_url = f"sqlite:///{folder}/tallies.db"
-        tried = None if once else stack.enter_context(try_it(port and port + 1))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-demo-")))
+    store_url, registry = f"sqlite:///{folder}/tallies.db", Registry.load(_REGISTRY)
+    store = stack.enter_context(closing(open_store(store_url)))
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    newest = datetime.now(UTC).date() - timedelta(days=1)
+    _draw_weeks(store, registry, devices, newest, read_only, console)
+    tried = None if once or read_only else stack.enter_context(try_it(port and port + 1))
+    token, page = secrets.token_urlsafe(32), ""
+    if not once:
+        page = stack.enter_context(
+            services.dashboard(
+                _REGISTRY,
+                store_url,
+                port,
+                token,
+                tried.address if tried else None,
+                _annotations(folder, newest + timedelta(days=1)),
+            )
+        )
+    if not read_only:
         origin = None if tried is None else tried.address
         endpoint = stack.enter_context(services.collector(_REGISTRY, store_url, origin))
-        token = secrets.token_urlsafe(32)
-        page = None
-        if tried is not None:
-            page = stack.enter_context(
-                services.dashboard(
-                    _REGISTRY, store_url, port, token, tried.address, _annotations(Path(folder))
-                )
-            )
         population = draw(devices)
         _report(population, endpoint, console)
-        store = stack.enter_context(closing(open_store(store_url)))
-        registry = Registry.load(_REGISTRY)
-        compared = compare(store, registry, population)
+        compared = compare(store, registry, population, newest)
+        changes = compare_planted(store, registry, newest)
         if as_json:
-            click.echo(json.dumps({"metrics": compared}))
-        else:
-            _print(console, compared)
-        if tried is not None and page is not None:
+            click.echo(json.dumps({"metrics": compared, "changes": changes}))
+            return
+        _print(console, compared)
+        console.print()
+        console.print(planted_table(changes))
+        if tried is not None:
             tried.open(
                 registry,
                 endpoint,
                 page,
                 fleet.DAY,
                 devices,
-                lambda metric: compare_shares(store, registry, population, metric),
+                lambda metric: compare_shares(store, registry, population, metric, newest),
             )
-            console.print(f"\nDashboard  [bold link={page}]{page}/login?token={token}[/]")
-            console.print(f"[dim]The link works once; after that the token is {token}")
-            console.print(f"Try it     [bold link={tried.address}]{tried.address}[/]")
-            console.print("[dim]There you answer as one more device, and see what was sent.")
-            console.print("[dim]Ctrl-C ends the demo and removes all it has made.")
-            signal.pause()
+    else:
+        console.print(planted_table(compare_planted(store, registry, newest)))
+    if once:
+        return
+    console.print(f"\nDashboard  [bold link={page}]{page}/login?token={token}[/]")
+    console.print(f"[dim]The link works once; after that the token is {token}")
+    if tried is not None:
+        console.print(f"Try it     [bold link={tried.address}]{tried.address}[/]")
+        console.print("[dim]There you answer as one more device, and see what was sent.")
+    console.print("[dim]Ctrl-C ends the demo and removes all it has made.")
+    signal.pause()
 
 
-def _annotations(folder: Path) -> Path:
-    """A file of annotations: what the devices do on which day."""
+def _draw_weeks(
+    store: Store, registry: Registry, devices: int, newest: date, whole: bool, console: Console
+) -> None:
+    """Draw the tallies of the weeks before the newest day, with a progress bar."""
+    days = range(DAYS, -1 if whole else 0, -1)
+    with _progress("Drawing the weeks before, from the exact distribution", console) as progress:
+        task = progress.add_task("", total=len(days))
+        rng = np.random.default_rng()
+        for _ in write_history(store, registry, devices, newest, rng, days=days):
+            progress.advance(task)
+
+
+def _progress(text: str, console: Console) -> Progress:
+    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console)
+
+
+def _annotations(folder: Path, today: date) -> Path:
+    """A file of annotations: what happened in these weeks."""
     path = folder / "annotations.toml"
-    today = datetime.now(UTC).date()
-    add_annotation(path, "Made-up devices record their values", today - timedelta(days=1))
-    add_annotation(path, "They report what they recorded", today)
+    for ago, text in ANNOTATIONS.items():
+        add_annotation(path, text, today - timedelta(days=ago))
     return path
 
 
 def _report(population: Population, endpoint: str, console: Console) -> None:
     """Let every device report, on all processors, with a progress bar."""
-    columns = (
-        TextColumn("Devices reporting"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     now = time.time()
     # Spawned, not forked: a device's state must not be forked.
     processes = multiprocessing.get_context("spawn")
     with (
-        Progress(*columns, console=console) as progress,
+        _progress("Devices reporting", console) as progress,
         processes.Pool(os.cpu_count(), fleet.prepare_worker) as pool,
     ):
         task = progress.add_task("", total=population.size)
         jobs = [
             pool.apply_async(fleet.report_from, (str(_REGISTRY), endpoint, chunk, now))
-            for chunk in _chunks(population)
+            for chunk in chunks(population)
         ]
         for job in jobs:
             progress.advance(task, job.get())
 
 
-def _chunks(population: Population) -> Iterator[list[fleet.Device]]:
+def chunks(population: Population) -> Iterator[list[fleet.Device]]:
+    """The devices, so many at a time as one task of a worker takes."""
     for first in range(0, population.size, _CHUNK):
         yield [
             (

@@ -1,5 +1,5 @@
-"""What is made up about the demo's devices, so that something goes together with something else:
-crashes with the system, and the minutes of use with the plan."""
+"""What is made up about the demo's devices, so that something goes together with something else,
+and something changes: crashes with the system and a release, the minutes of use with the plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Crashes:
     segment: str
     percent: Mapping[str, tuple[float, float]]
     """Value of the segment -> the percentage of devices with it, and how many percent of those
-    crash."""
+    crash on the newest day."""
+    before: Mapping[str, float]
+    """Value of the segment -> how many percent of them crashed before RELEASED, if not as many."""
     source: str = "made up: on some systems the app crashes more often"
 
     def draw(self, size: int, random: np.random.Generator) -> tuple[list[str], list[Value]]:
@@ -59,7 +61,41 @@ class Usage:
         return [names[index] for index in picked], np.minimum(numbers, self.most).tolist()
 
 
-CRASHES = Crashes("crashed", "system", {"windows": (64, 4), "macos": (26, 2), "linux": (10, 9)})
+RELEASED = "Release 4.2"
+"""The release that breaks one system."""
+
+ANNOTATIONS = {45: "Release 4.1", 22: RELEASED, 9: "Mail to all readers"}
+"""So many days ago -> what happened. All days after it, but for today, are complete."""
+
+CRASHES = Crashes(
+    *("crashed", "system"),
+    {"windows": (64, 4), "macos": (26, 2), "linux": (10, 15)},
+    before={"linux": 4},
+)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Some devices change their value, one after the other."""
+
+    metric: str
+    before: str
+    after: str
+    percent: float
+    """Percent of all devices that do, over all weeks."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Numbers above the median grow away from it."""
+
+    metric: str
+    before: float
+    """How far their logarithms were from the median's at first, in parts of what they are now."""
+
+
+DRIFT = Drift("browser", "chrome", "edge", 3.0)
+GROWTH = Growth("shop_images", 0.5)
 
 USAGE = Usage(
     *("plan_and_minutes", "plan", "minutes"),

@@ -18,6 +18,7 @@ import numpy as np
 from deniable.types import Value
 from deniable_demo.made_up import CRASHES, USAGE
 from deniable_estimator.planning.population import Crowd
+from deniable_estimator.statistics.intervals import FloatArray
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,17 @@ class Percentiles:
 
     def draw(self, size: int, random: np.random.Generator) -> list[Value]:
         """The numbers of so many devices."""
+        numbers: list[Value] = list(self.numbers(random.standard_normal(size)).tolist())
+        return numbers
+
+    def numbers(self, drawn: FloatArray) -> FloatArray:
+        """The numbers that stand where these standard normal scores do, shape (k,)."""
         normal = NormalDist()
         scores = np.array([normal.inv_cdf(each / 100) for each in self.at])
         logs = np.log(list(self.at.values()))
-        drawn = random.standard_normal(size)
         piece = np.clip(np.searchsorted(scores, drawn) - 1, 0, len(scores) - 2)
         slope = np.diff(logs) / np.diff(scores)
-        numbers: list[Value] = list(
-            np.exp(logs[piece] + slope[piece] * (drawn - scores[piece])).tolist()
-        )
+        numbers: FloatArray = np.exp(logs[piece] + slope[piece] * (drawn - scores[piece]))
         return numbers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from rich.table import Table
@@ -22,8 +23,10 @@ from deniable_estimator.questions.discoveries import discover
 from deniable_estimator.questions.reading import read
 
 
-def compare(store: Store, registry: Registry, population: Population) -> list[dict[str, Any]]:
-    """For each metric, the truth and the estimates from the collector's tallies.
+def compare(
+    store: Store, registry: Registry, population: Population, day: date
+) -> list[dict[str, Any]]:
+    """For each metric, the truth and the estimates from the collector's tallies of one day.
 
     Each is {"metric", "segment", "kind", "n", "epsilon", "unit", "values"}, with values as
     {"value", "truth", "estimate", "std_error", "low", "high"}. Shares are fractions, the largest
@@ -32,16 +35,19 @@ def compare(store: Store, registry: Registry, population: Population) -> list[di
     group, which "segment" names. Of a pair a value is a conditional share, and null is one of too
     few devices. Of a discovery the values are the strings that were found.
     """
-    compared = [compare_shares(store, registry, population, each.metric) for each in POPULARITIES]
+    compared = [
+        compare_shares(store, registry, population, each.metric, day) for each in POPULARITIES
+    ]
     for number in PERCENTILES:
-        answer, crowd = read(store, registry, number.metric), population.crowd(number.metric)
+        answer = read(store, registry, number.metric, day, day)
+        crowd = population.crowd(number.metric)
         found = _compared(answer, {name: crowd.series(name) for name in answer.series.names})
         compared.append({**found, "unit": registry[number.metric].type.unit})
     for group in CRASHES.percent:
         where = {CRASHES.segment: group}
-        compared.append(compare_shares(store, registry, population, CRASHES.metric, where))
-    compared.append(_compare_pair(store, registry, population))
-    compared.append(_compare_finds(store, registry, population))
+        compared.append(compare_shares(store, registry, population, CRASHES.metric, day, where))
+    compared.append(_compare_pair(store, registry, population, day))
+    compared.append(_compare_finds(store, registry, population, day))
     return compared
 
 
@@ -50,19 +56,22 @@ def compare_shares(
     registry: Registry,
     population: Population,
     metric: str,
+    day: date,
     where: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The same for one metric of shares; for one segment of it, if `where` names one."""
-    answer = read(store, registry, metric, where=where)
+    answer = read(store, registry, metric, day, day, where=where)
     truth = population.shares(metric, where)
     found = _compared(answer, {name: truth.get(name, 0.0) for name in answer.series.names})
     found["values"].sort(key=lambda row: -row["truth"])
     return {**found, "segment": dict(where) if where else None}
 
 
-def _compare_pair(store: Store, registry: Registry, population: Population) -> dict[str, Any]:
+def _compare_pair(
+    store: Store, registry: Registry, population: Population, day: date
+) -> dict[str, Any]:
     """The same for the conditional shares of the pair, given its first metric."""
-    answer, kind = read(store, registry, USAGE.metric), registry[USAGE.metric].type
+    answer, kind = read(store, registry, USAGE.metric, day, day), registry[USAGE.metric].type
     assert isinstance(answer, PairAnswer)
     assert isinstance(kind, Pair)
     first, second = (population.values[part.metric] for part in kind.parts)
@@ -72,10 +81,12 @@ def _compare_pair(store: Store, registry: Registry, population: Population) -> d
     }
 
 
-def _compare_finds(store: Store, registry: Registry, population: Population) -> dict[str, Any]:
+def _compare_finds(
+    store: Store, registry: Registry, population: Population, day: date
+) -> dict[str, Any]:
     """The same for the strings that were found."""
     metric = DISCOVERED.metric
-    finds = discover(store, registry, metric)
+    finds = discover(store, registry, metric, day, day)
     shares, kind = population.shares(metric), registry[metric].type
     truth: dict[str, float] = defaultdict(float)
     for text, share in shares.items():

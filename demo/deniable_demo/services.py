@@ -37,16 +37,17 @@ def collector(registry: Path, store: str, origin: str | None) -> Iterator[str]:
 
 @contextmanager
 def dashboard(
-    registry: Path, store: str, port: int, token: str, demo: str, annotations: Path
+    registry: Path, store: str, port: int, token: str, demo: str | None, annotations: Path
 ) -> Iterator[str]:
     """A dashboard at that port (0: any free one), whose header links to `demo`; its address."""
     settings = {
         "DENIABLE_DASHBOARD_TOKEN": token,
         "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
-        "DENIABLE_DASHBOARD_DEMO": demo,
         "DENIABLE_ANNOTATIONS": str(annotations),
         "DENIABLE_BOARDS": str(Path(__file__).with_name("boards")),
     }
+    if demo is not None:
+        settings["DENIABLE_DASHBOARD_DEMO"] = demo
     with _service("dashboard", f"127.0.0.1:{port}", registry, store, settings) as address:
         yield address
 

@@ -31,12 +31,12 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.coded_message import counted
-from deniable_collector.numeric import Real
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.terminal.options import reported
+from deniable_estimator.terminal.real_numbers import Real
 from deniable_estimator.terminal.tables import picture
 
 _HEADER = ["k", "h", "m", "p", "q", "f"]

@@ -3,6 +3,7 @@ what it never says."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
@@ -12,6 +13,7 @@ import pytest
 
 from deniable import windows
 from deniable_collector.app import create_app
+from deniable_collector.asgi import Collector as AsgiCollector
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 
@@ -204,3 +206,36 @@ def test_nothing_of_a_request_is_logged_or_answered(client, store, caplog, monke
     for place in (MARKER, "203.0.113.77"):
         assert not any(place in text for text in texts)
         assert not any(place.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_bug_is_told_without_what_was_sent(store, registry):
+    """A request that fails beside the reports is answered with a problem, and the connection
+    closes. What was sent is in no answer."""
+
+    def fail(environ, start_response):
+        raise RuntimeError("hush-hush")
+
+    flask = create_app(Settings(), store, registry)
+    flask.wsgi_app = fail
+    sent = []
+
+    async def ask():
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": []}
+        scope |= {"query_string": b"", "server": ("127.0.0.1", 80), "http_version": "1.1"}
+        scope |= {"scheme": "http", "root_path": "", "client": ("127.0.0.1", 1)}
+        await AsgiCollector(flask, Settings())(scope, receive, send)
+
+    asyncio.run(ask())
+    start, *rest = sent
+    body = b"".join(each["body"] for each in rest)
+    assert start["status"] == 500
+    assert dict(start["headers"])[b"content-type"] == b"application/problem+json"
+    assert dict(start["headers"])[b"content-length"] == b"%d" % len(body)
+    assert json.loads(body)["type"].endswith(":internal")
+    assert b"hush" not in body

@@ -88,7 +88,11 @@ def test_sizes(text):
         ("BIND", ["8080", "localhost", ":8080", "host:99999", "a b:1", "unix:"]),
         ("REDIS_PREFIX", ["{0}", "a b", "*", "x" * 65]),
         ("SHARDS", ["0"]),
-        ("MAX_METRICS", ["99"]),
+        ("MAX_METRICS", ["99", "100001"]),
+        ("MAX_HEADERS", ["7", "1001"]),
+        ("REQUEST_TIMEOUT", ["0", "3601"]),
+        ("KEEP_ALIVE", ["0", "3601"]),
+        ("MAX_CONNECTIONS", ["0", "1000001"]),
         ("REDIS_REPLICAS", ["-1", "17"]),
         ("JOURNAL_SECONDS", ["1", "-60", "86401", "a minute", "1.5"]),
         ("KEEP_DAYS", ["7", "1", "-8", "36501", "a year"]),
@@ -214,3 +218,19 @@ def test_options_follow_the_rule_of_files(tmp_path, monkeypatch):
     assert told(DENIABLE_REGISTRY_FILE="path") == "mine.toml\n"
     assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
     assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "lowest", "highest"),
+    [
+        *(("workers", 1, 256), ("max_metrics", 100, 100_000), ("max_headers", 8, 1000)),
+        *(("request_timeout", 1, 3600), ("keep_alive", 1, 3600), ("trusted_proxies", 0, 10)),
+        *(("max_connections", 1, 1_000_000), ("redis_replicas", 0, 16)),
+    ],
+)
+def test_the_bounds_are_taken(name, lowest, highest):
+    """The least and the most of a setting are no mistakes, and the message of others names both."""
+    for value in (lowest, highest):
+        assert getattr(Settings.from_env({f"DENIABLE_{name.upper()}": str(value)}), name) == value
+    with pytest.raises(SettingsError, match=f"from {lowest} to {highest}"):
+        Settings.from_env({f"DENIABLE_{name.upper()}": str(highest + 1)})

@@ -229,7 +229,7 @@ DEVICE = """
 import time
 import deniable
 now = [time.time() - 86400]
-client = deniable.Client("metrics.toml", clock=lambda: now[0], background=False)
+client = deniable.Client("metrics.toml", clock=lambda: now[0], background=False, consent=True)
 for _ in range(400):  # until the coin of sample_rate has said yes
     client.record("checkout_step", "cart")
     client.flush()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.caller import role_name
@@ -27,7 +29,7 @@ from deniable_estimator.dashboard.access.people import PeopleError, PeopleFile
 from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.signing_in import access
-from deniable_estimator.dashboard.access.tokens import parse_tokens
+from deniable_estimator.dashboard.access.tokens import ApiToken, parse_tokens, read_tokens
 from deniable_estimator.dashboard.annotation_flags import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
@@ -110,6 +112,8 @@ def create_app(
             ["DENIABLE_DASHBOARD_TOKEN is missing: `deniable dashboard` makes one, or set your own"]
         )
     app = Flask(__name__)
+    # Flask would redirect /metric//name to the host that the request names, whatever it is.
+    app.url_map.merge_slashes = False
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
@@ -212,7 +216,7 @@ def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
     return Door(
         settings.dashboard_token,
         settings.dashboard_login_link,
-        parse_tokens(settings.api_tokens),
+        _tokens(settings),
         _sessions(settings.dashboard_sessions, clock),
         Guesses(settings.dashboard_guesses, settings.trusted_proxies),
         people,
@@ -223,6 +227,17 @@ def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
         ),
         settings.dashboard_sign_out,
     )
+
+
+def _tokens(settings: DashboardSettings) -> Callable[[], Sequence[ApiToken]]:
+    """The tokens in force. Those of a file are read anew when it changes, so that one whose lines
+    are removed opens nothing from then on."""
+    given = parse_tokens(settings.api_tokens)
+    path = os.environ.get("DENIABLE_API_TOKENS_FILE")
+    if not path:
+        return lambda: given
+    file: LastGood[tuple[ApiToken, ...]] = LastGood(Path(path), read_tokens, ())
+    return lambda: file.value
 
 
 def _sessions(path: str, clock: Callable[[], float]) -> Sessions:

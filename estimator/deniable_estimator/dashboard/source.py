@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric
 from deniable_collector.upkeep.retention import SETTLED
-from deniable_estimator.dashboard.access import for_people, reader_of, reads_settled
+from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
 from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot
 from deniable_estimator.dashboard.sources import DataSource
@@ -53,7 +53,9 @@ def declared_metric(name: str) -> Metric:
     registry = current_source().registry
     if name in registry.metrics:
         return registry[name]
-    near = difflib.get_close_matches(name, registry.metrics, n=1)
+    # Whoever may read some metrics alone does not learn the names of others.
+    known = [each.name for each in registry if may_read(each)]
+    near = difflib.get_close_matches(name, known, n=1)
     if near:
         raise NotFound(
             message("No metric of that name is declared. Did you mean {name}?", name=near[0])

@@ -129,9 +129,11 @@ class SimulatedCrowd:
             ):
                 counts = rng.multinomial(devices, shares)
                 # On a given day each device takes part with the probability that is declared.
-                counts = rng.binomial(counts, metric.sample_rate)
+                counts = rng.binomial(counts, metric.rate)
                 if label != labels[-1] or self.drawn:
-                    _fold(store, metric, _drawn(metric, values, counts, rng, label), place, now)
+                    fold_tally(
+                        store, metric, draw_tally(metric, values, counts, rng, label), place, now
+                    )
                 else:
                     _answer(store, registry, metric, values, counts, place, label, now)
                 self.now[metric.name] += int(counts.sum())
@@ -222,14 +224,15 @@ def _labels(metric: Metric, now: float) -> list[str]:
     return found
 
 
-def _drawn(
+def draw_tally(
     metric: Metric,
     values: Sequence[str],
     counts: NDArray[np.int64],
     rng: np.random.Generator,
     label: str,
 ) -> Tally:
-    """A tally from its exact distribution."""
+    """The tally of one window, from its exact distribution; `values` are normalized texts, and
+    `counts[i]` devices have the i-th."""
     scheme = metric.scheme
     if isinstance(scheme.mechanism, Numeric):
         numbers = np.array([float(each) for each in values])
@@ -238,7 +241,7 @@ def _drawn(
     return sample_tally(scheme, counts, rng, values=strings, metric=metric.name, window=label)
 
 
-def _fold(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:
+def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:
     """Add a tally to the rows of one combination of segments."""
     first = place * len(metric.scheme.mechanism.rows)
     (label,) = tally.windows

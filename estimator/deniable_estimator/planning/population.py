@@ -63,12 +63,12 @@ class Crowd:
 
 def normal_crowd(mean: float, deviation: float) -> Crowd:
     """Numbers that are normally distributed."""
-    return Crowd.of(mean + deviation * _normal_scores())
+    return Crowd.of(mean + deviation * normal_scores())
 
 
 def lognormal_crowd(median: float, sigma: float) -> Crowd:
     """Numbers whose logarithms are, around that of `median`, with the deviation `sigma`."""
-    return Crowd.of(median * np.exp(sigma * _normal_scores()))
+    return Crowd.of(median * np.exp(sigma * normal_scores()))
 
 
 def read_numbers(path: str | Path) -> Crowd:
@@ -150,7 +150,7 @@ def read_cells(path: str | Path, first: Sequence[str], second: Sequence[str]) ->
     return np.array([weights.get(cell, 0.0) for cell in product(first, second)]) / total
 
 
-def _normal_scores() -> FloatArray:
+def normal_scores() -> FloatArray:
     """Quantiles of the standard normal distribution, evenly spaced in probability."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((each + 0.5) / _STEPS) for each in range(_STEPS)])

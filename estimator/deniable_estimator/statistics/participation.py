@@ -21,6 +21,11 @@ and windows without any report, of which a tally does not tell, are as many as a
 the same mean has. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device
 `most` reports: in W windows it reports min(Binomial(W, s), most) times. Both bounds are exact if
 every device stays once it has reported; if devices come and go, they are cautious.
+
+Where devices take turns (`one_in` = M, as the rotation groups of a panel survey do), two windows
+are of the same group if their numbers differ by a multiple of M, and otherwise share no device.
+They are counted as if they shared 1 / M of them, which also covers an edit of M, as devices then
+draw another group.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from itertools import combinations
 
 import numpy as np
 
+from deniable import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -58,6 +64,8 @@ class Participation:
     """The epsilon that a device can spend on this metric; None without a limit."""
     cost: float = 1.0
     """The epsilon that each report spends."""
+    one_in: int = 1
+    """Of how many groups that take turns a device is in one."""
 
     @classmethod
     def evenly(cls, tally: Tally) -> Participation:
@@ -72,7 +80,8 @@ class Participation:
         for part in parts:
             reports.update(part.reports)
         rate, cost = max(part.sample_rate for part in parts), min(part.cost for part in parts)
-        return cls(dict(reports), rate, _common_budget(parts), cost)
+        groups = min(part.one_in for part in parts)
+        return cls(dict(reports), rate, _common_budget(parts), cost, groups)
 
     @cached_property
     def n(self) -> float:
@@ -89,13 +98,33 @@ class Participation:
         """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
         if self.n == 0 or len(self.reports) == 1:
             return 1.0
-        sizes = np.array(list(self.reports.values()))
-        pairs = float(_least(sizes, sizes, self.sample_rate).sum()) - self.n
+        pairs = self._meetings(self)
         by_windows = 1 + self.sample_rate * pairs * self._unseen / self.n
-        windows = math.ceil(len(sizes) * self._unseen)
-        if self.most is None or self.most >= windows:
+        windows_there = math.ceil(len(self.reports) * self._unseen)
+        if self.most is None or self.most >= windows_there:
             return by_windows
-        return min(by_windows, _ledger_repeats(windows, self.sample_rate, self.most))
+        if self.one_in > 1:
+            return min(by_windows, self.most)
+        return min(by_windows, _ledger_repeats(windows_there, self.sample_rate, self.most))
+
+    def _meetings(self, other: Participation) -> float:
+        """How many reports the pairs of unlike windows may have had to share, over all pairs."""
+        mine, theirs = (np.array(list(each.reports.values())) for each in (self, other))
+        rate = max(self.sample_rate, other.sample_rate)
+        both = mine[:, np.newaxis] + theirs
+        apart = np.abs(mine[:, np.newaxis] - theirs)
+        by_chance = _CAUTION * np.sqrt((1 - rate) * both)
+        shared = (both - np.maximum(apart - by_chance, 0.0)) / 2
+        if self.one_in > 1:
+            one, two = (np.array(list(map(windows.number, each.reports))) for each in (self, other))
+            alike = (one[:, np.newaxis] - two) % self.one_in == 0
+            shared = np.where(alike, shared, shared / self.one_in)
+        # In one and the same window a device reports once.
+        places = {window: place for place, window in enumerate(other.reports)}
+        for place, window in enumerate(self.reports):
+            if window in places:
+                shared[place, places[window]] = 0.0
+        return float(shared.sum())
 
     @cached_property
     def _unseen(self) -> float:
@@ -117,14 +146,8 @@ class Participation:
     def shared(self, other: Participation) -> float:
         """The largest possible sum of T_i U_i, where device i has reported U_i times under another
         scheme of the metric."""
-        mine, theirs = (np.array(list(each.reports.values())) for each in (self, other))
         rate = max(self.sample_rate, other.sample_rate)
-        pairs = float(_least(mine, theirs, rate).sum())
-        # In one and the same window a device reports under one of them.
-        for window in self.reports.keys() & other.reports.keys():
-            same = np.array([self.reports[window]]), np.array([other.reports[window]])
-            pairs -= float(_least(*same, rate)[0, 0])
-        bounds = [rate * pairs * max(self._unseen, other._unseen)]
+        bounds = [rate * self._meetings(other) * max(self._unseen, other._unseen)]
         if self.most is not None:
             bounds.append(self.most * other.n)
         if other.most is not None:
@@ -166,15 +189,6 @@ def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatA
         bounds.append((each * whole.budget / costs).max(axis=0))
     more: FloatArray = np.maximum(np.min(bounds, axis=0) - own, 0.0)
     return more
-
-
-def _least(mine: FloatArray, theirs: FloatArray, sample_rate: float) -> FloatArray:
-    """How many reports each pair of windows may have had to share; shape (windows, windows)."""
-    both = mine[:, np.newaxis] + theirs
-    apart = np.abs(mine[:, np.newaxis] - theirs)
-    by_chance = _CAUTION * np.sqrt((1 - sample_rate) * both)
-    found: FloatArray = (both - np.maximum(apart - by_chance, 0.0)) / 2
-    return found
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption, registry_option
 from deniable_estimator.terminal.options import (
     as_csv,
@@ -27,6 +26,7 @@ from deniable_estimator.terminal.options import (
     reported,
     store_option,
 )
+from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deniable_collector.numeric import AnyReal
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     adjust_option,
@@ -35,6 +34,7 @@ from deniable_estimator.terminal.options import (
     store_option,
     where_option,
 )
+from deniable_estimator.terminal.real_numbers import AnyReal
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.base import Answer

@@ -25,7 +25,7 @@ from deniable_estimator.forecasting.detection import (
     reports_to_detect,
     usable,
 )
-from deniable_estimator.planning.discoveries import plan_discovery
+from deniable_estimator.planning.discovery_plan import plan_discovery
 from deniable_estimator.planning.numbers import ASKS, QuantilePlan, plan_number
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.privacy import guarantee_in

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hmac
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 from flask import Flask, current_app, g, redirect, request
@@ -58,7 +58,7 @@ class Door:
         self,
         token: str,
         login_link: bool,
-        tokens: Sequence[ApiToken],
+        tokens: Callable[[], Sequence[ApiToken]],
         sessions: Sessions,
         guesses: Guesses,
         people: PeopleFile,
@@ -69,7 +69,7 @@ class Door:
         self.people, self.proxy = people, proxy
         self.sign_out = sign_out
         self._digest = digest_of_token(token)
-        self._tokens = tuple(tokens)
+        self._tokens = tokens
         self._link_left = login_link
         self._lock = threading.Lock()
 
@@ -86,7 +86,7 @@ class Door:
 
     def holder(self, token: str) -> ApiToken | None:
         """The token of the read API that this is."""
-        return find_token(self._tokens, token)
+        return find_token(self._tokens(), token)
 
     def opens_by_link(self, token: str) -> bool:
         """Whether a login link has the dashboard's token, and is the first to show it."""
