@@ -69,10 +69,10 @@ def lasting(registry: Registry, first: date) -> dict[str, Lasting]:
     for metric in asked:
         count, most = left[metric.name], _allowed(metric)
         rate = Fraction(repr(metric.sample_rate)) / (metric.one_in or 1)
-        first = None if most is None else math.floor(most / rate) + 1
+        own = None if most is None else math.floor(most / rate) + 1
         by_cap = ends.get(metric.name)
-        capped = by_cap is not None and (first is None or by_cap < first)
-        silent = by_cap if capped else first
+        capped = by_cap is not None and (own is None or by_cap < own)
+        silent = by_cap if capped else own
         if silent is not None and silent > count:
             silent, capped = None, False
         reporting = count if silent is None else silent - 1

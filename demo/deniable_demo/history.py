@@ -87,7 +87,7 @@ def _drawing(metric: Metric, size: int, newest: date, rng: np.random.Generator) 
     def tallies(day: date, passed: float, used: int) -> dict[int, Tally]:
         found = {}
         for place, part, values, shares in _crowds(metric, day, passed, day >= released):
-            answering = rng.binomial(used, part * metric.sample_rate)
+            answering = rng.binomial(used, part * metric.rate)
             counts = rng.multinomial(answering, shares)
             found[place] = draw_tally(metric, values, counts, rng, day.isoformat())
         return found
@@ -183,7 +183,7 @@ class _Keeping:
             self._memos[moved] = self._memoized(self._values[moved])
             self._changed += len(moved)
         rng, metric = self._rng, self._metric
-        answering = rng.random(len(self._memos)) < used / len(self._memos) * metric.sample_rate
+        answering = rng.random(len(self._memos)) < used / len(self._memos) * metric.rate
         counts = np.bincount(self._memos[answering], minlength=self._mechanism.size)
         fresh = analysis_of(self._mechanism.fresh)
         rows = fresh.sample_rows(range(self._mechanism.size), counts, rng)

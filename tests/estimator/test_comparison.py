@@ -8,13 +8,12 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from deniable import Registry, Scheme
+from deniable import Scheme
 from deniable.mechanisms import design
-from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 
@@ -90,31 +89,6 @@ def test_what_cannot_be_compared_is_refused() -> None:
     wide = estimate(sample_tally(scheme, np.array([1, 1]), rng, metric="m"), scheme, level=0.9)
     with pytest.raises(EstimateError, match="level"):
         compare(one, wide)
-
-
-MEMOIZED = """
-schema = 1
-app = "example"
-[metrics.m]
-type = "boolean"
-description = "?"
-owner = "me"
-expires = 2027-06-30
-epsilon = 1.0
-lifetime_epsilon = 3.0
-"""
-
-
-def test_a_metric_that_ever_had_memory_has_it(store: Store) -> None:
-    """The noise of fresh reports is independent; memos are not, even if they are history."""
-    fresh = Registry.parse(MEMOIZED)["m"]
-    remembering = Registry.parse(MEMOIZED + 'longitudinal = "memoize"\n')["m"]
-    assert not has_memory(store, fresh)
-    store.publish({"m": [fresh.scheme]})
-    assert not has_memory(store, fresh)
-    assert has_memory(store, remembering)
-    store.publish({"m": [remembering.scheme]})
-    assert has_memory(store, fresh)
 
 
 def normal(shares: list[float], window: str, *, complete: bool = True) -> Shares:

@@ -30,7 +30,7 @@ from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.signing_in import access
 from deniable_estimator.dashboard.access.tokens import ApiToken, parse_tokens, read_tokens
-from deniable_estimator.dashboard.annotation_flags import keep_annotations
+from deniable_estimator.dashboard.annotation_file import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.boards.pages import offer_boards

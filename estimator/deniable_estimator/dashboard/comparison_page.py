@@ -29,7 +29,7 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 
 comparing = Blueprint("comparing", __name__)
 
@@ -111,7 +111,7 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
 
 def _requested_periods(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
     declared_metric(name)
-    check_names(request.args, ("from", "to", "without", "before_from", "before_to"))
+    check_names(request.args, ("since", "from", "to", "without", "before_from", "before_to"))
     return _periods(name, request.args)
 
 
@@ -126,17 +126,12 @@ def _periods(
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
-    days = {"before_from": earlier.query["from"], "before_to": earlier.query["to"]}
+    days = {"before_from": earlier.told["from"], "before_to": earlier.told["to"]}
     return {**later.query, **days}
 
 
 def _obstacle(source: DataSource, metric: Metric) -> str | None:
-    """Why the metric's periods cannot be compared, if they cannot."""
-    if has_memory(source.store, metric):
-        return message(
-            "Devices report this metric with remembered noise, so two periods are not "
-            "independent, and no interval of their difference can be given."
-        )
+    """Why there is nothing to compare, if there is not."""
     if isinstance(metric.type, Discovery):
         return message(
             "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "

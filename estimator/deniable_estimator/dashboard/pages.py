@@ -17,14 +17,20 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.annotation_flags import annotated, annotations_of
+from deniable_estimator.dashboard.annotation_file import annotations_of
+from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy_label import privacy_label
-from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
+from deniable_estimator.dashboard.ranges import (
+    RangeError,
+    check_names,
+    presets,
+    since_presets,
+)
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -141,6 +147,7 @@ def _page(
     parts = kind.parts(answered, view, changes.comparison if changes else None) if kind else {}
     found = timeline(source, metric, view, answered, alarm) if answered and over_time else None
     periods = found.trend.periods if found else ()
+    told = (changes and changes.headline) or (kind.headline(answered) if kind else None)
     page = render_template(
         "metric.html",
         metric=metric,
@@ -150,7 +157,7 @@ def _page(
         parts=parts,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=(alarm.text if alarm else kind.headline(answered)) if kind else None,
+        headline=alarm.text if alarm and kind else told,
         alarming=bool(alarm or unsound),
         recent=changes,
         about=about(source, metric),
@@ -158,21 +165,21 @@ def _page(
         visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
         timeline=found,
-        noted=annotated(metric, view.days.first, view.days.last, source.today, periods)
+        noted=annotated(metric, view.days.around.first, view.days.last, source.today, periods)
         if answered
         else None,
         over_time=over_time,
-        by=view.by or grouping(metric, view.days),
+        by=view.by or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry),
         published=released_sums(source, metric),
-        presets=presets(now, metric.window),
+        presets=[*presets(now, metric.window), *since_presets(metric.name, now, metric.window)],
         newest=newest,
         notes=_notes(source, metric, estimate),
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
         mistake=mistake,
         refused=refused,
-        asked=request.args if refused else view.days.query,
+        asked=request.args if refused else view.days.told,
     )
     if (wrong := parts.get("mistake")) is not None:
         keep_form(wrong)
@@ -192,9 +199,10 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
     source, metric, view = asked_view(name)
     candidates = _candidates(source, metric)
-    by = view.by or grouping(metric, view.days)
-    found = source.trend_at(metric, view.days, by, candidates)
-    noted = annotations_of(metric, view.days.first, view.days.last)
+    days = view.days.around
+    by = view.by or grouping(metric, days)
+    found = source.trend_at(metric, days, by, candidates)
+    noted = annotations_of(metric, days.first, days.last)
     text = source.written(
         len(found.answer.periods) * len(candidates or metric.values),
         ("trend file", found.version, digest_of_candidates(candidates), form, noted),

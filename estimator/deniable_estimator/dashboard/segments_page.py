@@ -13,6 +13,7 @@ from flask.typing import ResponseReturnValue
 from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.dashboard.about import planner_address
+from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.pages import download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import privacy_label
@@ -23,6 +24,7 @@ from deniable_estimator.dashboard.segments_over_time import (
     over_time,
     trends_of_segments,
 )
+from deniable_estimator.dashboard.segments_since import moved_most
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
@@ -35,14 +37,14 @@ from deniable_estimator.questions.trend import GROUPS
 
 segments = Blueprint("segments", __name__)
 
-_NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period")
+_NAMES = ("since", "from", "to", "without", "by", "where", "against", "series", "over", "period")
 
 
 @segments.get("/metric/<name>/segments")
 def segments_page(name: str) -> ResponseReturnValue:
     """A metric by segments."""
     source, metric = current_source(), declared_metric(name)
-    found, refused, obstacle = None, None, None
+    found, refused, obstacle, moved = None, None, None, None
     ignored: list[str] = []
     by = _default(metric)
     where: dict[str, str] = {}
@@ -75,20 +77,21 @@ def segments_page(name: str) -> ResponseReturnValue:
                         )
                     )
                 found = source.segmented_at(metric, days, by, given, candidates).answer
+                moved = moved_most(source, metric, days, found, candidates)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
         except ValueListError as error:
             obstacle = message("{mistake}.", mistake=str(error))
     shown = panels_shown(found) if found and found.total.n else []
-    drawn, cells, kind = None, 0, grouping(metric, days)
+    drawn, cells, kind = None, 0, grouping(metric, days.around)
     if found and shown and found.groups:
         try:
-            kind = grouping_asked(request.args, "period", metric, days)
+            kind = grouping_asked(request.args, "period", metric, days.around)
             series = _series(found, shown)
-            periods = len(windows.span(kind, days.first, days.last))
+            periods = len(windows.span(kind, days.around.first, days.last))
             cells = periods * len(found.groups) * len(found.total.series.names)
             if "series" in request.args or (cells <= MOST_CELLS and not metric.needs_candidates):
-                trends = trends_of_segments(source, metric, days, found, kind, candidates)
+                trends = trends_of_segments(source, metric, days.around, found, kind, candidates)
                 over = request.args.getlist("over")
                 chosen = [each.key for each in found.groups if against_text(each) in over]
                 drawn = over_time(found, trends, series, chosen)
@@ -116,7 +119,11 @@ def segments_page(name: str) -> ResponseReturnValue:
         named=_namer(found) if found else None,
         called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
-        asked=request.args if refused else days.query,
+        moved=moved,
+        noted=annotated(metric, days.around.first, days.last, source.today, drawn.periods)
+        if drawn
+        else None,
+        asked=request.args if refused else days.told,
         against_text=against_text,
         query=_query(days, by, where, found),
         planner=_planner(reported, found) if found and found.total.n else None,
@@ -137,14 +144,14 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
             *(
                 source,
                 metric,
-                days,
+                days.around,
                 split.answer,
-                grouping_asked(request.args, "period", metric, days),
+                grouping_asked(request.args, "period", metric, days.around),
                 candidates,
             )
         )
         return download(
-            segment_trends_text(form, trends, days.query), kind, f"{name}-segments-trend.{form}"
+            segment_trends_text(form, trends, days.told), kind, f"{name}-segments-trend.{form}"
         )
     try:
         given = _against(source, metric, days, by, against, candidates)
@@ -170,7 +177,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
             digest_of_candidates(candidates),
             form,
         ),
-        *(segmented_text, form, found.answer, days.query),
+        *(segmented_text, form, found.answer, days.told),
         candidates=candidates,
     )
     return download(text, kind, f"{name}-segments.{form}")

@@ -7,8 +7,7 @@ a week or a month with up to four before it. Two or seven days are taken togethe
 A change must also hold, at 95%, beside the earlier spans without any one of them. Otherwise one
 odd day would be told again, as a change back, in each week in which others are compared with it.
 
-Windows of a metric with memory are not independent, so its changes cannot be told from noise; it
-has the honesty figures alone. So has a metric of strings without a list of candidates.
+A metric of strings without a list of candidates has the honesty figures alone.
 """
 
 from __future__ import annotations
@@ -87,14 +86,11 @@ def judge(
     window: str,
     rules: MetricRules,
     level: JudgementLevel,
-    *,
-    memory: bool = False,
 ) -> Judgement | None:
     """What `window` says beside those before it; None if it has too few of the usual reports yet.
 
     Args:
         labels: all windows that have reports.
-        memory: whether devices report from memos.
     """
     newest = ask([window])
     before = _spans_before(window, 1, labels)
@@ -103,7 +99,7 @@ def judge(
         return None
     seen = look(window, newest)
     figures = _alarms(seen.figures, level.anomaly) if seen else ()
-    if memory or any(part.unnamed for part in newest.parts):
+    if any(part.unnamed for part in newest.parts):
         return Judgement(window, newest.n, figures=figures)
     told: dict[str, WatchedChange] = {}
     for size in SPANS[windows.kind_of(window)]:

@@ -64,7 +64,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         *(f"{_NAMED}/comparison", comparison, _ESTIMATES, takes.ComparisonParameters),
-        *("Comparison", _BOTH), sends=True, errors=(409,),
+        *("Comparison", _BOTH), sends=True,
     ),
     Endpoint(
         *(f"{_NAMED}/finds", finds, _ESTIMATES, takes.FindsParameters, "Finds", _BOTH),

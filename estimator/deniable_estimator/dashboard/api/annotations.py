@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.dashboard.access import may_read, require
-from deniable_estimator.dashboard.annotation_flags import current_annotations
+from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.dashboard.api.parameters import AnnotationParameters
 from deniable_estimator.dashboard.api.representations import (
     Form,

@@ -51,7 +51,7 @@ def metrics(asked: ListParameters, form: Form) -> ResponseReturnValue:
         return same
     numbers = any(LISTED_OF_NUMBERS[0] in row for row in rows)
     columns = (*LISTED, *LISTED_OF_NUMBERS) if numbers else LISTED
-    text = to_csv(columns, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
+    text = to_csv(columns, rows) if form == "csv" else to_json({**days.told, "metrics": rows})
     return represent(form, text, tag=tag)
 
 

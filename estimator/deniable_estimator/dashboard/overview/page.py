@@ -12,7 +12,7 @@ from deniable_estimator.dashboard.overview.cache import SummaryCache, latest_day
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
 from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
-from deniable_estimator.dashboard.ranges import RangeError, presets
+from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
@@ -49,8 +49,8 @@ _NOT_COMPARED: dict[NoChange, Message] = {
     "no_reports": message("no reports in these days"),
     "nothing_before": message("nothing before it to compare with"),
     "anomalous": message("not compared, because one of the two looks dishonest"),
+    "incomplete": message("no window after it is complete yet"),
     "uneven": message("not compared, because the two do not hold the same weekdays"),
-    "memory": message("changes have no interval, because devices report from memos"),
 }
 _OTHERS = sentence("{told}; {count} more changed")
 _NAMED = sentence("{series}: {change}")
@@ -77,7 +77,7 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         days=view.days or _same_days(source, listing),
         total=len(source.registry.metrics),
         unasked=source.registry.unasked,
-        presets=presets(now),
+        presets=[*presets(now), *since_presets(None, now)],
         false_changes=LEVEL,
         states=STATE_NAMES,
         types={name: type_name(name) for name in view.filters.types},
