@@ -38,11 +38,11 @@ from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.history import inspect
 from deniable_estimator.questions.looks import Look
 from deniable_estimator.questions.reading import Part, Question
+from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import (
     Noise,
     debias,
     interval_of_difference,
-    score_interval,
 )
 from deniable_estimator.statistics.participation import Participation
 
@@ -227,7 +227,7 @@ def test_intervals_of_a_change_hold_it(changing: float, churn: float, size: int)
     ends = []
     for support in drawn_shares(mechanism, changing, churn, rng, devices=n):
         share = debias(support, n, mechanism.p, mechanism.q)
-        ends.append((share, *score_interval(share, noise, 0.95)))
+        ends.append((share, *share_interval(share, noise, 0.95)))
     low, high = interval_of_difference(*ends)
     truth = (1 - churn) * changing * 0.1
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
@@ -250,7 +250,7 @@ def test_intervals_hold_the_change_of_devices_that_all_change() -> None:
             kept, float(mechanism.fresh.p), float(mechanism.fresh.q)
         )
         share = debias(told.sum(axis=1), n, mechanism.p, mechanism.q)
-        ends.append((share, *score_interval(share, noise, 0.95)))
+        ends.append((share, *share_interval(share, noise, 0.95)))
     low, high = interval_of_difference(*ends)
     truth = 1 - 2 * yes.mean(axis=1)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93

@@ -56,6 +56,25 @@ def test_repeats_is_the_largest_possible() -> None:
         assert found == pytest.approx(most / (first + second))
 
 
+@pytest.mark.parametrize(
+    ("devices", "windows", "rate"), [(50, 365, 0.02), (400, 365, 0.02), (50, 30, 0.2), (5, 30, 0.2)]
+)
+def test_counts_that_vary_by_chance_do_not_hide_repetition(
+    devices: int, windows: int, rate: float
+) -> None:
+    """Devices that report at random repeat at least as often as they do on average, to 5%, over 40
+    draws, seed 1; windows without reports are not told. The smaller count of two windows, by
+    itself, gave as little as the half."""
+    rng, bounds, actual = np.random.default_rng(1), [], []
+    for _ in range(40):
+        reported = rng.random((devices, windows)) < rate
+        counts, times = reported.sum(axis=0), reported.sum(axis=1)
+        bounds.append(Participation(named(counts[counts > 0].tolist()), rate).repeats)
+        actual.append((times**2).sum() / times.sum())
+    assert np.mean(bounds) >= 0.95 * np.mean(actual)
+    assert np.mean(bounds) <= 1.5 * np.mean(actual)
+
+
 @pytest.mark.parametrize(("windows", "rate", "most"), [(365, 0.02, 8), (30, 1.0, 8), (30, 0.1, 1)])
 def test_a_ledger_ends_the_repetition(windows: int, rate: float, most: int) -> None:
     """Equal windows repeat as the coins say until the ledger is spent, by the binomial

@@ -191,7 +191,12 @@ class Distribution(Answer):
         return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
 
     def change_from(
-        self, before: Distribution, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: Distribution,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
@@ -206,7 +211,7 @@ class Distribution(Answer):
         if self.mean.log == before.mean.log:
             score = max(0.0, abs(apart) - slack) / error if error > 0 else 0.0
             p_values[names[-1]] = normal_tails(score) if math.isfinite(score) else 1.0
-        return number_change(before, self, together=together, p_values=p_values)
+        return number_change(before, self, together=together, p_values=p_values, alpha=alpha)
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), `series` (as for a mean), `below`

@@ -197,9 +197,14 @@ class Mean(Answer):
         return self.found.most(self.fakes) if self.n else math.nan
 
     def change_from(
-        self, before: Mean, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: Mean,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
-        return number_change(before, self, together=together)
+        return number_change(before, self, together=together, alpha=alpha)
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`: one object with

@@ -55,9 +55,14 @@ class PairAnswer(PairEstimate):
         return replace(found, warnings=(*found.warnings, note))
 
     def change_from(
-        self, before: PairAnswer, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: PairAnswer,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
-        return number_change(before, self, together=together)
+        return number_change(before, self, together=together, alpha=alpha)
 
     def about(self) -> dict[str, Any]:
         """`of`: the two metrics."""

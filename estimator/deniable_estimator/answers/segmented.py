@@ -1,7 +1,7 @@
 """The answers of one metric for each segment of its crowd: their differences, and which values
 differ at all.
 
-A difference of two segments has the interval of `interval_of_difference`, from two score intervals
+A difference of two segments has the interval of `interval_of_difference`, from those of both
 (Newcombe, Statistics in Medicine 1998, method 10): Wald's is far too short for the few supporting
 reports of a large epsilon. Segments with fewer than `least` reports say nothing by themselves;
 they fold into the rest, with their number.

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias
 
+import numpy as np
+
 from deniable import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
 from deniable_estimator.answers.base import Answer, Comparison
@@ -128,14 +130,13 @@ def _changes(
     old, new = ask(_together(before)), ask(span)
     if min(old.n, new.n) < LEAST_REPORTS:
         return
-    strict = compare(_answer(old, 1 - level), _answer(new, 1 - level), adjust="bonferroni")
-    places = [place for place in range(len(strict.values)) if strict.changed[place]]
+    after = _answer(new)
+    told = compare(_answer(old), after, adjust="bonferroni", alpha=level)
+    places = np.flatnonzero(told.changed).tolist()
     if not places:
         return
-    after = _answer(new, TOLD_LEVEL)
-    told = compare(_answer(old, TOLD_LEVEL), after, adjust="bonferroni")
     others = [
-        compare(_answer(ask(_together(before, without=each)), TOLD_LEVEL), after, together=False)
+        compare(_answer(ask(_together(before, without=each))), after, together=False)
         for each in (before if len(before) > 1 else ())
     ]
     for place in places:
@@ -143,8 +144,8 @@ def _changes(
             yield WatchedChange(told, place, span[0])
 
 
-def _answer(question: Question, level: float) -> Answer:
-    return question.estimate(level=level, adjust="bonferroni")
+def _answer(question: Question) -> Answer:
+    return question.estimate(level=TOLD_LEVEL, adjust="bonferroni")
 
 
 def _large(found: Comparison, place: int, rules: MetricRules) -> bool:

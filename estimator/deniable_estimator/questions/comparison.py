@@ -29,12 +29,14 @@ def compare(
     *,
     together: bool = True,
     adjust: Adjustment = "storey",
+    alpha: float | None = None,
 ) -> Comparison:
     """The change from `before` to `after` of every series that both have, in the order of `after`.
 
     With `together`, what counts as changed is corrected for the number of series: by Storey's
     test, of those that are said to have changed 5% have not (at the level .95); by Bonferroni's,
-    which suits alerts, 5% of all comparisons name any that has not.
+    which suits alerts, 5% of all comparisons name any that has not. `alpha`
+    takes the place of these 5%; the intervals stay.
 
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.
@@ -50,4 +52,4 @@ def compare(
                 window=min(shared),
             )
         )
-    return after.change_from(before, together=together, adjust=adjust)
+    return after.change_from(before, together=together, adjust=adjust, alpha=alpha)

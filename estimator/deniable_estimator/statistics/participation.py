@@ -10,10 +10,17 @@ where V = r (1-r) / (p-q)**2 is the variance of one report of each device, for t
 all devices. With memos, these stay the same too (`deniable_estimator.analyses.memoized`).
 
 Nobody can count the T_i, because a report does not say which device it is from, but they are
-bounded. Two windows of n_v and n_w reports share at most min(n_v, n_w) devices, or `sample_rate`
-times that. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device `most`
-reports: in W windows it reports min(Binomial(W, sample_rate), most) times. Both bounds are exact
-if every device stays once it has reported; if devices come and go, they are cautious.
+bounded. If N_v devices are there in window v and each reports with probability `sample_rate` s, two
+windows share s min(s N_v, s N_w) reports at most. Where s is 1 the s N_v are the counts n_v. Where
+it is less, counts differ by chance, and their smaller one is too small. So two windows count as
+different only by what their counts differ beyond two standard errors of chance, ::
+
+    min(s N_v, s N_w)  is taken as  [n_v + n_w - max(0, |n_v - n_w| - 2 sqrt((1-s)(n_v + n_w)))] / 2
+
+and windows without any report, of which a tally does not tell, are as many as a Poisson count with
+the same mean has. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device
+`most` reports: in W windows it reports min(Binomial(W, s), most) times. Both bounds are exact if
+every device stays once it has reported; if devices come and go, they are cautious.
 
 Where devices take turns (`one_in` = M, as the rotation groups of a panel survey do), two windows
 are of the same group if their numbers differ by a multiple of M, and otherwise share no device.
@@ -25,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -36,6 +43,13 @@ import numpy as np
 from deniable import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
+
+_CAUTION = 2.0
+"""Standard errors by which two counts may differ by chance."""
+
+_ROUNDS = 100
+_FEWEST = 0.05
+"""So many reports a window are expected at least."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +98,45 @@ class Participation:
         """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
         if self.n == 0 or len(self.reports) == 1:
             return 1.0
-        pairs = _pairs(self.reports.values())
-        if self.one_in > 1:
-            groups: dict[int, list[float]] = {}
-            for label, n in self.reports.items():
-                groups.setdefault(windows.number(label) % self.one_in, []).append(n)
-            same = sum(_pairs(each) for each in groups.values())
-            pairs = same + (pairs - same) / self.one_in
-        by_windows = 1 + self.sample_rate * pairs / self.n
-        if self.most is None or self.most >= len(self.reports):
+        pairs = self._meetings(self)
+        by_windows = 1 + self.sample_rate * pairs * self._unseen / self.n
+        windows_there = math.ceil(len(self.reports) * self._unseen)
+        if self.most is None or self.most >= windows_there:
             return by_windows
         if self.one_in > 1:
             return min(by_windows, self.most)
-        return min(by_windows, _ledger_repeats(len(self.reports), self.sample_rate, self.most))
+        return min(by_windows, _ledger_repeats(windows_there, self.sample_rate, self.most))
+
+    def _meetings(self, other: Participation) -> float:
+        """How many reports the pairs of unlike windows may have had to share, over all pairs."""
+        mine, theirs = (np.array(list(each.reports.values())) for each in (self, other))
+        rate = max(self.sample_rate, other.sample_rate)
+        both = mine[:, np.newaxis] + theirs
+        apart = np.abs(mine[:, np.newaxis] - theirs)
+        by_chance = _CAUTION * np.sqrt((1 - rate) * both)
+        shared = (both - np.maximum(apart - by_chance, 0.0)) / 2
+        if self.one_in > 1:
+            one, two = (np.array(list(map(windows.number, each.reports))) for each in (self, other))
+            alike = (one[:, np.newaxis] - two) % self.one_in == 0
+            shared = np.where(alike, shared, shared / self.one_in)
+        # In one and the same window a device reports once.
+        places = {window: place for place, window in enumerate(other.reports)}
+        for place, window in enumerate(self.reports):
+            if window in places:
+                shared[place, places[window]] = 0.0
+        return float(shared.sum())
+
+    @cached_property
+    def _unseen(self) -> float:
+        """By what factor there may have been more windows than those with reports."""
+        if self.sample_rate == 1:
+            return 1.0
+        seen = self.n / len(self.reports)
+        mean = seen
+        # The mean of a Poisson count whose mean, where it is not 0, is the one that is seen.
+        for _ in range(_ROUNDS):
+            mean = max(seen * -math.expm1(-mean), _FEWEST)
+        return seen / mean
 
     @property
     def devices(self) -> float:
@@ -106,19 +146,8 @@ class Participation:
     def shared(self, other: Participation) -> float:
         """The largest possible sum of T_i U_i, where device i has reported U_i times under another
         scheme of the metric."""
-        sizes = np.array(list(other.reports.values()))
-        part: FloatArray | float = 1.0
-        numbers = np.zeros(len(sizes))
-        if self.one_in > 1:
-            numbers = np.array([windows.number(label) for label in other.reports])
-        pairs = 0.0
-        for window, n in self.reports.items():
-            if self.one_in > 1:
-                same = (numbers - windows.number(window)) % self.one_in == 0
-                part = np.where(same, 1.0, 1 / self.one_in)
-            pairs += float((np.minimum(n, sizes) * part).sum())
-            pairs -= min(n, other.reports.get(window, 0.0))
-        bounds = [self.sample_rate * pairs]
+        rate = max(self.sample_rate, other.sample_rate)
+        bounds = [rate * self._meetings(other) * max(self._unseen, other._unseen)]
         if self.most is not None:
             bounds.append(self.most * other.n)
         if other.most is not None:
@@ -160,12 +189,6 @@ def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatA
         bounds.append((each * whole.budget / costs).max(axis=0))
     more: FloatArray = np.maximum(np.min(bounds, axis=0) - own, 0.0)
     return more
-
-
-def _pairs(reports: Iterable[float]) -> float:
-    """The sum of min(n_v, n_w) over all v and w that are not the same."""
-    # Each window is the smaller of the pair with every larger one: (rank from above) times.
-    return 2 * sum(rank * n for rank, n in enumerate(sorted(reports, reverse=True)))
 
 
 @lru_cache(maxsize=1024)

@@ -11,10 +11,12 @@ are shown have 95% each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
+
+import numpy as np
 
 from deniable import Metric, Registry
 from deniable.types import Discovery
@@ -193,7 +195,7 @@ def _noted(metric: Metric, period: _DigestDays, annotations: Sequence[Annotation
     return message(_NEAR, noted=joined(told)) if told else ""
 
 
-def _answer(selection: Selection, first: date, last: date, level: float = _TOLD) -> Answer | None:
+def _answer(selection: Selection, first: date, last: date) -> Answer | None:
     """None without reports, for strings without a list, and for a discovery."""
     inside = [
         each for each in selection.labels if first <= first_day(each) and last_day(each) <= last
@@ -201,7 +203,7 @@ def _answer(selection: Selection, first: date, last: date, level: float = _TOLD)
     question = selection.within(inside).read()
     if not question.n or any(part.unnamed for part in question.parts):
         return None
-    return question.estimate(level=level, adjust="bonferroni")
+    return question.estimate(level=_TOLD, adjust="bonferroni")
 
 
 def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: float) -> list[str]:
@@ -226,21 +228,12 @@ def _since(
     after = _answer(selection, days.first, days.last)
     if before is None or after is None:
         return []
-    ends = days.before_first, days.before_last, days.first, days.last
-    found = replace(compare(before, after), changed=_strict(selection, ends, family).changed)
+    found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
     if not found.changed.any():
         return [None]
     text = since_headline(metric.name, found, isolated(noted.text))
     page = f"{page_of(dashboard, metric.name)}?{urlencode({'since': noted.text})}"
     return [DigestLine(metric.name, text, page)]
-
-
-def _strict(selection: Selection, ends: tuple[date, date, date, date], family: int) -> Comparison:
-    """The change between two ranges of days, at a metric's part of `LEVEL`."""
-    old, new = (_answer(selection, *each, 1 - LEVEL / family) for each in (ends[:2], ends[2:]))
-    assert old is not None
-    assert new is not None
-    return compare(old, new, adjust="bonferroni")
 
 
 def _judged_line(
@@ -263,11 +256,11 @@ def _judged_line(
     before = _answer(selection, *days)
     if before is None:
         return message(_NEW, told=told), False, odd
-    strict = _strict(selection, (*days, period.first, period.last), family)
-    places = [place for place in range(len(strict.values)) if strict.changed[place]]
+    found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
+    places = np.flatnonzero(found.changed).tolist()
     if not places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
-    return _changes(compare(before, after, adjust="bonferroni"), places), True, odd
+    return _changes(found, places), True, odd
 
 
 def _changes(found: Comparison, places: list[int]) -> str:

@@ -124,16 +124,7 @@ def week_change(
         return "nothing_before"
     if metric.window == "day" and _weekdays(old) != _weekdays(new):
         return "uneven"
-    level = 1 - LEVEL / family
-    strict = compare(
-        *(
-            source.estimate_at(metric, each, asked, level=level, adjust="bonferroni").answer
-            for each in (before, week)
-        )
-    )
-    return _change_words(
-        week, before, replace(compare(old, new), changed=strict.changed), answer.leading
-    )
+    return _change_words(week, before, compare(old, new, alpha=LEVEL / family), answer.leading)
 
 
 def _change_words(
