@@ -151,7 +151,9 @@ def _change_p_values(
         for pair in (crowds, crowds[::-1])
     )
     least = _tail(small, large)
-    twice = np.minimum(least + _tail(small.moved(-1.0), large.moved(1.0)), 1.0)
+    beyond = _tail(small.moved(-1.0), large.moved(1.0))
+    # The last possible count counts whole: half of it would exceed the level.
+    twice = np.minimum(least + np.where(beyond > 0, beyond, least), 1.0)
     # With many counts the other tail can be as small as any.
     few = np.flatnonzero(np.minimum(small.variance, large.variance) < _MANY)
     small, large = small.at(few), large.at(few)
