@@ -296,6 +296,7 @@ _ASKED = {
         GET /metric/theme/segments
         GET /metric/theme/segments?lang=zh-Hans
         GET /metric/theme/segments.csv
+        GET /metric/theme/segments.svg
         GET /metric/theme/segments.json?{_FIVE}
         GET /metric/theme?where=platform:tablet
         GET /api/v1/metrics/theme/segments?{_FIVE}
@@ -309,6 +310,7 @@ _ASKED = {
         GET /metric/plugin
         GET /metric/plugin?lang=zh-Hans
         GET /metric/plugin/strings
+        GET /metric/plugin/strings.svg
         GET /metric/plugin/strings.csv
         GET /metric/plugin/strings.json
         GET /api/v1/metrics/plugin/finds?min_share=0.05

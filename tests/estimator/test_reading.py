@@ -123,7 +123,7 @@ def test_who_may_have_reported_again(
     mechanism = scheme.mechanism
     cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
     assert part.participation == Participation(days, 0.5, budget, cost)
-    assert read(store, declared, "browser").devices == pytest.approx(5000 / 1.2)
+    assert read(store, declared, "browser").devices == pytest.approx(5000 / 1.21)
     last = date(2026, 11, 16)
     (part,) = select(store, declared, "browser", last, last).read().parts
     assert part.participation == Participation({"2026-11-16": 4000}, 0.5, budget, cost)

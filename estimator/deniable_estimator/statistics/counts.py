@@ -147,7 +147,7 @@ def _change_p_values(
         crowds.append((trials * each.rate(share), trials, rate, unit))
     # The test is the same from either side: the second is the one that is larger.
     small, large = (
-        _Crowd(*(np.where(rises, here, there) for here, there in zip(*pair, strict=True)))
+        _CountedCrowd(*(np.where(rises, here, there) for here, there in zip(*pair, strict=True)))
         for pair in (crowds, crowds[::-1])
     )
     least = _tail(small, large)
@@ -163,7 +163,7 @@ def _change_p_values(
     return twice
 
 
-class _Crowd(NamedTuple):
+class _CountedCrowd(NamedTuple):
     """One of two crowds that are compared; arrays of shape (d,)."""
 
     found: FloatArray
@@ -174,13 +174,13 @@ class _Crowd(NamedTuple):
     """What moves the count so that the share of both together stays: 1 under one scheme. The units
     of both have the product 1."""
 
-    def moved(self, by: FloatArray | float) -> _Crowd:
+    def moved(self, by: FloatArray | float) -> _CountedCrowd:
         """With so many units more in its count."""
         return self._replace(found=self.found + by * self.unit)
 
-    def at(self, places: NDArray[np.intp]) -> _Crowd:
+    def at(self, places: NDArray[np.intp]) -> _CountedCrowd:
         """That of some values."""
-        return _Crowd(*(each[places] for each in self))
+        return _CountedCrowd(*(each[places] for each in self))
 
     @property
     def variance(self) -> FloatArray:
@@ -188,7 +188,7 @@ class _Crowd(NamedTuple):
         return self.trials * self.rate * (1 - self.rate)
 
 
-def _tail(small: _Crowd, large: _Crowd) -> FloatArray:
+def _tail(small: _CountedCrowd, large: _CountedCrowd) -> FloatArray:
     """The chance that the count of the second is that or more, given the share of both."""
     small, large = small.moved(0.5), large.moved(-0.5)
     x1, n1, x2, n2 = small.found, small.trials, large.found, large.trials

