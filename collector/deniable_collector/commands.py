@@ -37,7 +37,7 @@ def collect(**options: str | None) -> None:
         sys.executable,
         [
             *(sys.executable, "-m", "gunicorn"),
-            *("-c", "python:deniable_collector.gunicorn_conf", "deniable_collector.asgi:app()"),
+            *("-c", "python:deniable_collector.gunicorn_conf", "deniable_collector.collector:app()"),
         ],
         environ,
     )

@@ -1,6 +1,6 @@
 """gunicorn's settings, from ours.
 
-gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.asgi:app()'
+gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.collector:app()'
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ if _settings.metrics_bind:
 
 bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
-worker_class = "deniable_collector.worker.EventLoopWorker"
+worker_class = "deniable_collector.serving.worker.HttpWorker"
 logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
-keepalive = _settings.keep_alive
 timeout = 60
 graceful_timeout = 30
 proc_name = "deniable-collector"
@@ -41,7 +40,7 @@ control_socket_disable = True
 def on_starting(server: Any) -> None:
     """Raise the limit of open files for the connections; here, because the log is open now."""
     # Imported here, because it imports prometheus_client, which needs the folder above.
-    from deniable_collector.serving.guard import open_files
+    from deniable_collector.serving.limits import open_files
 
     open_files(_settings.max_connections)
     if problems := cannot_listen(_settings.addresses):

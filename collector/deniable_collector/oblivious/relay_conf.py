@@ -21,12 +21,11 @@ if _settings.metrics_bind:
 
 bind = [_settings.bind, *([_settings.metrics_bind] if _settings.metrics_bind else [])]
 workers = _settings.workers
-worker_class = "deniable_collector.worker.EventLoopWorker"
+worker_class = "deniable_collector.serving.worker.HttpWorker"
 logger_class = DiscreetLogger
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
-keepalive = _settings.keep_alive
 timeout = 60
 graceful_timeout = 30
 proc_name = "deniable-relay"
@@ -35,7 +34,7 @@ control_socket_disable = True
 
 def on_starting(server: Any) -> None:
     """Raise the limit of open files: each capsule may need a connection on both sides."""
-    from deniable_collector.serving.guard import open_files
+    from deniable_collector.serving.limits import open_files
 
     open_files(2 * _settings.max_connections)
     for told in RelaySettings.strangers():

@@ -96,3 +96,10 @@ def listen(form: str, stream: TextIO | None = None) -> logging.Handler:
     _log.handlers = [handler]
     _log.setLevel(logging.INFO)
     return handler
+
+
+def tell_unexpected(error: Exception) -> None:
+    """Log a bug for the operator."""
+    # Neither the message nor the values of a traceback: both may contain what was sent.
+    kind, where = type(error).__name__, places(error)
+    tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")
