@@ -235,8 +235,8 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         *("_advancing", "_chunks", "_deaf", "_eof", "_full", "_header", "_host", "_size"),
         *("_lines", "_paused", "_piece", "_queue", "_read_by", "_reading", "_server"),
-        *("_shared", "_starts", "_trailers", "_transport", "_url", "_parser", "_why", "_write_by"),
-        *("host", "peer", "port"),
+        *("_shared", "_starts", "_trailers", "_transport", "_unread", "_url", "_parser", "_why"),
+        *("_write_by", "host", "peer", "port"),
     )
 
     def __init__(self, server: HttpServer) -> None:
@@ -259,6 +259,7 @@ class Connection(asyncio.Protocol):
         self._advancing = self._deaf = self._eof = self._full = self._paused = False
         self._read_by = self._write_by = inf
         """When the client must have sent its request, or read its response."""
+        self._unread = 0
         self.host, self.port = "localhost", -1
         """Where the client connected; -1 for a Unix socket."""
 
@@ -463,7 +464,11 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Close the connection, if it has waited too long for its client."""
         if now >= self._write_by:
-            self._transport.abort()
+            left = self._transport.get_write_buffer_size()
+            if self._unread - left < limits.PACE * self._server.timeout or not left:
+                self._transport.abort()
+            else:
+                self._limit_writing(0.0)
         elif now >= self._read_by:
             if self._header or self._reading is not None:
                 if now >= self._read_by + self._size / limits.PACE:
@@ -576,8 +581,8 @@ class Connection(asyncio.Protocol):
 
     def _limit_writing(self, linger: float) -> None:
         """From now on the client has a limited time to read what was written."""
-        left = self._transport.get_write_buffer_size()
-        seconds = self._server.timeout + left / limits.PACE if left else 0.0
+        self._unread = self._transport.get_write_buffer_size()
+        seconds = self._server.timeout if self._unread else 0.0
         self._write_by = self._server.loop.time() + max(linger, seconds)
 
     def _pause(self) -> None:

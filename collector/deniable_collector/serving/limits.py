@@ -16,8 +16,8 @@ PIPELINED: Final = 64
 """How many requests of one connection may wait. What was read at once can contain thousands, each
 of which needs a hundred times its bytes of memory."""
 
-PACE: Final = 1 << 16
-"""Bytes for each of which groups a client has one second more than the time limit."""
+PACE: Final = 1 << 15
+"""Bytes a second: a client that sends or reads as fast has more time than the limit."""
 
 LINGER_SECONDS: Final = 2.0
 """Seconds for which a refused client may read the reason. Closing at once would reset the
