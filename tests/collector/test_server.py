@@ -211,7 +211,7 @@ def test_a_server_that_ends_answers_what_has_come(app):
     for."""
     with closing(Served(app)) as served, closing(served.connect()) as one:
         with closing(served.connect()) as half:
-            half.sendall(GET[:10])
+            half.sendall((GET % b"/1")[:10])
             one.sendall(GET % b"/wait" + GET % b"/1")
             until(lambda: app.environs, "nothing has come")
             served.end()
