@@ -37,7 +37,11 @@ def collect(**options: str | None) -> None:
         sys.executable,
         [
             *(sys.executable, "-m", "gunicorn"),
-            *("-c", "python:deniable_collector.gunicorn_conf", "deniable_collector.collector:app()"),
+            *(
+                "-c",
+                "python:deniable_collector.gunicorn_conf",
+                "deniable_collector.collector:app()",
+            ),
         ],
         environ,
     )

@@ -133,7 +133,9 @@ def test_requests_of_a_connection_are_answered_in_their_order(served):
     assert found[-1][1] == b"/2"
 
 
-@pytest.mark.parametrize("after", [b"\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"GET /\r\n\r\n", b"abc\r\n"])
+@pytest.mark.parametrize(
+    "after", [b"\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"GET /\r\n\r\n", b"abc\r\n"]
+)
 def test_what_came_whole_is_answered_before_what_is_no_request(served, app, after):
     """Bytes that do not parse after a whole request cost it nothing: both are answered, in their
     order, and the connection ends."""

@@ -2,8 +2,8 @@
 
 Every line has the same members: `time` (UTC), `level`, `event` (what happened, in one word),
 `message` (the same for people), `process` (its id), and the members of the event. It uses the
-standard library's logging, as gunicorn and uvicorn do, so one formatter gives the lines of all
-three the same form.
+standard library's logging, as gunicorn does, so one formatter gives the lines of both the same
+form.
 """
 
 from __future__ import annotations

@@ -8,12 +8,13 @@ connection are handled one after the other, and answered in their order.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections import Counter, deque
 from collections.abc import Awaitable, Iterable
 from email.utils import formatdate
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 import httptools
@@ -29,6 +30,10 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LOOK_SECONDS = 0.5
 _JOINED = 1 << 16
 """A body up to this size is written together with its header."""
+
+
+_is_plain = re.compile(rb"/[a-zA-Z0-9/_.-]*").fullmatch
+"""Whether the target of a request is a path and nothing else."""
 
 
 class Response(Protocol):
@@ -368,13 +373,7 @@ class Connection(asyncio.Protocol):
         request.http_version = version = self._parser.get_http_version()
         # HTTP/1.0 would want to hear that the connection stays, where it may.
         request.keep_alive = version != "1.0" and self._parser.should_keep_alive()
-        try:
-            parsed = httptools.parse_url(self._url)
-        except httptools.HttpParserInvalidURLError:
-            raise self._stop(not_http("the request names no path")) from None
-        path = parsed.path or b"/"
-        request.path = unquote_to_bytes(path) if b"%" in path else path
-        request.query = parsed.query or b""
+        request.path, request.query = self._split_target()
         if self._parser.should_upgrade():
             # The parser reads no further, for what follows would be of the other protocol.
             request.keep_alive = False
@@ -593,8 +592,9 @@ class Connection(asyncio.Protocol):
 
     def _release(self, request: Request) -> None:
         """Forget the parts of a body that have come; they no longer wait."""
-        self._server.release(request.held)
-        request.held, request.pieces, request.body = 0, [], b""
+        if request.held:
+            self._server.release(request.held)
+            request.held, request.pieces, request.body = 0, [], b""
 
     def _check_header(self) -> dict[bytes, bytes]:
         """Stop parsing a request that nobody may read, or that is one too many. Returns its
@@ -633,6 +633,16 @@ class Connection(asyncio.Protocol):
             # The connection ends: whoever sends so many ahead can send the rest again.
             raise self._stop(limits.too_many_connections())
         return headers
+
+    def _split_target(self) -> tuple[bytes, bytes]:
+        """The path and the query that a request names."""
+        if _is_plain(self._url):
+            return self._url, b""
+        try:
+            parsed = httptools.parse_url(self._url)
+        except httptools.HttpParserInvalidURLError:
+            raise self._stop(not_http("the request names no path")) from None
+        return unquote_to_bytes(parsed.path or b"/"), parsed.query or b""
 
     def _header_too_large(self) -> Exception:
         settings = self._server.settings

@@ -63,7 +63,9 @@ def open_files(connections: int) -> None:
             )
 
 
-def too_many_connections(of: str = "the server has as many connections as it can serve") -> Exception:
+def too_many_connections(
+    of: str = "the server has as many connections as it can serve",
+) -> Exception:
     """`of` says of whom there are too many."""
     told = f"{of}: send the request again later, unchanged"
     return IntakeError("too-many-connections", told, retry_after=5.0)

@@ -1,5 +1,5 @@
-"""WSGI apps (PEP 3333) in a thread pool: a thread is taken by a whole request, until the app has made
-its whole response."""
+"""WSGI apps (PEP 3333) in a thread pool: a whole request takes a thread, until the app has made its
+whole response."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class WsgiThreads:
             said.append((status, headers))
             return pieces.append
 
-        found: Iterable[bytes] = self._app(environ, start_response)  # type: ignore[arg-type]
+        found: Iterable[bytes] = self._app(environ, start_response)
         try:
             pieces.extend(found)
         finally:

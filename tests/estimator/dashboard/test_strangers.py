@@ -4,7 +4,6 @@ signed in is answered meanwhile."""
 from __future__ import annotations
 
 import http.client
-import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -79,7 +78,7 @@ def connections(process: int) -> set[str]:
     held = set()
     for each in Path(f"/proc/{process}/fd").iterdir():
         with suppress(FileNotFoundError):
-            held.add(os.readlink(each).removeprefix("socket:[").removesuffix("]"))
+            held.add(str(each.readlink()).removeprefix("socket:[").removesuffix("]"))
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     listening = "0A"
     return {row[9] for row in rows if row[3] != listening} & held
