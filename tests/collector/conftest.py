@@ -39,7 +39,8 @@ from werkzeug.test import EnvironBuilder, TestResponse
 
 from deniable import Registry, windows
 from deniable_collector.collector import Collector as Service
-from deniable_collector.serving.http import Connection, HttpServer
+from deniable_collector.serving.connection import Connection
+from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.rates import Peer
 from deniable_collector.settings import Settings
 

@@ -14,7 +14,8 @@ from deniable.oblivious.signed_keys import PATH, SIGNATURE
 from deniable_collector.oblivious.relay import CapsuleRelay
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import summed
-from deniable_collector.serving.http import Connection, HttpServer
+from deniable_collector.serving.connection import Connection
+from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.rates import Peer
 
 CAPSULE = {"content-type": "message/ohttp-req"}

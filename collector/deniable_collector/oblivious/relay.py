@@ -25,8 +25,9 @@ from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.cors import Cors, origin_refused
-from deniable_collector.serving.http import HttpServer, Request
+from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.request import Request
 from deniable_collector.serving.responses import HttpResponse, lines_of
 
 LARGEST_RESPONSE = 1 << 18

@@ -13,7 +13,8 @@ from gunicorn.workers.base import Worker  # type: ignore[import-untyped]
 
 from deniable_collector.garbage import collect_seldom
 from deniable_collector.operation.events import tell_unexpected
-from deniable_collector.serving.http import Handler, serve
+from deniable_collector.serving.http import serve
+from deniable_collector.serving.request import Handler
 
 _HEARTBEAT_SECONDS = 1.0
 _SWITCH_SECONDS = 0.001

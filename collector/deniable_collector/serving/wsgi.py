@@ -13,7 +13,8 @@ from wsgiref.types import WSGIApplication
 
 from deniable_collector.operation.events import tell_unexpected
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving.http import HttpServer, Request, Response
+from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.request import Request, Response
 from deniable_collector.serving.responses import problem_document
 from deniable_collector.settings import Settings
 

@@ -19,8 +19,8 @@ from typing import Any
 from flask import Flask
 
 from deniable_collector.operation.logs import DiscreetLogger
-from deniable_collector.serving.http import Handler
 from deniable_collector.serving.limits import open_files
+from deniable_collector.serving.request import Handler
 from deniable_collector.serving.worker import HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
