@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import cycle, islice
 from pathlib import Path
 
-KINDS = ("half a header", "half a body", "answers that are not read", "idle after an answer")
+KINDS = ("half a header", "half a body", "an answer read byte by byte", "idle after an answer")
 _NETWORK = "127.3"
 _BYTE_SECONDS = 1.0
 
@@ -21,7 +21,7 @@ def _sent(kind: str, form: str, page: str) -> tuple[bytes, bytes]:
     return {
         KINDS[0]: (head, b"X: a\r\n"),
         KINDS[1]: (body, b"a"),
-        KINDS[2]: ((head + b"\r\n") * 60, b""),
+        KINDS[2]: (head + b"\r\n", b""),
         KINDS[3]: (head + b"\r\n", b""),
     }[kind]
 
@@ -45,6 +45,8 @@ def besiege(
         for one in crowd:
             with suppress(OSError):
                 one.sendall(later)
+                if kind == KINDS[2]:
+                    one.recv(1, socket.MSG_DONTWAIT)
     left = still_open(place[1])
     for one in crowd:
         one.close()
