@@ -18,10 +18,15 @@ help: ## Show this help
 demo: $(VENV)/.runtime ## Collector, dashboard and 50,000 simulated devices, on this machine
 	@$(BIN)/deniable demo
 
-dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install
+# The same commit makes the same bytes: the day of the commit is in it, and not of the build.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+dist: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+dist: export PIP_CONSTRAINT := constraints.txt
+dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install, and its list of parts (CycloneDX)
 	@rm -rf dist
-	@$(PIP) wheel -c constraints.txt --no-deps --wheel-dir dist .
-	@ls dist/*.whl
+	@$(PIP) wheel --no-deps --wheel-dir dist .
+	@$(BIN)/python .ci/sbom.py > dist/deniable.cdx.json
+	@ls dist/*
 
 test: $(VENV)/.dev ## The tests, on all cores, in less than five minutes
 	$(PYTEST) --dist worksteal --durations=10 --longest=5 -m "not campaign" $(TESTS)

@@ -1,5 +1,6 @@
 """Frequency oracles beside the best possible and two public libraries.
 
+devices    how many an interval takes, beside an exact sum
 error      n times mean squared error over the best possible, at a million devices
 floor      the same as n grows: bias shows as a ratio that grows
 intervals  coverage of 95% intervals, and false discoveries at 5%
@@ -29,10 +30,11 @@ from deniable.mechanisms import AUTO, SubsetSelection, design, explain, total_va
 from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.forecasting.detection import reports_for_half_width
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.intervals import FloatArray, debias
 
-ZIPF, MOST_LOSS = 1.1, 1.05
+ZIPF, MOST_LOSS, Z = 1.1, 1.05, 1.959964
 SIZES = (2, 10, 100, 1024, 10**5, 10**6)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DEVICES = 1_000_000
@@ -267,7 +269,21 @@ def estimates(quick: bool) -> Iterator[Table]:
     yield table
 
 
+def devices(_: bool) -> Iterator[Table]:
+    """For the table of docs/comparison.md; exact, so that it needs no seed."""
+    table = Table("oracles-devices", "Devices for an interval, beside an exact sum of as many")
+    for size, share, half in ((2, 0.3, 0.01), (100, 0.01, 0.002)):
+        exact = math.ceil(share * (1 - share) * (Z / half) ** 2)
+        row: dict[str, Cell] = {"values": size, "share": share, "±": half, "exact": exact}
+        for epsilon in (1.0, 2.0, 4.0):
+            scheme = category(size, epsilon)
+            row[f"epsilon {epsilon:g}"] = reports_for_half_width(scheme.oracle, share, half)
+        table.rows.append(row)
+    yield table
+
+
 PARTS = {
+    "devices": devices,
     "error": errors,
     "floor": floors,
     "intervals": intervals,

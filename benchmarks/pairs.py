@@ -31,7 +31,8 @@ from deniable_estimator.analyses.pairs.effect import effect
 from deniable_estimator.analyses.pairs.shrinkage import shrunken
 from deniable_estimator.planning.pairs import dependent_table, power
 from deniable_estimator.planning.population import pair_shares, zipf_shares
-from deniable_estimator.statistics.intervals import FloatArray, score_interval
+from deniable_estimator.statistics.counts import share_interval
+from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.normalization import normalize
 from deniable_estimator.statistics.significance import adjust_p, share_p_values
 
@@ -205,7 +206,7 @@ def runs_of(quick: bool, rows: int) -> int:
 
 
 def held(found: FloatArray, f: FloatArray, model: Covariance, cells: int) -> float:
-    low, high = score_interval(found, model.noise(cells, len(found)), 0.95)
+    low, high = share_interval(found, model.noise(cells, len(found)), 0.95)
     return float(((low <= f) & (f <= high)).mean())
 
 

@@ -43,7 +43,7 @@ lifetime_epsilon = 8.0
 """
 TOOL = """
 from deniable import Client
-client = Client({registry!r}, state_dir={state!r})
+client = Client({registry!r}, state_dir={state!r}, consent=True)
 client.record("browser", "chrome")
 client.close()
 """
@@ -62,7 +62,7 @@ def record(quick: bool) -> Iterator[Table]:
     table = Table("start-record", "One call, microseconds (goal for a record: 50)")
     pairs: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
-        client = Client(Registry.parse(REGISTRY), state_dir=Path(folder))
+        client = Client(Registry.parse(REGISTRY), state_dir=Path(folder), consent=True)
         calls: dict[str, Callable[[str, str], object]] = {
             "list.append((name, value))": lambda name, value: pairs.append((name, value)),
             "record, thread and disk at work": client.record,

@@ -260,7 +260,7 @@ def build(folder: Path) -> dict[str, str]:
     (folder / "boards" / "monday.toml").write_text(BOARD, encoding="utf-8")
     return {
         "DENIABLE_BOARDS": str(folder / "boards"),
-        "DENIABLE_ANNOTATIONS": str(folder / "annotations.toml"),
+        "DENIABLE_DATA": str(folder),
         "DENIABLE_REGISTRY": str(folder / "metrics.toml"),
         "DENIABLE_STORE": url,
         "DENIABLE_CANDIDATES_DIR": str(folder / "candidates"),

@@ -1,7 +1,7 @@
 """deniable: telemetry under local differential privacy, for the app that embeds it.
 
 >>> import deniable
->>> telemetry = deniable.Client("metrics.toml", endpoint="https://t.acme.example")  # doctest: +SKIP
+>>> telemetry = deniable.Client("metrics.toml", consent=True)  # doctest: +SKIP
 >>> telemetry.record("browser", "firefox")  # doctest: +SKIP
 """
 

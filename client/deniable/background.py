@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from deniable import lifecycle
 from deniable.errors import TransportError
-from deniable.locks import PATIENCE, Lock
+from deniable.locks import Lock
 
 if TYPE_CHECKING:
     from deniable.device import Device
@@ -114,19 +114,21 @@ class Background:
         if self._closed:
             return
         self._closing = True
-        patience = _LONGEST_IDLE if timeout is None else timeout
-        deadline = time.monotonic() + patience
-        if not self._disabled and (self._writer is None or self._writer.started):
-            self._work(timeout, urgent=False)
-        left = max(0.0, deadline - time.monotonic())
-        self._take_back()
-        if self._records:
-            self._write(left)  # the threads are held up
-        self._closed = True
-        for worker in (self._writer, self._sender):
-            if worker is not None:
-                worker.stop(max(0.0, deadline - time.monotonic()))
-        self._state.close()
+        deadline = time.monotonic() + (_LONGEST_IDLE if timeout is None else timeout)
+        self._state.until = deadline
+        try:
+            if not self._disabled and (self._writer is None or self._writer.started):
+                self._work(timeout, urgent=False)
+            self._take_back()
+            if self._records:
+                self._write()  # the threads are held up
+            self._closed = True
+            for worker in (self._writer, self._sender):
+                if worker is not None:
+                    worker.stop(max(0.0, deadline - time.monotonic()))
+            self._state.close()
+        finally:
+            self._state.until = None  # others may use it
         lifecycle.leave(self)
 
     def before_fork(self) -> None:
@@ -159,7 +161,7 @@ class Background:
 
     def _write_step(self, urgent: bool) -> bool:
         """Write everything to the disk. Returns whether that succeeded."""
-        if not self._take_back() or self.status == "failed":
+        if not self._carry_out() or self.status == "failed":
             return False
         if self.status != "on":
             self._heed()
@@ -190,40 +192,50 @@ class Background:
             self._taking_back = self._device.withdraw
         self._take_back()
 
-    def _take_back(self) -> bool:
-        """Carry out a deletion that was asked for. Returns whether none is pending. If the disk
-        does not work, nothing is kept or sent until the deletion has succeeded; in a state that
+    def _take_back(self) -> None:
+        """Carry out a deletion that was asked for, or leave it to the writer. In a state that
         cannot be trusted nothing is deleted."""
-        forget = self._taking_back
-        if forget is None:
-            return True
-        if self._troubles.guard(lambda: self._forget(forget)) and self._taking_back is forget:
-            self._taking_back = None
-        elif self._writer is not None and not self._closed and self._state.failure is None:
+        if (
+            not self._carry_out()
+            and self._writer is not None
+            and not self._closed
+            and self._state.failure is None
+        ):
             self._writer.wake()
+
+    def _carry_out(self) -> bool:
+        """Try a deletion that was asked for. Returns whether none is pending. If the disk does not
+        work, nothing is kept or sent until the deletion has succeeded."""
+        forget = self._taking_back
+        if (
+            forget is not None
+            and self._troubles.guard(lambda: self._forget(forget))
+            and self._taking_back is forget
+        ):
+            self._taking_back = None
         return self._taking_back is None
 
     def _forget(self, forget: Callable[[], None]) -> bool:
-        with self._writing.held(PATIENCE):
+        with self._writing.held(self._state.patience):
             self._records.clear()
             if self._has_state():
                 forget()
             return True
 
-    def _write(self, patience: float = PATIENCE) -> bool:
+    def _write(self) -> bool:
         """Write the queued records to the disk and seal the windows that have ended."""
         self._heed()
-        return self._troubles.guard(lambda: self._write_queued(patience)) is True
+        return self._troubles.guard(self._write_queued) is True
 
-    def _write_queued(self, patience: float) -> bool:
-        with self._writing.held(patience):
+    def _write_queued(self) -> bool:
+        with self._writing.held(self._state.patience):
             if self.status != "on":
                 return False
             records = [self._records.popleft() for _ in range(len(self._records))]
             if not records and not self._has_state():
                 return True
             try:
-                dropped, waiting = self._device.write(records, patience)
+                dropped, waiting = self._device.write(records)
             except BaseException:
                 # The disk may work again later. If the state has failed, they are not kept.
                 self._records.extendleft(reversed(records))

@@ -12,6 +12,12 @@ Check: TypeAlias = Callable[[Any], str | None]
 MAX_DEVICES = 10**12
 """More than there can be; larger numbers are slips."""
 
+MAX_LINE = 200
+"""A name with its place, or an address; people read it in a sentence."""
+
+MAX_ONE_IN = 10_000
+"""Daily windows of 27 years."""
+
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
 
@@ -24,6 +30,11 @@ def or_null(check: Check) -> Check:
 
 def text(value: Any) -> str | None:
     return None if isinstance(value, str) and value.strip() else "must be text that is not empty"
+
+
+def line(value: Any) -> str | None:
+    fine = text(value) is None and len(value) <= MAX_LINE and value.isprintable()
+    return None if fine else f"must be one line of at most {MAX_LINE} characters"
 
 
 def texts(value: Any) -> str | None:
@@ -78,6 +89,11 @@ def rate(value: Any) -> str | None:
     if not is_number(value) or not MIN_SAMPLE_RATE <= value <= 1:
         return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
     return None
+
+
+def one_in(value: Any) -> str | None:
+    fine = isinstance(value, int) and not isinstance(value, bool) and 2 <= value <= MAX_ONE_IN
+    return None if fine else f"must be a whole number from 2 to {MAX_ONE_IN:,}"
 
 
 def bound(value: Any) -> str | None:

@@ -88,6 +88,8 @@ def _group() -> click.Group:
             for point in entry_points(group=_GROUP, name=cmd_name):
                 command: click.Command = point.load()
                 return command
+            # click suggests a near one among these.
+            self.commands = dict.fromkeys(self.list_commands(ctx), click.Command(cmd_name))
             return None
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

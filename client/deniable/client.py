@@ -1,7 +1,8 @@
 """The client that an app embeds. The app records values; background threads do the rest.
 
-A programmer's mistake raises at once. Trouble with the disk, the network or the state
-file never reaches the app: it is logged once, counted, and passed to `on_trouble`.
+Once a client is made, nothing that goes wrong reaches the app: neither a value that does not fit,
+nor trouble with the disk, the network or the state file. It is counted, and passed to `on_trouble`.
+Only in development do the names of metrics and segments raise that are not declared.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from deniable import lifecycle
 from deniable.background import Background
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 SPREAD = 3_600.0
 """Seconds over which the reports of a closed window are spread."""
 
+_NOT_GIVEN: Any = object()
+
 MAX_RECORDS = 10_000
 """How many records may wait for the disk; more are dropped and counted."""
 
@@ -50,9 +53,9 @@ class Client(Background):
         state_dir: where the state file lives; by default a directory under XDG_STATE_HOME
             that has the name of the registry's `app`. ":memory:" keeps it in memory, and an
             open State is used as it is.
-        consent: whether the person has agreed, True or False. Without it nothing is kept or
-            sent, and what an earlier run left (values and unsent reports) is deleted at once.
-            The same happens if DO_NOT_TRACK or DENIABLE_DISABLED is set.
+        consent: whether the person has agreed, True or False. It must be given. Without it
+            nothing is kept or sent, and what an earlier run left (values and unsent reports) is
+            deleted at once. The same happens if DO_NOT_TRACK or DENIABLE_DISABLED is set.
         clock: POSIX time in seconds.
         bits: the source of randomness.
         ingest_key: sent with each batch, if the collector asks for a key. It distinguishes apps
@@ -67,13 +70,14 @@ class Client(Background):
         development: the address of `deniable dev`, for development mode (`deniable.development`);
             by default what DENIABLE_DEV names in the environment; False: never. In development
             mode `endpoint`, `state_dir`, `transport`, `ingest_key` and `spread` are not used.
+        strict: whether a metric or segment that is not declared raises, as in development mode.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
-        SegmentError: a segment is not declared, or cannot take such a value.
+        SegmentError: in development, a segment is not declared.
         ValueError: the endpoint is not an address, the key is malformed, `spread` is out of
             range, or the address of development mode is not of this machine.
-        TypeError: `consent` is neither True nor False.
+        TypeError: `consent` is not given, or is neither True nor False.
     """
 
     def __init__(
@@ -82,7 +86,7 @@ class Client(Background):
         endpoint: str | None = None,
         state_dir: str | Path | State | None = None,
         *,
-        consent: bool = True,
+        consent: bool = _NOT_GIVEN,
         clock: Callable[[], float] = time.time,
         bits: Bits = system_bits,
         ingest_key: str | None = None,
@@ -92,6 +96,7 @@ class Client(Background):
         segments: Mapping[str, str] | None = None,
         on_trouble: Callable[[Exception], None] | None = None,
         development: str | Literal[False] | None = None,
+        strict: bool = False,
     ) -> None:
         # Imported here, because most programs that import Client do something else first. And not
         # later: a client that is collected while Python ends cannot import, and must still write.
@@ -104,7 +109,11 @@ class Client(Background):
             raise ValueError(f"spread must be from 0 to {LONGEST_PAUSE:g} seconds, not {spread!r}")
         if not isinstance(consent, bool):
             # "no" would count as true.
-            raise TypeError(f"consent must be True or False, not {type(consent).__name__}")
+            found = "" if consent is _NOT_GIVEN else f", not {type(consent).__name__}"
+            raise TypeError(
+                f"consent must be True or False{found}: ask the person first, and pass the answer, "
+                "like Client(..., consent=True)"
+            )
         self.registry = registry if isinstance(registry, Registry) else Registry.load(registry)
         if transport is None and endpoint is not None:
             from deniable.transport import HttpTransport
@@ -119,13 +128,15 @@ class Client(Background):
             state = _open_state(self.registry.app, state_dir)
             device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
         self._recorder = Recorder(device.registry)
-        self._recorder.tell(segments or {})
+        self._troubles = Diagnostics(on_trouble)
+        self._strict = strict or self._narrator is not None
+        self.set_segments(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
         self._clock = clock
         super().__init__(
             device,
-            Diagnostics(on_trouble),
+            self._troubles,
             consent=consent,
             disabled=any(lifecycle.is_set(name, os.environ) for name in lifecycle.SWITCHES),
             threads=background,
@@ -135,6 +146,9 @@ class Client(Background):
     def record(self, name: str, value: Value) -> None:
         """Record a value of a metric. Returns at once.
 
+        A value that the metric cannot take is dropped, and counted as "refused": telemetry does
+        not end an app whose data is not as expected.
+
         Nothing is sent before the window ends, unless the metric is answered at once: then the
         first record of a window is sent within ten seconds, and later ones change nothing.
 
@@ -143,19 +157,27 @@ class Client(Background):
         `close` in its handler.
 
         Raises:
-            MetricError: no such metric, or it cannot take such a value.
+            MetricError: in development (DENIABLE_DEV, `deniable.testing`, `strict=True`): no such
+                metric, or it is a pair. Elsewhere this is counted as "mistake".
         """
         try:
             record = self._recorder.admit(name, value, self._clock())
         except MetricError as error:
-            if self._narrator is not None:
-                self._narrator.refused(error)
-            raise
+            self._mistaken(error)
+            return
         if record is None:
             self._troubles.counters["expired"] += 1
             if self._narrator is not None:
                 self._narrator.expired(name)
             return
+        if record.refused is not None:
+            self._troubles.note(record.refused, "refused")
+            if self._development:
+                warnings.warn(
+                    f"{record.refused}, so the value was dropped",
+                    UndeclaredValueWarning,
+                    stacklevel=2,
+                )
         if self.status != "on":
             if self._narrator is not None:
                 self._narrator.ignored(self.status)
@@ -190,12 +212,27 @@ class Client(Background):
 
         Segments that are not named stay as they are. A window that is already open keeps the
         segments of its first record. Segments are not private: each report of a metric that is
-        counted by them tells them in clear.
+        counted by them tells them in clear. A value that a segment cannot take is counted as
+        "refused", and the segment is not known then.
 
         Raises:
-            SegmentError: no such segment, or it cannot take such a value. Then none is changed.
+            SegmentError: in development (DENIABLE_DEV, `deniable.testing`, `strict=True`): no such
+                segment. Elsewhere this is counted as "mistake".
         """
-        self._recorder.tell(segments)
+        for name, value in segments.items():
+            try:
+                refused = self._recorder.tell(name, value)
+            except SegmentError as error:
+                self._mistaken(error)
+            else:
+                if refused is not None:
+                    self._troubles.note(refused, "refused")
+
+    def _mistaken(self, error: MetricError | SegmentError) -> None:
+        """A call has named what the registry does not declare."""
+        self._troubles.note(error, "mistake")
+        if self._strict:
+            raise error
 
     def _keep(self, record: Record) -> None:
         """Queue a record for the disk."""
@@ -262,6 +299,8 @@ class Client(Background):
             sending=self.status in ("on", "closed"),
             erased=erased,
             app=app,
+            recipient=self.registry.recipient,
+            contact=self.registry.contact,
             opt_out_url=opt_out_url,
             erase_url=erase_url,
             language=language,
@@ -300,9 +339,11 @@ class Client(Background):
     def counters(self) -> dict[str, int]:
         """How often something went wrong, by kind.
 
-        expired: records of metrics past their day; segment: records of metrics whose segment the
-        client was not told, which were not kept; other: records of values that are not
-        declared, which were taken as `other`; overflow: records dropped because the disk was
+        refused: values that a metric or segment cannot take, which were dropped; mistake: calls
+        that name what the registry does not declare; expired: records of metrics past their day;
+        segment: records of metrics whose segment the client was not told, which were not kept;
+        other: records of values that are not declared, which were taken as `other`; overflow:
+        records dropped because the disk was
         too slow; dropped: reports dropped because the outbox was full; rejected: reports, or
         whole batches, refused for good; unknown_metric, unknown_scheme, window_not_closed:
         reports that wait for a collector whose registry or clock is behind; endpoint: responses

@@ -5,22 +5,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from deniable import edits, sent_command
-from deniable.coded_message import counted
+from deniable import edits, sent_command, windows
 from deniable.errors import Problem, RegistryError
-from deniable.forecasts import MISSING, forecasts
-from deniable.mechanisms import AUTO, Memoizing
+from deniable.forecasts import MISSING, Forecasts, forecasts
+from deniable.lasting import Lasting, lasting, remedies, today
+from deniable.mechanisms import AUTO, MAX_MEMO_EPSILON, Memoizing
 from deniable.metric import Metric
+from deniable.owner_texts import OwnerLanguage
 from deniable.registry import Registry
 
 
@@ -34,19 +35,40 @@ from deniable.registry import Registry
     help="An earlier metrics.toml: say what each edit costs on devices that have reported.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
+@click.option(
+    "--notice",
+    "as_notice",
+    is_flag=True,
+    help="Print a privacy notice and a question for consent, as Markdown.",
+)
+@click.option(
+    "--lang",
+    type=click.Choice(get_args(OwnerLanguage)),
+    default="en",
+    show_default=True,
+    help="The language of --notice.",
+)
+def lint(
+    path: Path,
+    explain: bool,
+    since: Path | None,
+    as_json: bool,
+    as_notice: bool,
+    lang: OwnerLanguage,
+) -> None:
     """Report every mistake in PATH (metrics.toml) with its line; exit 1 if there is one.
 
     A registry without mistakes is shown as a table: the metrics, how much their reports
-    reveal, and their mechanisms. Warnings name what cannot work: a metric that has expired,
-    or whose expected `devices` are too few to detect a 5% share, or whose lifetime epsilon would
-    tell at least twice as much if it was divided otherwise. Notes say that devices are too few to
-    detect a 1% share, which strings a discovery finds, that another division of the lifetime
-    epsilon would tell at least 1.5 times as much, and what an edit costs: for each metric with
-    memos, and with --since for each change.
+    reveal, for how long a device reports, and their mechanisms. Warnings name what cannot work: a
+    metric that has expired, or whose devices fall silent before it expires, or whose expected
+    `devices` are too few to detect a 5% share, or whose lifetime epsilon would tell at least twice
+    as much if it was divided otherwise. Notes say that devices are too few to detect a 1% share,
+    which strings a discovery finds, that another division of the lifetime epsilon would tell at
+    least 1.5 times as much, and what an edit costs: for each metric with memos, and with --since
+    for each change.
 
     Where the estimator is installed, the dashboard's files are checked too: those that
-    DENIABLE_ANNOTATIONS, DENIABLE_BOARDS and DENIABLE_DASHBOARD_PEOPLE name.
+    DENIABLE_DATA and DENIABLE_BOARDS name.
     """
     try:
         before = None if since is None else Registry.load(since)
@@ -59,12 +81,15 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         problems = remarks(loaded, before)
     except RegistryError as error:
         registry, problems = None, error.problems
+    if as_notice:
+        _print_notice(registry, problems, str(path), lang)
+        return
     files = dict(_files_beside(registry)) if registry else {}
     if as_json:
         document = {
             "source": str(path),
             "problems": [dataclasses.asdict(problem) for problem in problems],
-            "metrics": [_facts(metric, registry) for metric in registry] if registry else [],
+            "metrics": _all_facts(registry) if registry else [],
             "files": [
                 {"source": name, "problems": [dataclasses.asdict(each) for each in found]}
                 for name, found in files.items()
@@ -73,7 +98,7 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         print_problems(problems, str(path))
-        if registry is not None:
+        if registry is not None and not any(each.severity == "error" for each in problems):
             _print_metrics(registry)
             if explain:
                 _print_explanations(registry)
@@ -81,9 +106,30 @@ def lint(path: Path, explain: bool, since: Path | None, as_json: bool) -> None:
             print_problems(found, name)
             if not found:
                 click.echo(f"{name}: no mistakes")
-    mistakes = [each for found in files.values() for each in found if each.severity == "error"]
-    if registry is None or mistakes:
+    mistakes = [
+        each for found in (problems, *files.values()) for each in found if each.severity == "error"
+    ]
+    if mistakes:
         raise SystemExit(1)
+
+
+def _print_notice(
+    registry: Registry | None, problems: Sequence[Problem], source: str, lang: OwnerLanguage
+) -> None:
+    """The notice on the standard output, if nothing is wrong; what is wrong, beside it."""
+    from deniable.notice import notice
+
+    problems = [each for each in problems if each.severity != "note"]
+    text = ""
+    if registry is not None and not any(each.severity == "error" for each in problems):
+        try:
+            text = notice(registry, lang)
+        except RegistryError as error:
+            problems = error.problems
+    print_problems(problems, source)
+    if not text:
+        raise SystemExit(1)
+    click.echo(text, nl=False)
 
 
 def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
@@ -111,21 +157,30 @@ _SEEN = (
 
 
 def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
-    """What is valid but will not work, and what edits cost, in the order of the file."""
+    """What can be read but protects nothing (an error), what will not work (a warning), and what
+    edits cost, in the order of the file."""
     found = expired(registry)
     crowd = forecasts()
     if crowd is None:
         found.append(Problem(None, "", MISSING, "note"))
+    lasts = lasting(registry, today())
     for metric in registry:
         line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if metric.name in registry.unasked:
             continue  # a pair is reported in its place
-        if crowd is not None:
+        unprotected = _unprotected(metric, registry)
+        if crowd is not None and unprotected is None:
             for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
                 found.append(Problem(line, where, told, severity))
         found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
+        if silent := _silence(metric, registry, lasts.get(metric.name), crowd):
+            found.append(Problem(line, where, silent, "warning"))
         if message := _added_up(metric, registry):
             found.append(Problem(line, where, message, "note"))
+        if unprotected is not None:
+            key = "lifetime_epsilon"
+            at = registry.lines.get(f"{metric.name}.{key}", line)
+            found.append(Problem(at, f"{where}.{key}", unprotected, "error"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
         if metric.answer == "at_once":
@@ -154,7 +209,7 @@ def load_registry(path: Path) -> Registry:
 
 def expired(registry: Registry) -> list[Problem]:
     """A warning for each metric whose last day is over."""
-    today = datetime.now(UTC).date()
+    first = today()
     return [
         Problem(
             registry.lines.get(metric.name),
@@ -163,7 +218,7 @@ def expired(registry: Registry) -> list[Problem]:
             "warning",
         )
         for metric in registry
-        if metric.expires < today
+        if metric.expires < first
     ]
 
 
@@ -192,6 +247,31 @@ def _on_the_web(metric: Metric) -> Iterator[str]:
             "who does not come back then never reports. Where the first value of a "
             f'{metric.window} is enough, set answer = "at_once" and aggregate = "first"'
         )
+
+
+def _silence(
+    metric: Metric, registry: Registry, told: Lasting | None, crowd: Forecasts | None
+) -> str | None:
+    """A warning if devices fall silent before a metric expires, with lines to paste."""
+    if told is None or told.silent is None or _beyond_cap(metric, registry):
+        return None
+    budget = f"lifetime_epsilon {metric.lifetime_epsilon:g}"
+    if told.capped:
+        budget = f"the registry's lifetime_epsilon {registry.lifetime_epsilon:g}"
+    warning = (
+        f"{told.text} until it expires, as {budget} is spent then; from then on only newer devices "
+        "report"
+    )
+    options = []
+    for lines, made in remedies(metric, registry, today()):
+        with_it = dataclasses.replace(registry, metrics={**registry.metrics, metric.name: made})
+        shows = None if crowd is None else crowd.shows(made)
+        comment = lasting(with_it, today())[metric.name].text + (f"; {shows}" if shows else "")
+        options.append(f"    {lines}  # {comment}".replace("\n", "\n    "))
+    if not options:
+        return f"{warning}. Make the epsilons smaller, the windows longer, or the budget larger"
+    these = "this" if len(options) == 1 else f"one of these {len(options)}"
+    return "\n".join((f"{warning}. Write {these}:", *options))
 
 
 def _added_up(metric: Metric, registry: Registry) -> str | None:
@@ -228,6 +308,32 @@ def _beyond_cap(metric: Metric, registry: Registry) -> str | None:
     )
 
 
+def _unprotected(metric: Metric, registry: Registry) -> str | None:
+    """An error if the reports of a usual year together have no bound that means anything. With
+    memos the bound of a memo stands, which the registry limits to the same epsilon."""
+    if metric.longitudinal == "memoize":
+        return None
+    epsilon = Fraction(metric.scheme.mechanism.epsilon)
+    limits = [metric.lifetime_epsilon, registry.lifetime_epsilon or metric.lifetime_epsilon]
+    allowed = Fraction(Fraction(min(limits)) // epsilon)
+    taken = Fraction(windows.IN_A_YEAR[metric.window] * metric.rate)
+    year = float(min(allowed, taken) * epsilon)
+    if year <= MAX_MEMO_EPSILON:
+        return None
+    rate = float(MAX_MEMO_EPSILON / windows.IN_A_YEAR[metric.window] / epsilon)
+    return (
+        f"is {metric.lifetime_epsilon:g}, so the reports of a usual year together reveal epsilon "
+        f"{year:.4g}: above {MAX_MEMO_EPSILON:g} that protects nothing. Set lifetime_epsilon = "
+        f"{MAX_MEMO_EPSILON:g} at most, or sample_rate = {_down(rate)} at most"
+    )
+
+
+def _down(rate: float) -> str:
+    """A rate with two digits that matter, not above it."""
+    digits = 1 - math.floor(math.log10(rate))
+    return f"{math.floor(rate * 10**digits) / 10**digits:.{max(digits, 0)}f}"
+
+
 def _explanation(metric: Metric) -> str:
     """Why a metric has its mechanism, and how much variance that costs."""
     if metric.mechanism != AUTO:
@@ -241,7 +347,7 @@ def _explanation(metric: Metric) -> str:
     return f"{reason}. Its variance is {loss:.3f} times the least possible."
 
 
-def _facts(metric: Metric, registry: Registry) -> dict[str, Any]:
+def _facts(metric: Metric, registry: Registry, told: Lasting | None) -> dict[str, Any]:
     """What `lint` shows of a metric; `reported_by` is the pair that devices report in its place."""
     pair = registry.unasked.get(metric.name)
     mechanism = metric.scheme.mechanism
@@ -253,6 +359,15 @@ def _facts(metric: Metric, registry: Registry) -> dict[str, Any]:
         "epsilon": epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "longitudinal": metric.longitudinal,
+        "lasting": None
+        if told is None
+        else {
+            "text": told.text,
+            "window": told.kind,
+            "windows": told.windows,
+            "reports": told.reports,
+            "silent": told.silent,
+        },
         "lifetime_reports": None
         if metric.longitudinal == "memoize"
         else Fraction(metric.lifetime_epsilon) // Fraction(epsilon),
@@ -263,6 +378,11 @@ def _facts(metric: Metric, registry: Registry) -> dict[str, Any]:
         "explanation": _explanation(metric),
         "reported_by": None if pair is None else pair.name,
     }
+
+
+def _all_facts(registry: Registry) -> list[dict[str, Any]]:
+    lasts = lasting(registry, today())
+    return [_facts(metric, registry, lasts.get(metric.name)) for metric in registry]
 
 
 def _print_metrics(registry: Registry) -> None:
@@ -277,11 +397,9 @@ def _print_metrics(registry: Registry) -> None:
             no_wrap=heading == "scheme",
             overflow="fold",
         )
-    for metric in registry:
-        facts = _facts(metric, registry)
+    for metric, facts in zip(registry, _all_facts(registry), strict=True):
         k = facts["parameters"].get("k")
-        reports = facts["lifetime_reports"]
-        lifetime = "a memo" if reports is None else counted(reports, "report")
+        lifetime = facts["lasting"]["text"].removeprefix("a device ") if facts["lasting"] else ""
         if pair := facts["reported_by"]:
             # Its own epsilon is never spent: the pair's is.
             lifetime = f"by {pair}"
@@ -301,5 +419,6 @@ def _print_metrics(registry: Registry) -> None:
 
 
 def _print_explanations(registry: Registry) -> None:
-    for metric in registry:
-        click.echo(f"{metric.name}: {_explanation(metric)}")
+    for facts in _all_facts(registry):
+        lasts = f" {facts['lasting']['text'].capitalize()}." if facts["lasting"] else ""
+        click.echo(f"{facts['name']}: {facts['explanation']}{lasts}")

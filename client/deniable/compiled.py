@@ -13,6 +13,7 @@ from typing import Any
 
 from deniable.compiled_form import FORMAT
 from deniable.compiled_reading import read_document, revealed
+from deniable.keys import PEOPLE_KEYS
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
@@ -28,6 +29,7 @@ def to_document(registry: Registry, *, keep: bool = False) -> dict[str, Any]:
     document = {
         "format": FORMAT,
         "app": registry.app,
+        **{key: told for key in PEOPLE_KEYS if (told := getattr(registry, key)) is not None},
         "lifetime_epsilon": None if cap is None else float(cap),
     }
     metrics = {metric.name: _compile(metric) for metric in registry}
@@ -73,6 +75,7 @@ def _compile(metric: Metric) -> dict[str, Any]:
         "aggregate": metric.aggregate,
         "answer": metric.answer,
         "sample_rate": float(metric.sample_rate),
+        "one_in": metric.one_in,
         "longitudinal": metric.longitudinal,
         "epsilon": metric.epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,

@@ -7,8 +7,19 @@ from datetime import date
 from typing import Any, cast
 
 from deniable import windows
-from deniable.checks import Check, count, is_number, one_of, or_null, positive, rate, text
-from deniable.keys import APP, MAX_LIFETIME_EPSILON
+from deniable.checks import (
+    Check,
+    count,
+    is_number,
+    line,
+    one_in,
+    one_of,
+    or_null,
+    positive,
+    rate,
+    text,
+)
+from deniable.keys import APP, MAX_LIFETIME_EPSILON, PEOPLE_KEYS
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
 from deniable.types import TYPES
@@ -80,6 +91,9 @@ TOP: dict[str, Check] = {
     "metrics": _some,
 }
 
+PEOPLE: dict[str, Check] = dict.fromkeys(PEOPLE_KEYS, line)
+"""What there is in addition at the top, each where it is declared."""
+
 METRIC: dict[str, Check] = {
     "type": one_of(tuple(TYPES)),
     "description": _unicode,
@@ -88,6 +102,7 @@ METRIC: dict[str, Check] = {
     "aggregate": text,
     "answer": one_of(ANSWERS),
     "sample_rate": rate,
+    "one_in": or_null(one_in),
     "longitudinal": one_of(LONGITUDINAL),
     "epsilon": positive(MAX_EPSILON),
     "lifetime_epsilon": positive(MAX_LIFETIME_EPSILON),

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from deniable.checks import Check
 from deniable.compiled_form import (
     METRIC,
+    PEOPLE,
     REVEALS,
     SEGMENT,
     SEGMENTED_METRIC,
@@ -90,7 +91,10 @@ class _Verifier:
             # Another format has other keys, so complaints about these would mislead.
             return {}
         segmented = isinstance(document, dict) and "segments" in document
-        fine = self._table((), document, SEGMENTED_TOP if segmented else TOP)
+        top = SEGMENTED_TOP if segmented else TOP
+        if isinstance(document, dict):
+            top = top | {key: check for key, check in PEOPLE.items() if key in document}
+        fine = self._table((), document, top)
         if segmented and isinstance(document.get("segments"), dict):
             self._read_segments(document["segments"])
         tables = document.get("metrics") if isinstance(document, dict) else None
@@ -114,6 +118,7 @@ class _Verifier:
             "metrics": metrics,
             "lifetime_epsilon": _float(document["lifetime_epsilon"]),
             "segments": self.segments,
+            **{key: document.get(key) for key in PEOPLE},
         }
 
     def _read_segments(self, tables: Mapping[str, Any]) -> None:
@@ -229,6 +234,7 @@ class _Verifier:
             aggregate=table["aggregate"],
             answer=table["answer"],
             sample_rate=float(table["sample_rate"]),
+            one_in=table["one_in"],
             longitudinal=table["longitudinal"],
             memo_epsilon=_float(table["memo_epsilon"]),
             mechanism=table["mechanism"],
@@ -244,6 +250,8 @@ class _Verifier:
             self.report((*where, "aggregate"), f"of a {kind.name} must be one of {choices}")
         elif table["answer"] == "at_once" and table["aggregate"] != "first":
             self.report((*where, "answer"), 'is at_once, which needs the aggregate "first"')
+        if table["one_in"] is not None and table["sample_rate"] != 1:
+            self.report((*where, "one_in"), "must be null where sample_rate is below 1")
 
     def _mechanism(
         self, where: Where, kind: type[MetricType], table: Mapping[str, Any]

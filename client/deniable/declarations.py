@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from deniable.checks import positive
+from deniable.checks import line, positive
 from deniable.errors import Problem
 from deniable.keys import (
     APP,
@@ -13,6 +13,7 @@ from deniable.keys import (
     DEFAULTS,
     MAX_LIFETIME_EPSILON,
     NAME,
+    PEOPLE_KEYS,
     TOP_KEYS,
     reserved,
 )
@@ -61,6 +62,9 @@ class Declarations:
                 "a-z, 0-9, _ and -",
             )
             app = ""
+        for key in PEOPLE_KEYS:
+            if key in self.document and (wrong := line(self.document[key])):
+                self.report((key,), wrong)
         cap = self.document.get("lifetime_epsilon")
         if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
             self.report(("lifetime_epsilon",), wrong)

@@ -4,7 +4,7 @@ The mode is for developers who want to see a report within a second of `record`.
 reports by the same mechanisms, with the same randomness. These things differ (docs/development.md):
 
 - Nothing of the app's state is read or written. Each flush is a device of its own: its windows
-  close at once, its ledger is new, and it takes part whatever `sample_rate` says.
+  close at once, its ledger is new, and it takes part whatever `sample_rate` and `one_in` say.
 - Each batch has a mark, and only `deniable dev` takes a batch that has it.
 - Mistakes are printed as they happen, and `deniable dev` hears of them, without any value.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deniable import outbox
 from deniable.device import Device
-from deniable.errors import RejectedError, SegmentError, TransportError
+from deniable.errors import MetricError, RejectedError, SegmentError, TransportError
 from deniable.loopback import loopback_address
 from deniable.replies import Reply
 from deniable.state import State
@@ -29,7 +29,6 @@ from deniable.wire import mark_development
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deniable.errors import MetricError
     from deniable.outbox import OutgoingBatch
     from deniable.randomness import Bits
     from deniable.recording import Record
@@ -131,9 +130,9 @@ class DevelopmentDevice(Device):
         )
         self.address = address
 
-    def write(self, records: Sequence[Record], patience: float = 2.0) -> tuple[int, int]:
+    def write(self, records: Sequence[Record]) -> tuple[int, int]:
         """Make reports of the records at once, as a new device."""
-        with self.state.transaction(patience) as connection:
+        with self.state.transaction() as connection:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             for table in {name for (name,) in tables.fetchall()} - _OF_THE_OUTBOX:
                 connection.execute(f"DELETE FROM {table}")
@@ -181,12 +180,6 @@ class Narrator:
             f"Unset {VARIABLE} (or leave `development` out) before you release"
         )
 
-    def refused(self, error: MetricError) -> None:
-        """`record` has raised this."""
-        known = error.metric in self.device.registry.metrics
-        metric = error.metric if isinstance(error.metric, str) else None
-        self._mistake("refused_value" if known else "unknown_metric", metric, str(error))
-
     def ignored(self, status: str) -> None:
         """`record` has done nothing, because of the client's status."""
         if status == "no_consent":
@@ -222,6 +215,9 @@ class Narrator:
                 f"metric {error.metric!r}: a report was left out ({error.reason}); "
                 f"{self.device.address}/live says what to do"
             )
+        elif isinstance(error, MetricError):
+            known = error.metric in self.device.registry.metrics
+            self._mistake("refused_value" if known else "unknown_metric", error.metric, str(error))
         elif isinstance(error, SegmentError):
             self._mistake("missing_segment", None, str(error))
         else:
@@ -250,8 +246,8 @@ def _taking_part(registry: Registry) -> Registry:
     """The registry, with every device reporting in every window. Its schemes are the same."""
     metrics = {
         metric.name: metric
-        if metric.sample_rate == 1
-        else replace(metric, sample_rate=1.0, compiled=metric.scheme)
+        if metric.rate == 1
+        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme)
         for metric in registry
     }
     return replace(registry, metrics=metrics, lifetime_epsilon=None)

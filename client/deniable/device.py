@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from deniable import consent, memo, open_windows, outbox
 from deniable.errors import TransportError
 from deniable.ledger import Ledger
-from deniable.locks import PATIENCE
 from deniable.sealing import seal, seal_first
 
 if TYPE_CHECKING:
@@ -60,14 +59,13 @@ class Device:
         self.bits = bits
         self.spread = spread
 
-    def write(self, records: Sequence[Record], patience: float = PATIENCE) -> tuple[int, int]:
+    def write(self, records: Sequence[Record]) -> tuple[int, int]:
         """Keep records in their windows, and seal the windows that have ended or that are
         answered at once.
 
-        `patience` is how many seconds to wait while others use the file. Returns how many
-        reports were dropped because the outbox was full, and how many wait.
+        Returns how many reports were dropped because the outbox was full, and how many wait.
         """
-        with self.state.transaction(patience) as connection:
+        with self.state.transaction() as connection:
             now = self.clock()
             self._keep(connection, records, now, outbox.JITTER, now)
             return outbox.trim(connection), outbox.queued(connection)
@@ -99,6 +97,7 @@ class Device:
         # of sending says nothing about the time of recording.
         ready = now + self._uniform(self.spread)
         seal(connection, ledger, self.registry, until, ready, self.bits)
+        open_windows.forget_refusals(connection, until)
 
     def take(self, *, urgent: bool) -> OutgoingBatch | None:
         """The next batch to deliver, if one is due (see `outbox.take`)."""

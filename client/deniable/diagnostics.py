@@ -1,12 +1,16 @@
 """Errors that are kept from the app: each is counted, logged once for each kind, and passed to
-`on_trouble`."""
+`on_trouble`.
+
+That a value did not fit is not logged: a log may leave the device, and this says something about
+the value.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from deniable.errors import (
     DeniableError,
@@ -17,6 +21,10 @@ from deniable.errors import (
 )
 
 _T = TypeVar("_T")
+
+
+# Without the name: where a call has its arguments in the wrong order, that is the value.
+_MISTAKE = "a call names a metric or segment that is not declared; with strict=True it raises"
 
 
 class QueueFull(DeniableError):
@@ -39,13 +47,14 @@ class Diagnostics:
             self.note(error)
             return None
 
-    def note(self, error: Exception) -> None:
-        """Count a trouble, and log it if it is the first of its kind."""
-        kind, message = _classify(error)
+    def note(self, error: Exception, told: Literal["refused", "mistake"] | None = None) -> None:
+        """Count a trouble, and log it if it is the first of its kind; `told` is the kind of what
+        the app's own call is the cause of."""
+        kind, message = (told, _MISTAKE) if told else _classify(error)
         self.counters[kind] += 1
         # An app that has not imported logging shows no logs. To import it would be more trouble
         # where no file descriptor is free.
-        if kind not in self._logged and "logging" in sys.modules:
+        if kind not in self._logged and kind != "refused" and "logging" in sys.modules:
             self._logged.add(kind)
             import logging
 

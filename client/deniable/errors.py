@@ -5,8 +5,8 @@
     DeniableError
     ├── RegistryError      the metrics.toml has mistakes (carries every one of them)
     ├── ValueListError     a file of values has a line that is not a value (carries a code)
-    ├── MetricError        a call names an unknown metric or a value it cannot take
-    ├── SegmentError       a call names an unknown segment or a value it cannot take
+    ├── MetricError        a metric is not declared, or cannot take a value
+    ├── SegmentError       a segment is not declared or not known, or cannot take a value
     ├── SchemeError        a mechanism cannot be built, or would exceed its epsilon (carries a code)
     ├── WireError          a batch or report is malformed (carries a reason code)
     ├── WindowError        a window label cannot be read
@@ -92,7 +92,8 @@ class ValueListError(DeniableError):
 
 
 class MetricError(DeniableError):
-    """A programmer's mistake in a call; `metric` is the metric's name."""
+    """A metric is not declared, or cannot take a value; `metric` is its name. The message does not
+    repeat the value."""
 
     def __init__(self, metric: str, message: str) -> None:
         self.metric = metric
@@ -193,7 +194,8 @@ class RejectedError(DeniableError):
 
 
 class UndeclaredValueWarning(UserWarning):
-    """A value that a category does not list was recorded and counted as its `other`.
+    """A value that the metric does not declare was recorded, and counted as its `other`, or dropped
+    where it cannot be.
 
     The warning is only given in Python's development mode and by `deniable.testing`: in the logs
     of an app in production it would reveal something about the value.

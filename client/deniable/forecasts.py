@@ -20,6 +20,10 @@ class Forecasts(Protocol):
     def too_few_devices(self, metric: Metric) -> str | None:
         """What the expected crowd lacks, if it is so small that the metric is of no use."""
 
+    def shows(self, metric: Metric) -> str | None:
+        """What the expected crowd shows in a day, a week and a month, as a part of a sentence; None
+        where `devices` are not given."""
+
     def seen(self, metric: Metric) -> Iterable[str]:
         """What the expected crowd will and will not tell of a new metric."""
 

@@ -11,6 +11,7 @@ from deniable.checks import (
     Check,
     count,
     day,
+    one_in,
     one_of,
     positive,
     rate,
@@ -31,7 +32,18 @@ APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 """The name of an app. It names a folder on the device, so it has no characters with a meaning in
 file systems."""
 
-TOP_KEYS = ("schema", "app", "lifetime_epsilon", "defaults", "segments", "metrics")
+PEOPLE_KEYS = ("recipient", "contact")
+"""The keys at the top of the file that people read: who receives the reports, and where to ask."""
+
+TOP_KEYS = (
+    "schema",
+    "app",
+    *PEOPLE_KEYS,
+    "lifetime_epsilon",
+    "defaults",
+    "segments",
+    "metrics",
+)
 """The keys at the top of the file."""
 
 MAX_LIFETIME_EPSILON = 10_000.0
@@ -49,6 +61,7 @@ COMMON_KEYS: dict[str, Check] = {
     "aggregate": text,  # checked with the type
     "answer": one_of(ANSWERS),
     "sample_rate": rate,
+    "one_in": one_in,
     "longitudinal": one_of(LONGITUDINAL),
     "mechanism": text,  # checked when the scheme is built
     "tags": tags,

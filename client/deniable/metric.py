@@ -51,6 +51,10 @@ class Metric:
     aggregate: Aggregate = "last"
     answer: Answer = "at_close"
     sample_rate: float = 1.0
+    """The probability with which a device takes part in a window, by a new draw in each."""
+    one_in: int | None = None
+    """If given, a device takes part in one of so many windows: it draws one of so many groups
+    once, and the groups take turns. In place of `sample_rate`."""
     longitudinal: Longitudinal = "fresh"
     memo_epsilon: float | None = None
     """What one memo reveals at most; by default `lifetime_epsilon`. Each change of the scheme
@@ -101,6 +105,11 @@ class Metric:
         return self.type.needs_candidates
 
     @property
+    def rate(self) -> float:
+        """The probability with which a device takes part in a window, the same for each."""
+        return self.sample_rate if self.one_in is None else 1 / self.one_in
+
+    @property
     def memo_limit(self) -> float:
         """What one memo reveals at most, if there are memos."""
         return self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
@@ -115,6 +124,8 @@ class Metric:
             return self.type.normalize(value)
         except ValueError as error:
             why = str(error)
+        except Exception:  # what an object of a class that an app has written may do
+            why = "cannot take such a value"
         # Not in the handler: there the error before would stay in `__context__`, which may hold the
         # value.
         raise MetricError(self.name, why)

@@ -83,6 +83,7 @@ class MetricDeclaration:
                 self.report(None, f"lacks {key}")
         metric_type = None if self.kind is None else self._type(self.kind, kinds, others)
         self._check_epsilons()
+        self._check_participation()
         self._check_mechanism()
         counted_by = self._segments(declared, segments)
         self._check_keep()
@@ -155,11 +156,14 @@ class MetricDeclaration:
             return ()
         devices, rate = settings.get("devices"), settings.get("sample_rate", 1.0)
         known_crowd = not (COMMON_KEYS["devices"](devices) or COMMON_KEYS["sample_rate"](rate))
+        groups = settings.get("one_in")
+        if not COMMON_KEYS["one_in"](groups):
+            rate = 1 / cast(int, groups)
         explained = any(each.why is not None for each in found)
         if found and known_crowd and not explained and devices * rate < LEAST_REPORTS * count:
             self.report(
                 "segments",
-                f"has {count} combinations, but {devices:,} devices at sample_rate {rate:g} give "
+                f"has {count} combinations, but {devices:,} devices at a rate of {rate:.3g} give "
                 f"{devices * rate / count:,.0f} reports each on average, below {LEAST_REPORTS}: so "
                 "few say nothing and hide nobody. Use fewer values, or say why it must be so with "
                 'why = "..." in the segment',
@@ -206,6 +210,15 @@ class MetricDeclaration:
             self.report(
                 "memo_epsilon",
                 f"is {memo}, above lifetime_epsilon {lifetime}: the device could never report",
+            )
+
+    def _check_participation(self) -> None:
+        settings = self.settings
+        if "one_in" in settings and settings.get("sample_rate", 1) != 1:
+            self.report(
+                "one_in",
+                "and sample_rate both say in which windows a device takes part: remove one. A "
+                "sample_rate of [defaults] is lifted by sample_rate = 1",
             )
 
     def _check_mechanism(self) -> None:
@@ -256,6 +269,7 @@ class MetricDeclaration:
             "window",
             "answer",
             "sample_rate",
+            "one_in",
             "longitudinal",
             "memo_epsilon",
             "mechanism",

@@ -1,8 +1,12 @@
 """Open windows: the true value of a metric waits here until its window ends.
 
 Several records of one window become one value, as the metric's `aggregate` says. Whether the
-device takes part in a window (`sample_rate`) is drawn once for each metric and window, before
-any value is stored. If it does not, the value never reaches the disk.
+device takes part in a window is decided once for each metric and window, before any value is
+stored and whatever it is. If it does not, the value never reaches the disk. With `sample_rate` it
+is drawn anew for each window. With `one_in` the device draws one of so many groups with its first
+window, and keeps it: the groups take turns, so each window has its own part of the crowd, of the
+same expected size, and no device takes part more often than once in so many windows, whatever its
+clock does.
 
 The segments of the device are those of the window's first record, and stay for the window. They
 are stored in front of the value, and deleted with it.
@@ -10,18 +14,21 @@ are stored in front of the value, and deleted with it.
 The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
 transaction (`deniable.sealing.seal_first`). Its value never reaches the disk either.
 
-A pair takes part in a window by itself: its own `sample_rate` is drawn with the first record of
-either of its metrics. A value is kept as long as its metric or one of its pairs takes part.
+A pair takes part in a window by itself: its own draw is made with the first record of either of
+its metrics. A value is kept as long as its metric or one of its pairs takes part.
+
+A value that the metric cannot take is not kept. How many there were is, until the window ends.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from deniable import windows
-from deniable.randomness import PRECISION, Bits, coin
+from deniable.randomness import PRECISION, Bits
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -49,11 +56,21 @@ CREATE TABLE open_values (
     records INTEGER NOT NULL,
     PRIMARY KEY (metric, window)
 );
+CREATE TABLE refusals (
+    metric TEXT NOT NULL,
+    window TEXT NOT NULL,
+    ends REAL NOT NULL,
+    records INTEGER NOT NULL,
+    PRIMARY KEY (metric, window)
+);
 CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
+CREATE TABLE groups (metric TEXT PRIMARY KEY, drawn INTEGER NOT NULL);
 """
 """A window is `passed` if the device does not take part in it, and `unanswered` if it ended
 without a report. Only an `open` one accepts values, and none that ends before its metric's
-horizon does."""
+horizon does. Of the integer that is drawn for a metric, `one_in` takes the remainder. `refusals`
+counts the values that did not fit, for `deniable doctor`, until the window ends: that a value did
+not fit says something about it."""
 
 
 _PAIR, _END = "\x1f", "\x1e"
@@ -96,10 +113,14 @@ def keep(
     `seal_first` reports the first record of a window that is answered at once, and closes the
     window.
     """
+    refused: Counter[tuple[str, str]] = Counter()
     merged: dict[tuple[str, str], _OpenValue | None] = {}
     closed: set[tuple[str, str]] = set()
     for record in records:
         key = (record.metric.name, record.window)
+        if record.refused:
+            refused[key] += 1
+            continue
         if key in closed:
             continue
         if key not in merged:
@@ -121,6 +142,15 @@ def keep(
         "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",
         [(*key, entry.text, entry.records) for key, entry in merged.items() if entry is not None],
     )
+    for (metric, window), count in refused.items():
+        connection.execute(
+            "INSERT OR IGNORE INTO refusals VALUES (?, ?, ?, 0)",
+            (metric, window, windows.end(window)),
+        )
+        connection.execute(
+            "UPDATE refusals SET records = records + ? WHERE metric = ? AND window = ?",
+            (count, metric, window),
+        )
 
 
 def close_window(connection: Connection, metric: str, window: str, *, answered: bool) -> None:
@@ -150,9 +180,24 @@ def waiting(connection: Connection) -> int:
     return int(count)
 
 
+def refusals(connection: Connection, now: float) -> dict[str, int]:
+    """How many values did not fit in the windows that are open at a POSIX time, by metric."""
+    rows = connection.execute(
+        "SELECT metric, sum(records) FROM refusals WHERE ends > ? GROUP BY metric", (now,)
+    )
+    return dict(rows)
+
+
+def forget_refusals(connection: Connection, now: float) -> None:
+    """Delete the counts of the windows that have ended."""
+    connection.execute("DELETE FROM refusals WHERE ends <= ?", (now,))
+
+
 def clear(connection: Connection) -> None:
-    """Delete all open values. Their windows stay open, and are not drawn again."""
+    """Delete all open values, and how many did not fit. Their windows stay open, and are not drawn
+    again."""
     connection.execute("DELETE FROM open_values")
+    connection.execute("DELETE FROM refusals")
 
 
 def _is_wanted(
@@ -180,8 +225,7 @@ def _is_open(
     window: str,
     bits: Bits,
 ) -> bool:
-    """Whether the metric takes part in the window. For a new window, `sample_rate` is drawn
-    here."""
+    """Whether the metric takes part in the window; for a new window that is decided here."""
     found = connection.execute(
         "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
     ).fetchone()
@@ -195,14 +239,28 @@ def _is_open(
         return False
     if not ledger.allows(metric, registry):
         return False
-    heads = coin(int(Fraction(metric.sample_rate) * (1 << PRECISION)), bits)
+    takes_part = _takes_part(connection, metric, window, bits)
     connection.execute(
         "INSERT INTO windows (metric, window, ends, state) VALUES (?, ?, ?, ?)",
-        (metric.name, window, ends, "open" if heads else "passed"),
+        (metric.name, window, ends, "open" if takes_part else "passed"),
     )
-    if not heads:
+    if not takes_part:
         _prune(connection, metric.name)
-    return heads
+    return takes_part
+
+
+def _takes_part(connection: Connection, metric: Metric, window: str, bits: Bits) -> bool:
+    """Whether the device takes part in a new window of the metric. The remainder of 53 bits is
+    uniform to one part in 10**11 at most."""
+    if metric.one_in is None:
+        return bits(PRECISION) < Fraction(metric.sample_rate) * (1 << PRECISION)
+    found = connection.execute(
+        "SELECT drawn FROM groups WHERE metric = ?", (metric.name,)
+    ).fetchone()
+    if found is None:
+        found = (bits(PRECISION),)
+        connection.execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
+    return (windows.number(window) - int(found[0])) % metric.one_in == 0
 
 
 def _merge(record: Record, entry: _OpenValue | None, bits: Bits) -> _OpenValue:

@@ -75,6 +75,8 @@ def owner_page(
     sending: bool,
     erased: str | None = None,
     app: str | None = None,
+    recipient: str | None = None,
+    contact: str | None = None,
     opt_out_url: str | None = None,
     erase_url: str | None = None,
     language: OwnerLanguage = "en",
@@ -88,6 +90,7 @@ def owner_page(
         sending: whether the app reports anything now.
         erased: the UTC day on which reports were last erased, if they ever were.
         app: what the app is called, if it has a name.
+        recipient, contact: who receives the reports and where to ask, as the registry says.
         opt_out_url, erase_url: where "switch off" and "erase" lead. A web address or a path
             gets a form with POST; an address of the app's own scheme gets a link. Without an
             address, the button is left out.
@@ -104,6 +107,8 @@ def owner_page(
         state=(texts.on if sending else texts.off).format(app=name),
         noise=texts.noise,
         actions=_action(opt_out_url, texts.switch_off) + _action(erase_url, texts.erase),
+        received_title=texts.received,
+        received=_received(recipient, contact, name, texts),
         waiting_title=texts.waiting,
         waiting=_waiting(reports, waiting, texts),
         reported_title=texts.reported,
@@ -113,10 +118,23 @@ def owner_page(
     )
 
 
+def _received(recipient: str | None, contact: str | None, app: str, texts: OwnerTexts) -> str:
+    parts = [texts.switch.format(app=app)]
+    if contact is not None:
+        parts.insert(0, texts.contact.format(contact=escape(contact)))
+    if recipient is not None:
+        parts.insert(0, texts.recipient.format(recipient=escape(recipient)))
+    return "".join(f"<p>{part}</p>" for part in parts)
+
+
 def _action(url: str | None, text: str) -> str:
     if url is None:
         return ""
-    scheme = urlsplit(url.strip()).scheme.lower()
+    parts = urlsplit(url.strip())
+    scheme = parts.scheme.lower()
+    if "\\" in url or (not scheme and parts.netloc):
+        # A browser takes //host, and the same with backslashes, for an address of another site.
+        raise ValueError("an address of the page that names a site begins with https://")
     if scheme in ("javascript", "data", "vbscript"):
         raise ValueError(f"an address of the page cannot begin with {scheme}:")
     if scheme in ("", "http", "https"):
@@ -188,7 +206,7 @@ def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
             left = f"{each.left:,}"
         rows.append(
             f'<tr><th scope="row">{escape(each.description or each.metric)}</th>'
-            f"<td>{each.reports:,}</td><td>{left}</td><td>{_certainty(each.spent)}</td></tr>"
+            f"<td>{each.reports:,}</td><td>{left}</td><td>{certainty(each.spent)}</td></tr>"
         )
     if not rows:
         return f"<p>{texts.no_ledger}</p>"
@@ -200,12 +218,15 @@ def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
     )
 
 
-def _certainty(spent: Fraction) -> str:
-    """Out of 100: how often a 50/50 guess is right at most afterwards, rounded up."""
-    if spent > 600:
-        return "100"
-    chance = 100 / (1 + math.exp(-float(spent)))
-    return f"{min(100.0, math.ceil(chance * 10 - 1e-9) / 10):.1f}"
+def certainty(spent: Fraction) -> str:
+    """Out of 100: how often a 50/50 guess is right at most afterwards, rounded up; with more
+    decimals where it would read 100."""
+    chance = 100 / (1 + math.exp(-float(spent))) if spent < 600 else 100
+    for digits in (1, 2, 3):
+        rounded = math.ceil(chance * 10**digits - 1e-9) / 10**digits
+        if rounded < 100:
+            return f"{rounded:.{digits}f}"
+    return "100"
 
 
 _PAGE = Template(
@@ -256,6 +277,8 @@ thead th { color: var(--soft); border-bottom: 1px solid var(--line); }
 <p>$state</p>
 <p>$noise</p>
 <div class="actions">$actions</div>
+<h2>$received_title</h2>
+$received
 <h2>$waiting_title</h2>
 $waiting
 <h2>$reported_title</h2>

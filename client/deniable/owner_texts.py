@@ -22,6 +22,11 @@ class OwnerTexts:
     # The page.
     title: str
     noise: str
+    received: str
+    recipient: str
+    contact: str
+    switch: str
+    """How to switch off; `app` is the app."""
     waiting: str
     reported: str
     ledger: str
@@ -83,6 +88,14 @@ ENGLISH = OwnerTexts(
     noise=(
         "Your device adds random noise to every report before it is sent, so that a single "
         "report\nproves nothing about you."
+    ),
+    received="Who receives it",
+    recipient="The reports go to {recipient}.",
+    contact="Questions about your data: {contact}",
+    switch=(
+        "You can switch reporting off at any time: in {app}, with the command "
+        "<code>deniable sent --switch-off</code>, or with DENIABLE_DISABLED=1 in the environment. "
+        "Values and reports that wait are deleted then."
     ),
     waiting="Waiting",
     reported="Reported",
@@ -171,6 +184,13 @@ _CHINESE = OwnerTexts(
     this_app="本应用",
     title="{app}上报了什么",
     noise="您的设备在发送之前给每份上报加入随机噪声，因此任何一份上报都不能证明您的任何情况。",
+    received="谁接收上报",
+    recipient="上报发送给{recipient}。",
+    contact="关于您的数据的问题：{contact}",
+    switch=(
+        "您可以随时关闭上报：在{app}中关闭，运行命令 <code>deniable sent --switch-off</code>，"
+        "或设置环境变量 DENIABLE_DISABLED=1。届时等待中的值和上报会被删除。"
+    ),
     waiting="等待中",
     reported="已上报",
     ledger="合计泄露",

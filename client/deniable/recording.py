@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from deniable import segments, windows
-from deniable.errors import SegmentError
+from deniable.errors import MetricError, SegmentError
 from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.types import Value
@@ -24,6 +24,8 @@ class Record(NamedTuple):
     """Whether the value is not declared, so that the text is the metric's `other`."""
     segments: Mapping[str, str] | None = _NO_SEGMENTS
     """The device's value of each segment of the metric; None if one of them is not known."""
+    refused: MetricError | None = None
+    """Why the metric cannot take the value; then there is no text. It does not repeat the value."""
 
 
 class Recorder:
@@ -36,36 +38,52 @@ class Recorder:
         # Days are compared as times: a date object per call would cost a microsecond.
         self._ends = {metric.name: windows.end(metric.expires.isoformat()) for metric in registry}
 
-    def tell(self, given: Mapping[str, str]) -> None:
-        """Take the device's segments; those that are not named stay as they are.
+    def tell(self, name: str, value: object) -> SegmentError | None:
+        """Take one of the device's segments. Returns why it cannot take such a value: then the
+        segment is not known any more.
 
         Raises:
-            SegmentError: no such segment, or it cannot take such a value. Then none is changed.
+            SegmentError: no such segment.
         """
-        declared = self._registry.segments
-        texts = {}
-        for name, value in given.items():
-            if name not in declared:
-                raise SegmentError(
-                    str(name), f"is not declared in {self._registry.source}; declare it there"
-                )
-            texts[name] = declared[name].text(value)
+        segment = self._registry.segments.get(name) if isinstance(name, str) else None
+        if segment is None:
+            raise SegmentError(
+                str(name), f"is not declared in {self._registry.source}; declare it there"
+            )
         # Replaced, not changed: records of other threads keep what they have seen.
-        self.told = {**self.told, **texts}
+        told = {each: text for each, text in self.told.items() if each != name}
+        try:
+            self.told = {**told, name: segment.text(value)}
+        except SegmentError as error:
+            self.told = told
+            return error.with_traceback(None)  # its frames hold the value
+        return None
 
     def admit(self, name: str, value: Value, now: float) -> Record | None:
         """The record that a call at the POSIX time `now` makes; None once the metric expired.
 
-        An expired metric is not a programmer's mistake: an app outlives its metrics.
+        An expired metric is not a programmer's mistake: an app outlives its metrics. Neither is a
+        value that the metric cannot take: it depends on the device.
 
         Raises:
-            MetricError: no such metric, or it cannot take such a value.
+            MetricError: no such metric, or it is not recorded.
         """
+        if not isinstance(name, str):
+            raise MetricError(type(name).__name__, "is not a name: pass the metric's name first")
         metric = self._registry[name]
-        text = metric.normalize(value)
+        if metric.type.of:
+            raise MetricError(
+                name,
+                "is a pair, which is not recorded: record {} and {}, and the device joins them "
+                "when the window closes".format(*metric.type.of),
+            )
         if now >= self._ends[name]:
             return None
         window = windows.window_at(metric.window, now)
+        try:
+            text = metric.normalize(value)
+        except MetricError as error:
+            return Record(metric, "", window, refused=error.with_traceback(None))
         undeclared = metric.type.stands_in(text, value)
         if not metric.segments:
             return Record(metric, text, window, undeclared)

@@ -34,9 +34,14 @@ class Registry:
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
     lines: Mapping[str, int] = _NONE
-    """The line of the source where each metric begins, for messages."""
+    """The line of the source where each metric begins, and where each of its keys stands
+    ("metric.key"), for messages."""
     segments: Mapping[str, Segment] = _NONE
     """The declared segments, by name."""
+    recipient: str | None = None
+    """Who receives the reports and answers for them, as people know them."""
+    contact: str | None = None
+    """Where people ask about their data."""
 
     @classmethod
     def load(cls, path: str | Path) -> Registry:
@@ -75,6 +80,7 @@ class Registry:
         import tomllib
 
         from deniable.declarations import Declarations
+        from deniable.keys import PEOPLE_KEYS
         from deniable.toml_lines import line_of, locate
 
         try:
@@ -88,8 +94,14 @@ class Registry:
         app, metrics, lifetime_epsilon = reader.read()
         if reader.problems:
             raise RegistryError(reader.problems, source)
-        begins = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
-        return cls(app, metrics, lifetime_epsilon, source, begins, reader.segments)
+        places = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
+        places |= {
+            ".".join(path[1:]): line
+            for path, line in lines.items()
+            if len(path) == 3 and path[0] == "metrics"
+        }
+        people = {key: document.get(key) for key in PEOPLE_KEYS}
+        return cls(app, metrics, lifetime_epsilon, source, places, reader.segments, **people)
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[Metric, ...]]:
@@ -123,10 +135,11 @@ class Registry:
 
     def __eq__(self, other: object) -> bool:
         # Where the metrics stand in the file makes no difference.
-        return isinstance(other, Registry) and (
-            (self.app, self.metrics, self.lifetime_epsilon, self.source, self.segments)
-            == (other.app, other.metrics, other.lifetime_epsilon, other.source, other.segments)
-        )
+        return isinstance(other, Registry) and self._declared() == other._declared()
+
+    def _declared(self) -> tuple[object, ...]:
+        told = (self.recipient, self.contact)
+        return (self.app, self.metrics, self.lifetime_epsilon, self.source, self.segments, told)
 
     def __getitem__(self, name: str) -> Metric:
         """The metric of that name.

@@ -184,6 +184,7 @@ class _Kept:
             self._sending = not state.switched_off
         finally:
             state.close()
+        self._registry = registry
         self._language = language
         self._reports = describe_entries(entries, registry, OWNER_TEXTS[language])
 
@@ -194,6 +195,8 @@ class _Kept:
             self._waiting,
             sending=self._sending,
             erased=self._erased,
+            recipient=None if self._registry is None else self._registry.recipient,
+            contact=None if self._registry is None else self._registry.contact,
             language=self._language,
         )
 

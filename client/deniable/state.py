@@ -88,6 +88,9 @@ class State:
         self._damaged = False
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
+        self.until: float | None = None
+        """The `time.monotonic` until which every transaction may wait; None: each waits PATIENCE
+        seconds."""
 
     @classmethod
     def of_app(cls, app: str) -> State:
@@ -113,17 +116,20 @@ class State:
         """
         return self._file is None or is_there(self._file)
 
-    @contextmanager
-    def transaction(self, patience: float = PATIENCE) -> Iterator[sqlite3.Connection]:
-        """An atomic transaction; only one runs at a time in all threads and processes.
+    @property
+    def patience(self) -> float:
+        """Seconds to wait now for others that use the file."""
+        return PATIENCE if self.until is None else max(0.0, self.until - time.monotonic())
 
-        Args:
-            patience: seconds to wait for others that use the file.
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """An atomic transaction; only one runs at a time in all threads and processes.
 
         Raises:
             StateError: the file cannot be trusted; every later transaction raises it too.
             sqlite3.Error, OSError: the disk does not work, or another process has a lock.
         """
+        patience = self.patience
         deadline = time.monotonic() + patience
         with self._lock.held(patience):
             if self.failure is not None:
@@ -137,6 +143,7 @@ class State:
                 wait_until(connection, deadline)
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
+                wait_until(connection, deadline)
                 connection.execute("COMMIT")
             except BaseException as error:
                 self._abandon()
@@ -180,7 +187,7 @@ class State:
 
     def close(self) -> None:
         """Release the file, unless it is in use. The next transaction opens it again."""
-        with suppress(BlockingIOError), self._lock.held(PATIENCE):
+        with suppress(BlockingIOError), self._lock.held(self.patience):
             self._disconnect()
 
     def before_fork(self) -> None:
@@ -191,6 +198,8 @@ class State:
 
     def after_fork(self, *, child: bool) -> None:
         """Continue, in both processes. Only the parent can use a state in memory."""
+        if child:
+            self.until = None  # another thread of the parent may be closing its client
         if child and self._file is None:
             # With a copied ledger, two processes would report the same window.
             self.failure = "a state in memory cannot be used after a fork"

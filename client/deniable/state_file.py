@@ -177,6 +177,7 @@ def begin(connection: sqlite3.Connection, app: str | None) -> None:
 
 def _check(connection: sqlite3.Connection, app: str | None) -> None:
     """Refuse a file that is foreign, another app's, newer or damaged."""
+    connection.execute("BEGIN")  # so that only the first of these reads waits for others
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise StateError("the state file is not one of deniable's: name another state_dir")
@@ -194,6 +195,7 @@ def _check(connection: sqlite3.Connection, app: str | None) -> None:
             f"the state file belongs to the app {owner!r}, and the registry is of {app!r}: "
             "give each app a state_dir of its own"
         )
+    connection.execute("COMMIT")
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:

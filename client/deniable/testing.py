@@ -39,8 +39,9 @@ class MemoryClient(Client):
     depends on the metric's `aggregate`: of a metric that is answered at once, the first call of
     each window. A boolean's value is "true" or "false", a number's its shortest text, like "3" or
     "2.5". An undeclared value is listed as the metric's `other`, with an
-    `UndeclaredValueWarning`. DO_NOT_TRACK and DENIABLE_DISABLED are honoured: unset them in tests
-    that expect records.
+    `UndeclaredValueWarning`; a value that the metric cannot take is not listed, and gives the same
+    warning. Metrics and segments that are not declared raise. DO_NOT_TRACK and DENIABLE_DISABLED
+    are honoured: unset them in tests that expect records.
 
     Raises:
         RegistryError: the registry cannot be read, or holds mistakes.
@@ -65,10 +66,13 @@ class MemoryClient(Client):
             segments=segments,
             background=False,
             development=False,
+            strict=True,
         )
         self._development = True
 
     def _keep(self, record: Record) -> None:
+        if record.refused is not None:
+            return
         told = tuple((record.segments or {}).values())
         self.records.append(MemoryRecord(record.metric.name, record.text, record.window, told))
 

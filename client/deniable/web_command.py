@@ -88,6 +88,8 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
             click.echo(f"{name:<22} {len(content):>7,} bytes  {_integrity(content)}")
     script = _integrity(files["deniable.min.js"])
     click.echo(f'\n<script src="deniable.min.js" integrity="{script}"></script>')
+    click.echo("\nThe collector takes reports of your pages once it knows their origin:")
+    click.echo("DENIABLE_CORS_ORIGINS=https://your-site.example deniable collect")
 
 
 def web_files(

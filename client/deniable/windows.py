@@ -25,6 +25,9 @@ IN_A: dict[Kind, CodedMessage] = {
 }
 """The kinds as a part of a sentence."""
 
+IN_A_YEAR: dict[Kind, float] = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
+"""How many windows an average year holds."""
+
 _LABEL = re.compile(
     r"(?P<year>\d{4})-(?:W(?P<week>\d\d)|(?P<month>\d\d)(?:-(?P<day>\d\d))?)", re.ASCII
 )
@@ -83,6 +86,20 @@ def end(label: str) -> float:
         WindowError: the label names no window.
     """
     return _midnight(_days(label)[1])
+
+
+def number(label: str) -> int:
+    """The place of a window among those of its kind: the next window's is higher by one.
+
+    Raises:
+        WindowError: the label names no window.
+    """
+    first = _days(label)[0]
+    kind = kind_of(label)
+    if kind == "month":
+        return 12 * (first.year - 1970) + first.month - 1
+    days = first.toordinal() - date(1970, 1, 1).toordinal()
+    return days if kind == "day" else (days + 3) // 7
 
 
 def _label(kind: Kind, day: date) -> str:

@@ -25,6 +25,7 @@ from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import BatchReader
+from deniable_collector.serving.cors import tell_refused
 from deniable_collector.serving.problems import problem, problem_of
 from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
 from deniable_collector.settings import Settings
@@ -96,7 +97,7 @@ def create_app(
     if keys is not None:
         add_gateway(app, app.extensions[GATEWAY])
     _add_probes(app, intake, store, mistakes)
-    _add_documents(app, registry)
+    _add_documents(app, registry, settings)
     return app
 
 
@@ -118,11 +119,14 @@ def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
 
     @app.after_request
     def let_pages_read(response: Response) -> Response:
-        if batch_reader.cors is not None and request.path == "/v1/reports":
+        if request.path == "/v1/reports":
             origin = request.headers.get("Origin", "")
             asked = request.method == "OPTIONS"
-            headers = batch_reader.cors.preflight if asked else batch_reader.cors.headers
-            response.headers.extend(headers(origin))
+            if batch_reader.cors is not None:
+                headers = batch_reader.cors.preflight if asked else batch_reader.cors.headers
+                response.headers.extend(headers(origin))
+            elif asked:
+                tell_refused(origin)
         return response
 
 
@@ -143,9 +147,9 @@ def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str
         return _json(ready)
 
 
-def _add_documents(app: Flask, registry: Registry) -> None:
+def _add_documents(app: Flask, registry: Registry, settings: Settings) -> None:
     metrics = json.dumps({"metrics": {each.name: _describe(each, registry) for each in registry}})
-    described = json.dumps(description())
+    described = json.dumps(description(settings.metrics_bind))
 
     @app.get("/v1/registry")
     def read_registry() -> Response:
@@ -179,6 +183,7 @@ def _describe(metric: Metric, registry: Registry) -> dict[str, Any]:
         "window": metric.window,
         "answer": metric.answer,
         "sample_rate": metric.sample_rate,
+        "one_in": metric.one_in,
         "longitudinal": metric.longitudinal,
         "expires": metric.expires.isoformat(),
         "scheme": metric.scheme.fingerprint,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
 from deniable import DeniableError, Registry
 from deniable_collector.listening import cannot_listen
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.events import announce
+from deniable_collector.serving.gunicorn import become, environment
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 
@@ -22,29 +20,12 @@ from deniable_collector.stores import StoreUnavailable, store_of
 @click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
-    environ = dict(os.environ)
-    for name, value in options.items():
-        if value is not None:
-            variable = f"DENIABLE_{name.upper()}"
-            environ[variable] = value
-            environ.pop(f"{variable}_FILE", None)
+    environ = environment(**options)
     try:
         _check(Settings.from_env(environ))
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
-    sys.stdout.flush()
-    os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)
-        sys.executable,
-        [
-            *(sys.executable, "-m", "gunicorn"),
-            *(
-                "-c",
-                "python:deniable_collector.gunicorn_conf",
-                "deniable_collector.collector:app()",
-            ),
-        ],
-        environ,
-    )
+    become("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()", environ)
 
 
 def _check(settings: Settings) -> None:

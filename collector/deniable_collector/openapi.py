@@ -152,6 +152,12 @@ _SCHEMAS: Json = {
                 "the window has its first value.",
             },
             "sample_rate": _positive("The share of windows in which a device reports.", maximum=1),
+            "one_in": {
+                "type": ["integer", "null"],
+                "minimum": 2,
+                "description": "If a number, a device reports in one of so many windows, in place "
+                "of `sample_rate`: the groups of devices take turns.",
+            },
             "longitudinal": {
                 "enum": ["fresh", "memoize"],
                 "description": "Whether each report is drawn anew, or is fresh noise on a memo.",
@@ -335,12 +341,6 @@ _PATHS: Json = {
         )
     },
     "/metrics": {
-        "servers": [
-            {
-                "url": "http://127.0.0.1:9464",
-                "description": "DENIABLE_METRICS_BIND alone; the public address responds with 404.",
-            }
-        ],
         "get": {
             "operationId": "figures",
             "summary": "Figures for Prometheus, over all processes.",
@@ -381,10 +381,19 @@ _KEYS: Json = {
 
 
 @cache
-def description() -> Json:
-    """The whole document."""
+def description(metrics_bind: str = "127.0.0.1:9464") -> Json:
+    """The whole document, of a collector that listens there for Prometheus; "": nowhere."""
     settings = {name: (default, meaning) for name, default, meaning in Settings.table()}
     limits = {f"DENIABLE_{name}": settings[f"DENIABLE_{name}"] for name in _LIMITS}
+    private = {
+        "url": f"http://{metrics_bind}",
+        "description": "DENIABLE_METRICS_BIND alone; the public address responds with 404.",
+    }
+    paths = {
+        path: {"servers": [private], **item} if path == "/metrics" else item
+        for path, item in _PATHS.items()
+        if metrics_bind or path != "/metrics"
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -408,6 +417,6 @@ def description() -> Json:
             code: {"status": each.status, "meaning": each.meaning}
             for code, each in PROBLEMS.items()
         },
-        "paths": _PATHS,
+        "paths": paths,
         "components": {"securitySchemes": _KEYS, "schemas": _SCHEMAS},
     }

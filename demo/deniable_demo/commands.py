@@ -34,6 +34,9 @@ from deniable_estimator.annotations.editing import add_annotation
 
 _REGISTRY = Path(__file__).with_name("metrics.toml")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_DAYS_TO_COME = 45
+"""Ten reports of a device, each in one of twelve days, last for the DAYS before and these."""
+
 _CHUNK = 500
 """Devices per task of a worker: enough that passing tasks costs nothing."""
 
@@ -90,17 +93,18 @@ def _run(
 ) -> None:
     console = Console(stderr=as_json, highlight=False)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="deniable-demo-")))
-    store_url, registry = f"sqlite:///{folder}/tallies.db", Registry.load(_REGISTRY)
+    newest = datetime.now(UTC).date() - timedelta(days=1)
+    path = _registry(folder, newest)
+    store_url, registry = f"sqlite:///{folder}/tallies.db", Registry.load(path)
     store = stack.enter_context(closing(open_store(store_url)))
     store.publish({metric.name: [metric.scheme] for metric in registry})
-    newest = datetime.now(UTC).date() - timedelta(days=1)
     _draw_weeks(store, registry, devices, newest, read_only, console)
     tried = None if once or read_only else stack.enter_context(try_it(port and port + 1))
     token, page = secrets.token_urlsafe(32), ""
     if not once:
         page = stack.enter_context(
             services.dashboard(
-                _REGISTRY,
+                path,
                 store_url,
                 port,
                 token,
@@ -110,9 +114,9 @@ def _run(
         )
     if not read_only:
         origin = None if tried is None else tried.address
-        endpoint = stack.enter_context(services.collector(_REGISTRY, store_url, origin))
+        endpoint = stack.enter_context(services.collector(path, store_url, origin))
         population = draw(devices)
-        _report(population, endpoint, console)
+        _report(population, path, endpoint, console)
         compared = compare(store, registry, population, newest)
         changes = compare_planted(store, registry, newest)
         if as_json:
@@ -160,15 +164,24 @@ def _progress(text: str, console: Console) -> Progress:
     return Progress(*columns, console=console)
 
 
-def _annotations(folder: Path, today: date) -> Path:
-    """A file of annotations: what happened in these weeks."""
-    path = folder / "annotations.toml"
-    for ago, text in ANNOTATIONS.items():
-        add_annotation(path, text, today - timedelta(days=ago))
+def _registry(folder: Path, newest: date) -> Path:
+    """The demo's metrics.toml, whose metrics expire when their devices' budgets are spent."""
+    path = folder / "metrics.toml"
+    expires = newest + timedelta(days=_DAYS_TO_COME)
+    text = _REGISTRY.read_text(encoding="utf-8").replace("2099-12-31", expires.isoformat())
+    path.write_text(text, encoding="utf-8")
     return path
 
 
-def _report(population: Population, endpoint: str, console: Console) -> None:
+def _annotations(folder: Path, today: date) -> Path:
+    """A folder of the dashboard's data, with annotations: what happened in these weeks."""
+    path = folder / "annotations.toml"
+    for ago, text in ANNOTATIONS.items():
+        add_annotation(path, text, today - timedelta(days=ago))
+    return folder
+
+
+def _report(population: Population, path: Path, endpoint: str, console: Console) -> None:
     """Let every device report, on all processors, with a progress bar."""
     now = time.time()
     # Spawned, not forked: a device's state must not be forked.
@@ -179,7 +192,7 @@ def _report(population: Population, endpoint: str, console: Console) -> None:
     ):
         task = progress.add_task("", total=population.size)
         jobs = [
-            pool.apply_async(fleet.report_from, (str(_REGISTRY), endpoint, chunk, now))
+            pool.apply_async(fleet.report_from, (str(path), endpoint, chunk, now))
             for chunk in chunks(population)
         ]
         for job in jobs:

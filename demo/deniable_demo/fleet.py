@@ -73,6 +73,7 @@ def report_from(registry_path: str, endpoint: str, devices: list[Device], now: f
             background=False,
             on_trouble=_raise,
             segments=segments,
+            consent=True,
         )
         for metric, value in values.items():
             client.record(metric, value)

@@ -40,6 +40,9 @@ WEEKEND = 0.6
 LONGER = 1.5
 """Then the app is open so many times longer."""
 
+_DISCOVERED_DAYS = 28
+"""The app asks for so long for the strings that are found: they take most of the time to draw."""
+
 _OWN = 300
 """So many of the systems that only one device has stand for all of them."""
 
@@ -67,6 +70,8 @@ def write_history(
         used = rng.binomial(size, USED * (WEEKEND if _is_weekend(day) else 1))
         evening = datetime.combine(day, time(23), UTC).timestamp()
         for metric in asked:
+            if metric.name == DISCOVERED.metric and ago > _DISCOVERED_DAYS:
+                continue
             tallies = drawing[metric.name](day, 1 - ago / DAYS, int(used))
             for place, tally in tallies.items():
                 fold_tally(store, metric, tally, place, evening)
@@ -82,7 +87,7 @@ def _drawing(metric: Metric, size: int, newest: date, rng: np.random.Generator) 
     def tallies(day: date, passed: float, used: int) -> dict[int, Tally]:
         found = {}
         for place, part, values, shares in _crowds(metric, day, passed, day >= released):
-            answering = rng.binomial(used, part * metric.sample_rate)
+            answering = rng.binomial(used, part * metric.rate)
             counts = rng.multinomial(answering, shares)
             found[place] = draw_tally(metric, values, counts, rng, day.isoformat())
         return found
@@ -178,7 +183,7 @@ class _Keeping:
             self._memos[moved] = self._memoized(self._values[moved])
             self._changed += len(moved)
         rng, metric = self._rng, self._metric
-        answering = rng.random(len(self._memos)) < used / len(self._memos) * metric.sample_rate
+        answering = rng.random(len(self._memos)) < used / len(self._memos) * metric.rate
         counts = np.bincount(self._memos[answering], minlength=self._mechanism.size)
         fresh = analysis_of(self._mechanism.fresh)
         rows = fresh.sample_rows(range(self._mechanism.size), counts, rng)

@@ -95,7 +95,7 @@ class Growth:
 
 
 DRIFT = Drift("browser", "chrome", "edge", 3.0)
-GROWTH = Growth("shop_images", 0.5)
+GROWTH = Growth("shop_images", 0.3)
 
 USAGE = Usage(
     *("plan_and_minutes", "plan", "minutes"),

@@ -41,13 +41,13 @@ def planted() -> list[Planted]:
     every = sum(percent for percent, _ in crashes.values())
     more = sum(percent / every * change for percent, change in crashes.values()) / 100
     (broken,) = (group for group, (_, change) in crashes.items() if change)
-    # A value that drifts evenly is so much more frequent as the days' middles are apart.
-    drifted = DRIFT.percent / 100 * after / DAYS
+    # The two ranges' middles are so many days apart, and the value drifts evenly.
+    drifted = DRIFT.percent / 100 * (after + 1) / DAYS
     slowest = [
         Crowd.of(
             np.concatenate([grown_numbers(1 - ago / DAYS) for ago in range(last, last + after)])
         ).quantile(0.95)
-        for last in (after, 0)
+        for last in (after + 1, 0)
     ]
     return [
         Planted(CRASHES.metric, "true", more),
@@ -61,7 +61,7 @@ def planted() -> list[Planted]:
 
 def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict[str, Any]]:
     """For each planted change the truth, the estimate and what a page says of it, as {"metric",
-    "series", "segment", "truth", "estimate", "low", "high", "says"}."""
+    "series", "segment", "truth", "estimate", "low", "high", "unit", "says"}."""
     after = complete_days(RELEASED)
     day = timedelta(days=1)
     middle = newest - after * day
@@ -88,10 +88,18 @@ def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict
                 "low": low,
                 "high": high,
                 "says": found.describe(place),
-                "told": since.unit.change(abs(each.truth), abs(each.truth) / 10),
+                "unit": registry[each.metric].type.unit,
             }
         )
     return compared
+
+
+def _change(truth: float, unit: str | None) -> str:
+    """A planted change in words."""
+    if not truth:
+        return "no change"
+    told = f"{100 * truth:.1f} points" if unit is None else f"{truth:,.0f} {unit}"
+    return f"up {told}"
 
 
 def planted_table(compared: list[dict[str, Any]]) -> Table:
@@ -114,7 +122,7 @@ def planted_table(compared: list[dict[str, Any]]) -> Table:
         inside = low <= row["truth"] <= high
         table.add_row(
             f"{row['metric']} {row['series']}{of}",
-            f"{'up ' if row['truth'] > 0 else ''}{row['told']}" if row["truth"] else "no change",
+            _change(row["truth"], row["unit"]),
             row["says"],
             "[green]holds the truth[/]" if inside else "[yellow]misses it[/]",
         )

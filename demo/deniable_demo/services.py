@@ -37,13 +37,13 @@ def collector(registry: Path, store: str, origin: str | None) -> Iterator[str]:
 
 @contextmanager
 def dashboard(
-    registry: Path, store: str, port: int, token: str, demo: str | None, annotations: Path
+    registry: Path, store: str, port: int, token: str, demo: str | None, data: Path
 ) -> Iterator[str]:
     """A dashboard at that port (0: any free one), whose header links to `demo`; its address."""
     settings = {
         "DENIABLE_DASHBOARD_TOKEN": token,
         "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
-        "DENIABLE_ANNOTATIONS": str(annotations),
+        "DENIABLE_DATA": str(data),
         "DENIABLE_BOARDS": str(Path(__file__).with_name("boards")),
     }
     if demo is not None:

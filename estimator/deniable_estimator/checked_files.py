@@ -82,7 +82,6 @@ class TomlChecker:
     def __init__(self, text: str, source: str) -> None:
         self.source = source
         self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []
         try:
             self.document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
@@ -96,10 +95,6 @@ class TomlChecker:
     def report(self, path: Sequence[str], what: str) -> None:
         """Note a mistake at a path of keys; tables of an array are counted from "0"."""
         self.problems.append(Problem(self._line(path), _where(path), what))
-
-    def warn(self, path: Sequence[str], what: str) -> None:
-        """Note what is no mistake, but may not be meant."""
-        self.warnings.append(Problem(self._line(path), _where(path), what, "warning"))
 
     def check_keys(self, path: Sequence[str], table: Collection[str], known: Iterable[str]) -> None:
         """Report the keys that are not known."""

@@ -19,13 +19,14 @@ class FileEditError(DeniableError):
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Wait until no other command changes a file in the folder of this one. A symbolic link stays
-    a link: the folder is that of the file that it names.
+    a link: the folder is that of the file that it names, and is made if only it is missing.
 
     Raises:
         FileEditError: the file or its folder cannot be written.
     """
     # The lock is the folder's, because replacing a file takes a lock of the file itself away.
     try:
+        path.resolve().parent.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(path.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -31,12 +31,13 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.coded_message import counted
-from deniable_collector.numeric import Real
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.answers.files import csv_text
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.terminal.options import reported
+from deniable_estimator.terminal.real_numbers import Real
 from deniable_estimator.terminal.tables import picture
 
 _HEADER = ["k", "h", "m", "p", "q", "f"]
@@ -478,9 +479,8 @@ def decode_(
         whole = {"n": found.n, "explained_share": found.explained_share, "candidates": rows}
         click.echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
     elif form == "csv":
-        lines = csv.writer(sys.stdout)
-        lines.writerow(_COLUMNS)
-        lines.writerows((*row[:-1], "true" if row[-1] else "false") for row in decoded.rows())
+        lines = ((*row[:-1], "true" if row[-1] else "false") for row in decoded.rows())
+        click.echo(csv_text(_COLUMNS, lines), nl=False)
     else:
         _show(decoded, Console())
     for warning in decoded.warnings():

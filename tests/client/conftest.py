@@ -195,6 +195,7 @@ def make_client(
             "bits": bits,
             "transport": collector,
             "background": False,
+            "consent": True,
             "on_trouble": troubles.append,
         }
         client = Client(**(settings | options))

@@ -87,7 +87,9 @@ def test_each_record_reaches_the_disk(
 APP = """
 import sys
 import deniable
-client = deniable.Client(sys.argv[1] + "/metrics.toml", None, sys.argv[1], clock=lambda: 1.8e9)
+client = deniable.Client(
+    sys.argv[1] + "/metrics.toml", None, sys.argv[1], clock=lambda: 1.8e9, consent=True
+)
 for line in sys.stdin:
     for _ in range(int(line)):
         client.record("dark_mode", True)
@@ -123,7 +125,8 @@ SCARCE = """
 import os, resource, sys
 import deniable
 client = deniable.Client(
-    sys.argv[1] + "/metrics.toml", "http://127.0.0.1:9", sys.argv[1], clock=lambda: 1.8e9
+    sys.argv[1] + "/metrics.toml", "http://127.0.0.1:9", sys.argv[1],
+    clock=lambda: 1.8e9, consent=True,
 )
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 taken = []

@@ -16,6 +16,13 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
 
+RUN = """
+import sys
+sys.argv = ["deniable", {}]
+from deniable.cli import main
+main()
+"""
+
 WITHOUT_NUMPY = """
 import sys
 sys.modules["numpy"] = None
@@ -50,3 +57,15 @@ def test_a_command_names_the_missing_extra() -> None:
     assert done.returncode == 1
     assert "install deniable with its extra estimator" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_command_names_the_near_one() -> None:
+    """A typing mistake is answered with the command that was meant, also before --help; what is
+    near to nothing is only unknown. Neither is a success."""
+    for words in ('"estimat"', '"estimat", "--help"'):
+        done = python(RUN.format(words))
+        assert done.returncode == 2
+        assert "'estimate'" in done.stderr
+    done = python(RUN.format('"zzz"'))
+    assert done.returncode == 2
+    assert "Did you mean" not in done.stderr

@@ -41,7 +41,9 @@ import sys, time
 import deniable
 folder, endpoint, first, days = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 now = [first * 86400.0]
-client = deniable.Client(folder + "/metrics.toml", endpoint, folder, clock=lambda: now[0])
+client = deniable.Client(
+    folder + "/metrics.toml", endpoint, folder, clock=lambda: now[0], consent=True
+)
 for day in range(days):
     client.record("one", day % 3 == 0)
     client.record("two", "abcd"[day % 4])
@@ -144,6 +146,7 @@ def settle(folder: Path, endpoint: str, day: int) -> None:
         folder,
         clock=lambda: day * 86_400.0,
         background=False,
+        consent=True,
     ) as client:
         assert any(client.flush() for _ in range(10))
         assert client.status == "on"

@@ -88,6 +88,7 @@ class DeviceLife(RuleBasedStateMachine):
             transport=self.network,
             background=False,
             on_trouble=self.check_trouble,
+            consent=True,
         )
 
     def check_trouble(self, error: Exception) -> None:

@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, TransportError, state, state_file
+from deniable import Client, Registry, TransportError, state, state_file, worker
 from deniable.locks import Lock
 from deniable.replies import Reply
 from deniable.state import FILE_NAME, State
@@ -101,6 +102,96 @@ def test_what_is_taken_back_under_a_lock_goes_as_soon_as_it_can(
     assert len(collector.reports) == 1
 
 
+@pytest.mark.parametrize("pending", ["nothing", "record", "opt_out", "erase"])
+def test_closing_takes_no_longer_than_it_says(
+    make_client: MakeClient,
+    marked: Registry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pending: str,
+) -> None:
+    """While another process holds the state, all steps of `close` together wait for its timeout and
+    no longer. The clock goes on by what each statement is allowed to wait."""
+    client = make_client(registry=marked, on_trouble=None)
+    client.record("page", SECRET)
+    client.flush()
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def wait(connection: sqlite3.Connection, deadline: float) -> None:
+        now[0] = max(now[0], deadline)
+        connection.execute("PRAGMA busy_timeout = 0")
+
+    for module in (state, state_file):
+        monkeypatch.setattr(module, "wait_until", wait)
+    with locked(tmp_path / "state" / FILE_NAME):
+        if pending == "record":
+            client.record("page", SECRET)
+        elif pending != "nothing":
+            getattr(client, pending)()
+        began = now[0]
+        client.close(timeout=2)
+    assert began < now[0] <= began + 2
+    assert client.counters["disk"] >= 1
+
+
+def test_closing_waits_for_no_thread_longer_than_it_says(
+    make_client: MakeClient, marked: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that holds the state, as the writer does while it waits for another process, is not
+    waited for beyond the timeout of `close` either."""
+    client = make_client(registry=marked, background=True, on_trouble=None)
+    client.record("page", SECRET)
+    assert client.flush(30)
+    entered, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with client._state.transaction():
+            entered.set()
+            release.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert entered.wait(30)
+    patience: list[float] = []
+    held = Lock.held
+
+    def noted(self: Lock, seconds: float) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            patience.append(seconds)
+        return held(self, seconds)
+
+    monkeypatch.setattr(Lock, "held", noted)
+    client.close(timeout=0.1)
+    release.set()
+    holder.join()
+    assert patience
+    assert max(patience) <= 0.1
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_deletion_that_fails_is_tried_again_after_a_minute(
+    make_client: MakeClient, marked: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the disk does not work, the writer waits a minute between its attempts."""
+    waits: SimpleQueue[float | None] = SimpleQueue()
+
+    class Watched(SimpleQueue[bool]):
+        def get(self, block: bool = True, timeout: float | None = None) -> bool:
+            if self.empty():
+                waits.put(timeout)
+            return super().get(block, timeout)
+
+    monkeypatch.setattr(worker, "SimpleQueue", Watched)
+    client = make_client(registry=marked, background=True, on_trouble=None)
+    client.record("page", SECRET)
+    assert client.flush(30)
+    with locked(tmp_path / "state" / FILE_NAME):
+        client.opt_out()
+        while waits.get(timeout=30) != 60:
+            pass
+
+
 def test_a_switch_is_heeded_by_the_last_write(
     make_client: MakeClient, marked: Registry, tmp_path: Path
 ) -> None:
@@ -180,7 +271,9 @@ import os, signal, sys, threading, time
 import deniable
 from deniable.transport import Reply
 registry = deniable.Registry.load(sys.argv[1] + "/metrics.toml")
-client = deniable.Client(registry, state_dir=sys.argv[1] + "/state", on_trouble=lambda e: None)
+client = deniable.Client(
+    registry, state_dir=sys.argv[1] + "/state", on_trouble=lambda e: None, consent=True
+)
 client.record("page", "x")
 client.flush(30)
 def handle(number, frame):
@@ -233,7 +326,9 @@ WORKERS = """
 import multiprocessing as mp, sys
 from concurrent.futures import ProcessPoolExecutor
 import deniable
-client = deniable.Client(sys.argv[1] + "/metrics.toml", state_dir=sys.argv[1] + "/state")
+client = deniable.Client(
+    sys.argv[1] + "/metrics.toml", state_dir=sys.argv[1] + "/state", consent=True
+)
 def work(number):
     client.record("page", f"page {number}")
 if __name__ == "__main__":

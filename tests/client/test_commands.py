@@ -160,7 +160,7 @@ def test_lint_says_how_often_memory_may_change(
     path.write_text(EDITED.replace("memo_epsilon = 3.0", f"memo_epsilon = {memo}"))
     result = run(lint, path)
     assert result.exit_code == 0
-    (line,) = result.stderr.splitlines()
+    (line,) = [each for each in result.stderr.splitlines() if "note: " in each]
     assert line.startswith(f"{path}:7: note: metrics.kept: a change of its values, epsilon, memo_")
     assert words in line
     explained = run(lint, path, "--explain").stdout
@@ -180,6 +180,42 @@ def test_lint_warns_of_a_cap_that_no_report_fits_into(
     warned = [line for line in result.stderr.splitlines() if "warning" in line]
     assert len(warned) == 2
     assert all("no device can ever report" in line for line in warned)
+
+
+@pytest.mark.parametrize(
+    ("keys", "year"),
+    [
+        ('window = "day"', "100"),
+        ('window = "month"\nsample_rate = 0.9', None),
+        ("sample_rate = 0.06", "21.9"),
+        ("sample_rate = 0.054", None),
+    ],
+)
+def test_lint_refuses_a_year_that_means_nothing(
+    run: Callable[..., Any], tmp_path: Path, keys: str, year: str | None
+) -> None:
+    """More than epsilon 20 in a usual year is a mistake, at the line of the key to change; each of
+    the two changes that it names mends it."""
+    path = tmp_path / "metrics.toml"
+    text = EDITED.replace("epsilon = 1.0\nlifetime_epsilon = 3.0", f"{keys}\nepsilon = 1.0\n"
+                          "lifetime_epsilon = 100.0")  # fmt: skip
+    path.write_text(text)
+    result = run(lint, path)
+    if year is None:
+        assert result.exit_code == 0
+        return
+    assert result.exit_code == 1
+    (line,) = [each for each in result.stderr.splitlines() if ": error: " in each]
+    place = text.splitlines().index("lifetime_epsilon = 100.0") + 1
+    assert line.startswith(f"{path}:{place}: error: metrics.fresh.lifetime_epsilon: is 100, so ")
+    assert f"reveal epsilon {year}" in line
+    for old, new in (
+        ("lifetime_epsilon = 100.0", "lifetime_epsilon = 20"),
+        (keys, "sample_rate = 0.054"),
+    ):
+        assert new in line
+        path.write_text(text.replace(old, new))
+        assert run(lint, path).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -220,7 +256,12 @@ def test_lint_compares_with_an_earlier_registry(
     after.write_text(EDITED.replace(old, new))
     result = run(lint, after, "--since", before)
     assert result.exit_code == 0
-    lines = [each for each in result.stderr.splitlines() if "within the same" not in each]
+    aside = ("within the same", "falls silent")
+    lines = [
+        each
+        for each in result.stderr.splitlines()
+        if each.startswith(str(after)) and not any(words in each for words in aside)
+    ]
     assert len(lines) == (where is not None)
     if where is not None:
         assert words in lines[0]

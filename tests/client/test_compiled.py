@@ -20,6 +20,7 @@ from deniable import Registry, RegistryError, compiled
 from deniable.compiled_form import (
     FORMAT,
     METRIC,
+    PEOPLE,
     SEGMENT,
     SEGMENTED_METRIC,
     SEGMENTED_TOP,
@@ -82,7 +83,8 @@ def test_the_schema_has_every_key() -> None:
     """The schema has the keys and types of the code, and takes the name of each mechanism."""
     metric = SCHEMA["$defs"]["metric"]
     assert SCHEMA["required"] == list(TOP)
-    assert list(SCHEMA["properties"]) == list(SEGMENTED_TOP)
+    assert [each for each in SCHEMA["properties"] if each not in PEOPLE] == list(SEGMENTED_TOP)
+    assert set(SCHEMA["properties"]) == {*SEGMENTED_TOP, *PEOPLE}
     assert metric["required"] == list(METRIC)
     assert set(metric["properties"]) == set(SEGMENTED_METRIC).union(
         *(each.compiled_checks for each in TYPES.values()),
@@ -201,6 +203,20 @@ def test_what_is_no_json_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="not JSON") as caught:
         Registry.load(path)
     assert caught.value.source == str(path)
+
+
+def test_who_receives_reports_is_compiled() -> None:
+    """Recipient and contact are in the compiled registry where they are declared, and refused
+    where they are no line of text."""
+    text = REGISTRY.replace("[", 'recipient = "Acme Ltd"\ncontact = "a@acme.example"\n[', 1)
+    document = compiled.to_document(Registry.parse(text))
+    FORM.validate(document)
+    registry = compiled.from_document(document)
+    assert (registry.recipient, registry.contact) == ("Acme Ltd", "a@acme.example")
+    assert compiled.to_document(registry)["contact"] == "a@acme.example"
+    for wrong in (None, "", "a\nb", "x" * 201, 7):
+        with pytest.raises(RegistryError, match="contact"):
+            compiled.from_document({**document, "contact": wrong})
 
 
 def test_a_compiled_registry_ignores_a_better_design(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, na
     (tmp_path / name).write_text(text, encoding="utf-8")
     modules = loaded(
         "from deniable import Client\n"
-        "with Client(sys.argv[1], state_dir=sys.argv[2]) as client:\n"
+        "with Client(sys.argv[1], state_dir=sys.argv[2], consent=True) as client:\n"
         "    client.record('browser', 'chrome')",
         str(tmp_path / name),
         str(tmp_path / "state"),
@@ -116,7 +116,7 @@ def test_no_thread_runs_before_the_first_record(tmp_path: Path) -> None:
     code = """
 import json, sys, threading
 from deniable import Client
-client = Client(sys.argv[1], state_dir=sys.argv[2])
+client = Client(sys.argv[1], state_dir=sys.argv[2], consent=True)
 assert threading.active_count() == 1, threading.enumerate()
 before = set(sys.modules)
 client.record("browser", "chrome")

@@ -8,10 +8,12 @@ import math
 import random
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,12 +109,32 @@ def test_the_question_chooses_the_mechanism(
         again.oracle  # noqa: B018
 
 
-@pytest.mark.parametrize("value", [True, False, "5", b"5", None, math.nan, 1j, [5], Fraction(1, 2)])
+@pytest.mark.parametrize(
+    "value",
+    [True, "5", b"5", None, math.nan, 1j, [5], np.nan, np.True_, Decimal("NaN"), Decimal(5)],
+)
 def test_only_numbers_are_taken(value: Any) -> None:
     """Neither a bool nor a text nor NaN; the message does not repeat the value."""
-    with pytest.raises(MetricError, match=r"an int or a float|NaN is none") as caught:
+    with pytest.raises(MetricError, match=r"takes a number, not|NaN is none") as caught:
         metric().normalize(value)
     assert "5" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.int64(5), "5"),
+        (np.uint8(255), "255"),
+        (np.float32(0.5), "0.5"),
+        (Fraction(1, 4), "0.25"),
+        (Fraction(10**400), "1.7976931348623157e+308"),
+        (Fraction(-(10**400)), "-1.7976931348623157e+308"),
+        (np.float64("-inf"), "-1.7976931348623157e+308"),
+    ],
+)
+def test_every_real_is_a_number(value: Any, text: str) -> None:
+    """What `numbers.Real` covers counts as the nearest float, whoever wrote its class."""
+    assert metric().normalize(value) == text
 
 
 @pytest.mark.parametrize("case", VECTORS["records"])

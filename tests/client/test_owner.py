@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,6 +19,8 @@ from deniable.owner import Account, owner_page
 from deniable.owner_texts import OWNER_TEXTS
 from deniable.sent import Likelihood, SentReport
 from deniable.state import State
+
+from .conftest import REGISTRY
 
 MakeClient = Callable[..., Client]
 
@@ -96,10 +99,45 @@ def test_everything_is_escaped() -> None:
     assert text_of(page).count(HOSTILE) >= 8
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", " JavaScript:x", "data:text/html,x"])
-def test_an_address_that_runs_is_refused(url: str) -> None:
-    """What would run a script is a mistake of the app, and is said."""
-    with pytest.raises(ValueError, match="cannot begin with"):
+@pytest.mark.parametrize(("count", "more"), [(200, None), (201, "1 "), (1_500, "1,300 ")])
+def test_a_long_list_is_cut(count: int, more: str | None) -> None:
+    """200 reports are listed, and how many more there are is said."""
+    report = SentReport("m", "2026-11-20", "Which?", "sent", None, "It says yes.", ())
+    text = text_of(owner_page([report] * count, [], 0, sending=True, app="editor"))
+    assert text.count("It says yes.") == min(count, 200)
+    rest = text.rpartition("It says yes.")[2]
+    assert (f"And {more}older ones" in rest) if more else ("older" not in rest)
+
+
+@pytest.mark.parametrize("language", ["en", "zh-Hans"])
+def test_the_page_says_who_receives_and_how_to_switch_off(
+    make_client: MakeClient, language: Any, tmp_path: Path
+) -> None:
+    """Recipient and contact are those of the registry, escaped; the way to switch off is there
+    also where the registry names neither."""
+    named = f'recipient = {json.dumps(HOSTILE)}\ncontact = "me@acme.example"\n'
+    path = tmp_path / "named.toml"
+    path.write_text(named + REGISTRY)
+    whole = make_client(registry=Registry.load(path)).owner_page(language=language)
+    assert html.escape(HOSTILE) in whole
+    assert HOSTILE not in whole
+    assert "me@acme.example" in text_of(whole)
+    for page in (whole, owner_page([], [], 0, sending=True, language=language)):
+        assert "deniable sent --switch-off" in text_of(page)
+    assert "@" not in text_of(page)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("javascript:alert(1)", " JavaScript:x", "data:text/html,x"),
+        *("//evil.example/off", " //evil.example", "/\\evil.example", "\\\\evil.example"),
+    ],
+)
+def test_an_address_that_runs_or_leads_away_is_refused(url: str) -> None:
+    """What would run a script, or leads to another site without saying so, is a mistake of the
+    app."""
+    with pytest.raises(ValueError, match="an address of the page"):
         owner_page([], [], 0, sending=True, opt_out_url=url)
 
 

@@ -68,7 +68,7 @@ def test_the_owner_needs_no_extra(bare: Path, tmp_path: Path) -> None:
         "import deniable\n"
         "now = [1.8e9]\n"
         f"client = deniable.Client('{tmp_path}/metrics.toml', state_dir='{tmp_path}/state',\n"
-        "    clock=lambda: now[0], background=False)\n"
+        "    clock=lambda: now[0], background=False, consent=True)\n"
         "client.record('drink', 'tea')\n"
         "client.flush()\n"
         "now[0] += 86400\n"

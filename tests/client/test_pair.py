@@ -224,9 +224,10 @@ def test_a_compiled_pair_with_a_fault_is_refused(key: str, value: Any) -> None:
 
 def test_a_pair_is_not_recorded(make_client: MakeClient) -> None:
     """`record` names the two metrics to record instead."""
-    client = make_client(registry=declared())
+    client = make_client(registry=declared(), strict=True, on_trouble=lambda error: None)
     with pytest.raises(MetricError, match="record plan and dark_mode"):
         client.record("plan_by_mode", "free")
+    assert client.counters == {"mistake": 1}
 
 
 def test_lint_says_what_adds_up() -> None:

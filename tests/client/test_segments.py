@@ -224,20 +224,31 @@ def test_a_segment_that_was_not_told(
         ({3: "x"}, "'3': is not declared"),
     ],
 )
-def test_a_programmers_mistake_raises(
+def test_segments_that_cannot_be_told(
     make_client: MakeClient, told: dict[Any, Any], message: str
 ) -> None:
-    """An unknown segment or value raises at once, names no value, and changes nothing."""
-    registry = Registry.parse(BOTH)
-    with pytest.raises(SegmentError) as caught:
-        make_client(registry=registry, segments=told)
-    assert message in str(caught.value)
-    assert "secret" not in str(caught.value)
-    client = MemoryClient(registry, segments={"plan": "free"})
-    with pytest.raises(SegmentError):
-        client.set_segments(told)
-    client.record("both", True)
-    assert client.records[0].segments == ("free", "other")
+    """In production nothing raises: an unknown segment counts as a mistake, and a value that does
+    not fit as refused. What is passed on names no value. The other segments are told."""
+    troubles: list[Exception] = []
+    client = make_client(registry=Registry.parse(BOTH), segments=told, on_trouble=troubles.append)
+    (trouble,) = troubles
+    assert isinstance(trouble, SegmentError)
+    assert message in str(trouble)
+    assert "secret" not in str(trouble)
+    kind = "mistake" if "is not declared in" in message or "'3'" in message else "refused"
+    assert client.counters == {kind: 1}
+
+
+def test_a_segment_that_does_not_fit_is_not_known_any_more() -> None:
+    """A record does not count for the segment of before; a new value is taken as ever."""
+    client = MemoryClient(Registry.parse(BOTH), segments={"plan": "free"})
+    for value in ("secret", "paid"):
+        client.set_segments({"plan": value})
+        client.record("both", True)
+    assert [each.segments for each in client.records] == [("paid", "other")]
+    assert client.counters == {"refused": 1, "segment": 1}
+    with pytest.raises(SegmentError, match="'shoe': is not declared"):
+        client.set_segments({"shoe": "red"})
 
 
 def test_sent_says_what_was_told_in_clear(make_client: MakeClient, clock: Clock) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,8 +148,10 @@ def test_a_busy_file_is_no_reason_to_stop(tmp_path: Path) -> None:
     """A lock that another process holds too long raises in time, and the next transaction may
     work."""
     one, two = State(tmp_path), State(tmp_path)
-    with one.transaction(), pytest.raises(sqlite3.OperationalError), two.transaction(0.05):
+    two.until = time.monotonic() + 0.05
+    with one.transaction(), pytest.raises(sqlite3.OperationalError), two.transaction():
         pass
+    two.until = None
     with two.transaction():
         pass
     assert two.failure is None

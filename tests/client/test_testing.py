@@ -37,6 +37,17 @@ def test_records_are_kept_in_order(telemetry: MemoryClient) -> None:
     telemetry.assert_recorded("browser", "chrome")
 
 
+def test_values_that_do_not_fit_are_told(telemetry: MemoryClient) -> None:
+    """Such a value is not listed. The warning names metric and reason, and never the value."""
+    with pytest.warns(UndeclaredValueWarning, match="dark_mode.*dropped") as warned:
+        telemetry.record("dark_mode", "secret")
+    assert "secret" not in str(warned[0].message)
+    with pytest.raises(MetricError):
+        telemetry.record("colour", "red")
+    telemetry.assert_nothing_recorded()
+    assert telemetry.counters == {"refused": 1, "mistake": 1}
+
+
 def test_helpers_fail_when_they_should(telemetry: MemoryClient) -> None:
     """The assertions fail, and name what was found instead."""
     telemetry.assert_nothing_recorded()

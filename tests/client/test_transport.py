@@ -205,7 +205,7 @@ def test_an_endpoint_that_cannot_be_is_refused(
     """What no collector can have as its address is refused when the client is made, in words
     that do not repeat a password."""
     with pytest.raises(ValueError, match=message) as caught:
-        deniable.Client(registry, endpoint)
+        deniable.Client(registry, endpoint, consent=True)
     assert "secret" not in str(caught.value)
 
 

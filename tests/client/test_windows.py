@@ -31,6 +31,15 @@ def test_vectors(case: dict[str, object]) -> None:
     assert windows.kind_of(label) == case["kind"]
     assert datetime.fromtimestamp(windows.start(label), UTC).isoformat() == case["start"]
     assert datetime.fromtimestamp(windows.end(label), UTC).isoformat() == case["end"]
+    assert windows.number(label) == case["number"]
+
+
+@pytest.mark.parametrize("kind", windows.KINDS)
+def test_windows_are_numbered_without_gaps(kind: windows.Kind) -> None:
+    """Over 400 years each window has the number after the one before it."""
+    labels = windows.span(kind, date(1890, 1, 1), date(2290, 1, 1))
+    numbers = [windows.number(label) for label in labels]
+    assert numbers == list(range(numbers[0], numbers[0] + len(labels)))
 
 
 @pytest.mark.parametrize("label", VECTORS["invalid"])

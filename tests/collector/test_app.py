@@ -15,6 +15,8 @@ from deniable_collector.app import create_app
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 
+from .conftest import SocketClient
+
 MARKER = "marker-7f3a"
 
 
@@ -204,3 +206,19 @@ def test_nothing_of_a_request_is_logged_or_answered(client, store, caplog, monke
     for place in (MARKER, "203.0.113.77"):
         assert not any(place in text for text in texts)
         assert not any(place.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_bug_is_told_without_what_was_sent(store, registry):
+    """A request that fails beside the reports is answered with a problem. What was sent is in no
+    answer."""
+
+    def fail(environ, start_response):
+        raise RuntimeError("hush-hush")
+
+    flask = create_app(Settings(), store, registry)
+    flask.wsgi_app = fail
+    with closing(SocketClient(flask, Settings())) as client:
+        answer = client.get("/healthz")
+    assert (answer.status_code, answer.content_type) == (500, "application/problem+json")
+    assert answer.json["type"].endswith(":internal")
+    assert b"hush" not in answer.data

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deniable_collector.app import create_app
 from deniable_collector.collector import Collector as Service
-from deniable_collector.serving import framing
+from deniable_collector.serving import cors, framing
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings
 
@@ -76,6 +76,36 @@ def test_pages_of_other_origins_may_send_no_text(client, new_body, store, regist
         assert answer.headers.get("Access-Control-Allow-Origin") == allowed
     (window,) = store.windows("browser", scheme)
     assert store.tally("browser", scheme, [window]).reports == len(counted)
+
+
+@pytest.mark.parametrize("listed", [(), (OURS,)])
+def test_a_refused_origin_is_logged_once(store, registry, new_body, monkeypatch, caplog, listed):
+    """The operator reads which pages were turned away, as they ask and as they send text: each
+    origin once, and only so many. What is no origin of a page is not repeated."""
+    monkeypatch.setattr(cors, "_told", set())
+    settings = Settings(rate="off", cors_origins=listed)
+    client = create_app(settings, store, registry).test_client()
+    evil = [f"https://{number}.example" for number in range(30)]
+    with caplog.at_level("WARNING", "deniable_collector"):
+        for origin in (THEIRS, THEIRS, "null", "https://a.example/a?secret", "x" * 300, *evil):
+            send(client, new_body(), Origin=origin)
+            client.options("/v1/reports", headers={"Origin": origin})
+        client.options("/v1/reports", headers={"Origin": evil[0]})
+    told = [
+        record.fields["origin"] for record in caplog.records if record.event == "origin-refused"
+    ]
+    assert told == [THEIRS, *evil[:19]]
+
+
+def test_a_listed_origin_is_not_logged(store, registry, monkeypatch, caplog):
+    """Pages that may send leave nothing in the log."""
+    monkeypatch.setattr(cors, "_told", set())
+    settings = Settings(rate="off", cors_origins=(OURS,))
+    client = create_app(settings, store, registry).test_client()
+    with caplog.at_level("WARNING", "deniable_collector"):
+        client.options("/v1/reports", headers={"Origin": OURS})
+        client.post("/v1/reports", data=b"{}", content_type=JSON, headers={"Origin": OURS})
+    assert not [record for record in caplog.records if record.name == "deniable_collector"]
 
 
 @socket_only

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import http.server
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -207,3 +208,40 @@ def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
     assert named == ["content-length", "content-type", "host"]
     assert "marker" not in head
     assert "203.0.113.9" not in head
+
+
+@pytest.mark.parametrize("unit", sorted(each.name for each in DEPLOY.glob("*.service")))
+def test_systemd_takes_a_unit(unit, tmp_path):
+    """systemd knows each of its keys, finds nothing to warn of, and rates it as well confined; its
+    command is one of ours, which has the options."""
+    need("systemd-analyze")
+    text = (DEPLOY / unit).read_text(encoding="utf-8")
+    (command,) = re.findall(r"^ExecStart=/opt/deniable/bin/deniable (.*)$", text, re.MULTILINE)
+    name, *words = command.split()
+    told = subprocess.run(
+        ["deniable", name, "--help"], check=True, capture_output=True, text=True
+    ).stdout
+    assert all(word in told for word in words if word.startswith("--"))
+    file = tmp_path / unit
+    file.write_text(text.replace("/opt/deniable/bin/deniable", "/bin/true"), encoding="utf-8")
+    for check in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=30"]):
+        done = subprocess.run(["systemd-analyze", *check, file], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        if check[0] == "verify":
+            assert done.stderr == ""
+
+
+def test_units_share_one_state():
+    """The three run as one user, so that the dashboard and the watch read the collector's store,
+    and with the same walls around them."""
+    walls = {
+        each.name: {
+            line
+            for line in each.read_text(encoding="utf-8").splitlines()
+            if line.startswith(("Protect", "Restrict", "System", "User", "Dynamic", "State", "No"))
+        }
+        for each in DEPLOY.glob("*.service")
+    }
+    assert len(walls) == 3
+    assert len({frozenset(each) for each in walls.values()}) == 1
+    assert "User=deniable" in walls["deniable-watch.service"]

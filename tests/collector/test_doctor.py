@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import redis
@@ -105,7 +106,7 @@ def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPR
 def test_a_good_installation_has_no_error(running):
     """With a value recorded and a collector of the same registry nothing is wrong, exit 0."""
     address = running.address
-    with Client("metrics.toml") as client:
+    with Client("metrics.toml", consent=True) as client:
         client.record("dark_mode", True)
     code, found = run("--endpoint", address)
     assert (code, errors(found)) == (0, set())
@@ -142,7 +143,7 @@ def test_a_switch_of_the_environment(monkeypatch, name):
     monkeypatch.setenv(name, "0")
     assert run()[0] == 0
     monkeypatch.setenv(name, "1")
-    assert Client("metrics.toml", state_dir="state").status == "disabled"
+    assert Client("metrics.toml", state_dir="state", consent=True).status == "disabled"
     code, found = run()
     assert (code, errors(found)) == (1, {"disabled"})
     assert name in found["environment", "disabled"]["message"]
@@ -153,7 +154,7 @@ def test_consent_was_forgotten():
     with Client("metrics.toml", consent=False) as client:
         client.record("dark_mode", True)
     assert ("state", "nothing_recorded") in run()[1]
-    with Client("metrics.toml") as client:
+    with Client("metrics.toml", consent=True) as client:
         client.record("dark_mode", True)
     assert ("state", "nothing_recorded") not in run()[1]
     with Client("metrics.toml", consent=False):
@@ -163,7 +164,7 @@ def test_consent_was_forgotten():
 
 def test_damaged_and_foreign_states():
     """A damaged state and another app's are errors with different advice."""
-    with Client("metrics.toml", state_dir="state") as client:
+    with Client("metrics.toml", state_dir="state", consent=True) as client:
         client.record("dark_mode", True)
     (file,) = Path("state").glob("*.sqlite3")
     whole = file.read_bytes()
@@ -198,6 +199,7 @@ def test_what_waits_was_sent_refused_and_spent(running):
             state_dir="state",
             clock=lambda now=now: now[0],
             background=False,
+            consent=True,
         ) as client:
             client.record("browser", "firefox")
             client.flush()
@@ -394,6 +396,24 @@ def test_a_collector_that_is_open_to_the_network(monkeypatch):
     assert ("collector", "not_running") in found
 
 
+def test_which_pages_may_send(monkeypatch):
+    """Without DENIABLE_CORS_ORIGINS no page may send, which the operator is told, with the setting;
+    with it, of which origins pages may."""
+    assert "DENIABLE_CORS_ORIGINS=https://" in run("--operator")[1]["pages", "no_pages"]["advice"]
+    monkeypatch.setenv("DENIABLE_CORS_ORIGINS", "https://acme.example")
+    assert "https://acme.example" in run("--operator")[1]["pages", "origins"]["message"]
+
+
+def test_values_that_do_not_fit():
+    """The device's side names the metric and how many values it has refused, and no value."""
+    with Client("metrics.toml", consent=True) as client:
+        client.record("dark_mode", "secret")
+        client.record("dark_mode", None)
+    found = run()[1]["state", "values_refused"]
+    assert "dark_mode (2)" in found["message"]
+    assert "secret" not in str(found)
+
+
 def test_a_store_that_is_not_there(monkeypatch, tmp_path):
     """A store to be made is a note and is not made; without its folder it is an error."""
     assert run("--operator")[1]["store", "new_store"]["level"] == "note"
@@ -442,6 +462,119 @@ def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
     found = run("--operator")[1]
     assert ("store", "not_checked") in found
     assert "hush-hush" not in str(found)
+
+
+class _Node:
+    """A node of Redis that is set up like this; its clock is so many seconds off."""
+
+    def __init__(self, config: dict[str, str], info: dict[str, Any], off: float) -> None:
+        self.config, self._info, self._off = config, info, off
+
+    def config_get(self, _: str) -> dict[str, str]:
+        return self.config
+
+    def info(self, _: str) -> dict[str, Any]:
+        return self._info
+
+    def time(self) -> tuple[int, int]:
+        return int(time.time() + self._off), 0
+
+
+ALWAYS = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
+EVERY = {**ALWAYS, "appendfsync": "everysec"}
+
+
+@pytest.mark.parametrize(
+    ("config", "info", "off", "levels", "told"),
+    [
+        (ALWAYS, {"role": "master", "connected_slaves": 1}, 4, {"durable": "ok"}, "loses nothing"),
+        (EVERY, {"role": "slave", "connected_slaves": 9}, -4, {"durable": "ok"}, "up to a second"),
+        ({**EVERY, "appendonly": "no"}, {}, 0, {"not_durable": "warning"}, "last snapshot"),
+        ({**EVERY, "appendfsync": "no"}, {}, 0, {"not_durable": "warning"}, "half a minute"),
+        ({"appendonly": "yes", "save": "60 1"}, {}, 0, {"durable": "ok", "snapshots": "note"}, ""),
+        (
+            {**EVERY, "maxmemory-policy": "allkeys-lru"},
+            *({}, 0, {"durable": "ok", "eviction": "error"}, "allkeys-lru"),
+        ),
+        (
+            ALWAYS,
+            {"role": "master", "connected_slaves": 2},
+            *(0, {"durable": "ok", "failover": "warning"}, "has 2 replicas"),
+        ),
+        (ALWAYS, {}, 100, {"durable": "ok", "skew": "warning"}, "differs from this machine"),
+        (ALWAYS, {}, -100, {"durable": "ok", "skew": "warning"}, "differs from this machine"),
+    ],
+)
+def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
+    """What a crash, a full memory, a failover and a wrong clock would do is told for each node.
+    The nodes are faked: a real one has no clock that is off."""
+
+    class FakeDriver:
+        def __init__(self, url: str, access: Any) -> None:
+            assert (url, access.replicas) == ("redis://127.0.0.1:1/0", 1)
+
+        def nodes(self) -> dict[str, _Node]:
+            return {"10.0.0.7:6379": _Node(config, info, off)}
+
+        def close(self) -> None:
+            closed.append(self)
+
+    closed: list[FakeDriver] = []
+    monkeypatch.setattr(checkup, "Driver", FakeDriver)
+    monkeypatch.setattr(checkup, "store_of", lambda _: mock.Mock())
+    monkeypatch.setenv("DENIABLE_STORE", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
+    found = {code: each for (_, code), each in run("--operator")[1].items()}
+    of_nodes = {code: e for code, e in found.items() if "10.0.0.7" in e["message"]}
+    assert {code: each["level"] for code, each in of_nodes.items()} == levels
+    assert told in " ".join(each["message"] for each in of_nodes.values())
+    assert len(closed) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "codes"),
+    [
+        (503, {"type": "urn:deniable:problem:store-unavailable"}, {"not_ready": "error"}),
+        (200, {"mistakes": ["no such file"]}, {"reload_refused": "warning"}),
+        (200, {}, {}),
+    ],
+)
+def test_what_a_running_collector_says_of_itself(monkeypatch, status, state, codes):
+    """One that is not ready, and one whose last reload was refused, are told with the reason."""
+    document = {**state, "metrics": {}}
+    now = formatdate(time.time() - 100, usegmt=True)
+    handler = page(status, json.dumps(document).encode(), Date=now)
+    handler.send_response = (  # type: ignore[method-assign]
+        lambda self, code: self.send_response_only(code if self.path == "/readyz" else 200)
+    )
+    with serving(handler) as address:
+        monkeypatch.setenv("DENIABLE_BIND", address.removeprefix("http://"))
+        told = run("--operator")[1]
+    clock = told["clock", "skew"]
+    found = {code: each for (check, code), each in told.items() if check == "collector"}
+    levels = {code: each["level"] for code, each in found.items()}
+    assert levels == {"old_registry": "warning", **codes}
+    assert ("(status 503): store-unavailable" in str(found)) == (status == 503)
+    assert ("changed nothing: no such file" in str(found)) == ("mistakes" in state)
+    assert clock["level"] == "warning"
+
+
+def test_annotations_and_the_dashboard_s_token(monkeypatch):
+    """A file of annotations is counted, one with a mistake is an error; a token that is hard to
+    guess is fine, and so is a dashboard in the open behind TLS."""
+    monkeypatch.setenv("DENIABLE_DATA", ".")
+    monkeypatch.setenv("DENIABLE_DASHBOARD_TOKEN", "pP3Zt8qXWc_kV7yLr2NfGh5sBd9mJa4uTe6")
+    monkeypatch.setenv("DENIABLE_DASHBOARD_BIND", "0.0.0.0:8090")
+    monkeypatch.setenv("DENIABLE_PUBLIC_URL", "https://deniable.acme.example")
+    file = Path("annotations.toml")
+    one = '[[annotations]]\ndate = 2026-11-20\ntext = "Release"\n'
+    for text, level, told in ((one, "ok", "has 1"), ("[[annotations]]\n", "error", "date")):
+        file.write_text(f"schema = 1\n{text}")
+        found = run("--operator")[1]
+        assert found["dashboard", "annotations"]["level"] == level
+        assert told in found["dashboard", "annotations"]["message"]
+        assert found["dashboard", "token"]["level"] == "ok"
+        assert ("dashboard", "open_bind") not in found
 
 
 def test_another_program_at_the_port(monkeypatch):

@@ -8,16 +8,21 @@ import json
 
 import pytest
 
+from deniable import TransportError
+from deniable.oblivious import ObliviousTransport, transport
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
-from deniable.oblivious.capsules import seal_request
+from deniable.oblivious.capsules import NoKey, seal_request
 from deniable.oblivious.signed_keys import PATH
+from deniable.replies import Reply
 from deniable_collector.app import create_app
-from deniable_collector.oblivious.gateway import Gateway
+from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.settings import Settings
 
 from .test_admission import hashed
+
+COLLECTOR, RELAY = "https://t.acme.example/base/", "https://relay.example"
 
 CAPSULE = "message/ohttp-req"
 
@@ -240,3 +245,126 @@ def test_rates_and_keys_of_capsules(client, sealed, new_body):
     told = [post(client, sealed(new_body(), fields=fields).capsule) for _ in range(3)]
     assert [each.status_code for each in told] == [200, 200, 429]
     assert told[-1].json["type"] == "urn:deniable:problem:too-many-requests"
+
+
+class Relay:
+    """A relay in this process, and the gateway behind it; either may answer something else."""
+
+    def __init__(self, keys):
+        self.keys, self.now, self.asked, self.bodies = keys, 0.0, [], []
+        self.headers = {"Deniable-Signature": keys.signature}
+        self.told = self.answer = None
+        self.inner = InnerResponse(202, ((b"retry-after", b"7"),), b"counted")
+
+    def ask(self, path, body=None, *, headers, largest=0):
+        self.asked.append("keys" if body is None else "batch")
+        assert path == PATH
+        if body is None:
+            assert headers == {"Accept": "application/ohttp-keys"}
+            return self.told or Reply(200, self.keys.document), self.headers
+        assert headers == {"Content-Type": "message/ohttp-req"}
+        if self.answer is not None:
+            return self.answer, {}
+        gateway = Gateway(Settings(), self.keys)
+        try:
+            opened = gateway.open(CAPSULE, body)
+        except NoKey as error:
+            refused = key_refused(error)
+            return Reply(refused.status, refused.body), {}
+        self.bodies.append((len(body), gateway.read(opened)))
+        return Reply(200, opened.seal_response(self.inner.encode())), {}
+
+
+@pytest.fixture
+def relay(key_file, monkeypatch):
+    made = Relay(key_file)
+    monkeypatch.setattr(transport, "HttpTransport", lambda address, timeout: made)
+    return made
+
+
+@pytest.fixture
+def sender(relay):
+    return ObliviousTransport(
+        COLLECTOR, RELAY, relay.keys.identity, ingest_key="k" * 20, clock=lambda: relay.now
+    )
+
+
+def test_a_batch_in_two_hops(relay, sender):
+    """The gateway reads what was sent, the device what it responds; the keys are read once a day;
+    batches of like content have one size."""
+    assert sender.send(b'{"reports": []}') == Reply(202, b"counted", "7")
+    assert sender.send(b'{"reports": [  ]}').status == 202
+    assert relay.asked == ["keys", "batch", "batch"]
+    (size, request), (other, _) = relay.bodies
+    assert size == other
+    assert (request.method, request.scheme, request.authority, request.path, request.content) == (
+        *(b"POST", b"https", b"t.acme.example", b"/base/v1/reports"),
+        b'{"reports": []}',
+    )
+    assert request.header(b"content-type") == b"application/json"
+    assert request.header(b"authorization") == b"Bearer " + b"k" * 20
+    for now, asked in ((86_399.0, 1), (86_400.0, 2), (86_401.0, 2)):
+        relay.now = now
+        relay.inner = InnerResponse(202)
+        assert sender.send(b"{}") == Reply(202, b"", None)
+        assert relay.asked.count("keys") == asked
+
+
+def test_the_gateway_has_another_key(relay, sender):
+    """A batch that was sealed for an old key is sealed anew, once; if no other key is told, it
+    waits, and nothing else is sent."""
+    sender.send(b"{}")
+    before = relay.keys
+    relay.keys = before.rotated("x25519", 0)
+    relay.headers = {"Deniable-Signature": relay.keys.signature}
+    assert sender.send(b"{}").status == 202
+    assert relay.asked == ["keys", "batch", "batch", "keys", "batch"]
+    relay.told = Reply(200, relay.keys.document)
+    relay.keys = before.rotated("p256", 0)
+    relay.asked.clear()
+    with pytest.raises(TransportError, match="status 400"):
+        sender.send(b"{}")
+    assert relay.asked == ["batch", "keys"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "retry_after", "foreign"),
+    [
+        ({"told": Reply(404, b"<html>")}, "responded with status 404,", None, True),
+        ({"told": Reply(503, b"", "30")}, "responded with status 503,", 30.0, True),
+        ({"told": Reply(200, b"junk")}, "check the identity and the relay", None, True),
+        ({"headers": {}}, "check the identity and the relay", None, True),
+        ({"headers": {"Deniable-Signature": "\xe9"}}, "check the identity", None, True),
+        (
+            {"answer": Reply(503, b'{"type": "urn:deniable:problem:store-unavailable"}', "5")},
+            *("responded with store-unavailable (status 503), so reports wait", 5.0, False),
+        ),
+        ({"answer": Reply(400, b"[]")}, "responded with status 400,", None, True),
+        ({"answer": Reply(400, b"{}")}, "responded with status 400,", None, True),
+        ({"answer": Reply(499, b"no JSON")}, "responded with status 499,", None, True),
+        ({"answer": Reply(500, b'{"type": "%s"}')}, "responded with status 500,", None, True),
+        ({"answer": Reply(200, b"no capsule")}, "not the gateway's, so reports wait", None, True),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_of_the_gateway(relay, sender, changes, told, retry_after, foreign):
+    """A batch waits, whatever a relay says: never is it given up."""
+    for name, value in changes.items():
+        setattr(relay, name, value)
+    with pytest.raises(TransportError) as raised:
+        sender.send(b"{}")
+    assert told in str(raised.value)
+    found = raised.value.retry_after, raised.value.foreign, raised.value.final
+    assert found == (retry_after, foreign, False)
+    assert relay.asked.count("batch") == ("answer" in changes)
+
+
+def test_a_relay_of_our_own_is_none(key_file):
+    """Relay and collector are two servers; another port makes another one. An identity and a key
+    with mistakes are refused at once."""
+    own, identity = "https://t.acme.example", key_file.identity
+    assert ObliviousTransport(COLLECTOR, f"{own}:8443", identity)
+    for bad in ((COLLECTOR, own, identity), (COLLECTOR, RELAY, "x"), ("t.acme", RELAY, identity)):
+        with pytest.raises(ValueError):  # noqa: PT011  (each has a message of its own)
+            ObliviousTransport(*bad)
+    with pytest.raises(ValueError, match="key"):
+        ObliviousTransport(COLLECTOR, RELAY, identity, ingest_key="a b\n")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import deniable
 from deniable import windows
-from deniable_collector.operation.metrics import _AllProcesses
+from deniable_collector.operation.metrics import _AllProcesses, served
 
+DEPLOY = Path(__file__).parents[2] / "deploy"
 TYPE = {"Content-Type": "application/json"}
 
 
@@ -134,3 +138,29 @@ def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):
     _AllProcesses(registry)
     (tmp_path / "counter_1.db").touch()
     assert list(registry.collect()) == []
+
+
+def test_alerts_ask_for_what_is_told(store):
+    """Every series of the alert rules is one that GET /metrics has; each rule has what Prometheus
+    needs, and a severity."""
+    text = b"".join(
+        served(lambda *_: [], 1, store, 1)(
+            {"SERVER_PORT": "1", "PATH_INFO": "/metrics", "REQUEST_METHOD": "GET"}, lambda *_: None
+        )
+    ).decode()
+    told = set()
+    for kind, name in re.findall(r"^# TYPE (?=\S+ (\w+))(\S+)", text, re.MULTILINE):
+        told.add(name) if kind != "histogram" else told.update(
+            f"{name}_{part}" for part in ("bucket", "sum", "count")
+        )
+    rules = yaml.safe_load((DEPLOY / "alerts.yml").read_text(encoding="utf-8"))
+    (group,) = rules["groups"]
+    asked = set()
+    for rule in group["rules"]:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        assert rule["annotations"]["summary"]
+        assert rule["expr"].count("(") == rule["expr"].count(")")
+        asked |= set(re.findall(r"\bdeniable_\w+", rule["expr"]))
+    assert asked <= told
+    assert {"deniable_store_up", "deniable_reports_total"} <= asked

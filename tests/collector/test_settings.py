@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from deniable_collector.options import registry_option
@@ -89,7 +91,11 @@ def test_sizes(text):
         ("BIND", ["8080", "localhost", ":8080", "host:99999", "a b:1", "unix:"]),
         ("REDIS_PREFIX", ["{0}", "a b", "*", "x" * 65]),
         ("SHARDS", ["0"]),
-        ("MAX_METRICS", ["99"]),
+        ("MAX_METRICS", ["99", "100001"]),
+        ("MAX_HEADERS", ["7", "1001"]),
+        ("REQUEST_TIMEOUT", ["0", "3601"]),
+        ("KEEP_ALIVE", ["0", "3601"]),
+        ("MAX_CONNECTIONS", ["0", "1000001"]),
         ("REDIS_REPLICAS", ["-1", "17"]),
         ("JOURNAL_SECONDS", ["1", "-60", "86401", "a minute", "1.5"]),
         ("KEEP_DAYS", ["7", "1", "-8", "36501", "a year"]),
@@ -215,3 +221,32 @@ def test_options_follow_the_rule_of_files(tmp_path, monkeypatch):
     assert told(DENIABLE_REGISTRY_FILE="path") == "mine.toml\n"
     assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
     assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "lowest", "highest"),
+    [
+        *(("workers", 1, 256), ("max_metrics", 100, 100_000), ("max_headers", 8, 1000)),
+        *(("request_timeout", 1, 3600), ("keep_alive", 1, 3600), ("trusted_proxies", 0, 10)),
+        *(("max_connections", 1, 1_000_000), ("redis_replicas", 0, 16)),
+    ],
+)
+def test_the_bounds_are_taken(name, lowest, highest):
+    """The least and the most of a setting are no mistakes, and the message of others names both."""
+    for value in (lowest, highest):
+        assert getattr(Settings.from_env({f"DENIABLE_{name.upper()}": str(value)}), name) == value
+    with pytest.raises(SettingsError, match=f"from {lowest} to {highest}"):
+        Settings.from_env({f"DENIABLE_{name.upper()}": str(highest + 1)})
+
+
+def test_every_way_to_a_page_names_the_origins():
+    """Whoever puts the SDK into a page reads that the collector must know its origin: in README's
+    section, in what `deniable web` prints, and in the compose file, which passes it on."""
+    root = Path(__file__).parents[2]
+    section = (
+        (root / "README.md").read_text().partition("### In a web page")[2].partition("\n## ")[0]
+    )
+    compose = yaml.safe_load((root / "docker-compose.yml").read_text())
+    command = (root / "client/deniable/web_command.py").read_text()
+    for text in (section, command, str(compose["services"]["collector"]["environment"])):
+        assert "DENIABLE_CORS_ORIGINS" in text

@@ -18,9 +18,9 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_collector.stores.summed.place import SumChange
 from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
+from deniable_collector.upkeep.archive_reading import check
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
-from deniable_collector.upkeep.reading import check
 from deniable_collector.upkeep.retention import Retention, rules_of
 
 STORES = ["sqlite", "redis"]

@@ -127,7 +127,7 @@ class Dashboard:
         settings = DashboardSettings(
             dashboard_token=TOKEN,
             candidates_dir=str(folder / "lists"),
-            annotations=str(folder / "annotations.toml"),
+            data=str(folder),
             boards=str(folder / "boards"),
             releases=str(folder / crowd.LEDGER),
             public_url=SITE,

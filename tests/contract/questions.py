@@ -9,6 +9,9 @@ backslash goes on in the next one.
 
 from __future__ import annotations
 
+_RELEASE = "Release 4.2: <dark> by default"
+_RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
+
 _FIVE = "from=2026-11-16&to=2026-11-20"
 _BEFORE = "before_from=2026-11-09&before_to=2026-11-13"
 
@@ -201,6 +204,18 @@ _ASKED = {
         deniable estimate update_channel
         GET /metric/update_channel
         GET /api/v1/metrics/update_channel/estimate?from=2026-11-10&to=2026-11-16
+    """,
+    "since an annotation": f"""
+        deniable estimate dark_mode --since "{_RELEASE}"
+        deniable estimate dark_mode --since "{_RELEASE}" --json
+        deniable estimate dark_mode --since "Release 4.3"
+        deniable trend load_time --since 2026-11-09
+        GET /metric/dark_mode?since={_RELEASED}
+        GET /metric/interface_language?since={_RELEASED}&lang=zh-Hans
+        GET /metric/dark_mode/trend.svg?since={_RELEASED}
+        GET /?since={_RELEASED}
+        GET /api/v1/overview?since={_RELEASED}
+        GET /api/v1/metrics/browser/comparison?since={_RELEASED}
     """,
     "an expired metric of months": """
         deniable estimate plan_tier --json
@@ -397,7 +412,7 @@ _ASKED = {
         deniable lint --explain
         deniable lint --since earlier.toml
         deniable lint broken.toml
-        DENIABLE_BOARDS=drafts DENIABLE_ANNOTATIONS=rules.toml deniable lint earlier.toml
+        DENIABLE_BOARDS=drafts DENIABLE_DATA=. deniable lint earlier.toml
         deniable compile -o metrics.json
         deniable compile -o metrics.json --check
         deniable compile -o metrics.ts

@@ -126,7 +126,8 @@ class Driver:
         """Do one step. Returns it with everything that it must give."""
         self.now = step.get("at", self.now)
         if "segments" in step:
-            self.recorder.tell(step["segments"])
+            for name, value in step["segments"].items():
+                assert self.recorder.tell(name, value) is None
             return step
         if "records" in step:
             return {**step, **self._write(step["records"])}

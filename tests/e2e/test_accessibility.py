@@ -79,7 +79,12 @@ def owners_page(tmp_path: Path) -> str:
     )
     now = [1_795_000_000.0]
     client = Client(
-        registry, state_dir=tmp_path / "state", clock=lambda: now[0], background=False, spread=0
+        registry,
+        state_dir=tmp_path / "state",
+        clock=lambda: now[0],
+        background=False,
+        spread=0,
+        consent=True,
     )
     for _ in range(3):
         client.record("m", "tea")

@@ -27,7 +27,7 @@ TOOL = """
 import os, signal, sys
 import deniable
 registry, endpoint, folder, command, end = sys.argv[1:]
-client = deniable.Client(registry, endpoint, folder)
+client = deniable.Client(registry, endpoint, folder, consent=True)
 client.record("command", command)
 client.record("last_command", command)
 if end == "killed":

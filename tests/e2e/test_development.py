@@ -35,12 +35,9 @@ APP = """\
 import sys
 import deniable
 
-telemetry = deniable.Client("metrics.toml", endpoint="https://t.acme.example")
+telemetry = deniable.Client("metrics.toml", endpoint="https://t.acme.example", consent=True)
 for value in sys.argv[1:]:
-    try:
-        telemetry.record("browser", value)
-    except deniable.MetricError:
-        pass
+    telemetry.record("browser", value)
 telemetry.record("startup", 0.5)
 try:
     telemetry.record("browsr", "firefox")

@@ -147,7 +147,7 @@ class World:
             "DENIABLE_BIND": self.collector.removeprefix("http://"),
             "DENIABLE_DASHBOARD_BIND": self.dashboard.removeprefix("http://"),
             "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
-            "DENIABLE_DASHBOARD_LINKS": str(folder / "links.db"),
+            "DENIABLE_DATA": str(folder),
             "DENIABLE_RELEASES": str(folder / "releases.db"),
         }
         self.link, _ = SharedLinks(str(folder / "links.db")).make(
@@ -229,7 +229,7 @@ DEVICE = """
 import time
 import deniable
 now = [time.time() - 86400]
-client = deniable.Client("metrics.toml", clock=lambda: now[0], background=False)
+client = deniable.Client("metrics.toml", clock=lambda: now[0], background=False, consent=True)
 for _ in range(400):  # until the coin of sample_rate has said yes
     client.record("checkout_step", "cart")
     client.flush()

@@ -83,6 +83,7 @@ def _ticked(browser: Chrome) -> None:
     """Two ticks and a button draw three values on one scale, each with a label at its end; the
     address keeps them."""
     follow(browser, "link text", "browser")
+    browser.find_element("css selector", "#details > summary").click()
     for value in ("firefox", "safari"):
         browser.find_element("css selector", f"input[type=checkbox][value={value}]").click()
     follow(browser, "css selector", "form.draw button")

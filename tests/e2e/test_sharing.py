@@ -24,7 +24,7 @@ NAME = "Wolfeschlegelsteinhausenbergerdorff Hubert-Blaine"
 def token(environ: dict[str, str], tmp_path: Path) -> str:
     """The token of an analyst with a long name, whom the dashboard knows."""
     path = tmp_path / "people.toml"
-    environ["DENIABLE_DASHBOARD_PEOPLE"] = str(path)
+    environ["DENIABLE_DATA"] = str(tmp_path)
     arguments = ["add", NAME, "--role", "analyst", "--json", "--file", str(path)]
     made = CliRunner().invoke(people, arguments)
     return str(json.loads(made.stdout)["token"])

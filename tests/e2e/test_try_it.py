@@ -9,6 +9,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -68,11 +69,11 @@ def test_a_visitor_is_one_more_device(
     rows = card.find_elements("css selector", ".beliefs tbody tr")
     beliefs = [int(row.text.split()[-1].removesuffix("%")) for row in rows]
     assert abs(sum(beliefs) - 100) <= len(beliefs)
-    # Randomized response with epsilon 2.5: 71% for the value that it names, 6% for each other.
-    assert sorted(beliefs) == [6, 6, 6, 6, 6, 71]
+    # One report, with epsilon 2: 60% for the value that it names, 8% for each other.
+    assert sorted(beliefs) == [8, 8, 8, 8, 8, 60]
     answer(browser, "dark_mode", "no")
     ledger = browser.find_element("css selector", ".ledger").text
-    assert ledger.count("2.50 of 5") == 2
+    assert ledger.count("4.00 of 8") == 2
 
     browser.refresh()
     WebDriverWait(browser, 60).until(
@@ -91,8 +92,9 @@ def test_a_visitor_is_one_more_device(
     assert f"{DEVICES + 2} reports" in card.find_element("css selector", ".crowd").text
     assert browser.get_log("browser") == []
 
+    newest = datetime.now(UTC).date() - timedelta(days=1)
     request = urllib.request.Request(
-        f"{demo['dashboard']}/metric/browser.json",
+        f"{demo['dashboard']}/metric/browser.json?from={newest}&to={newest}",
         headers={"Authorization": f"Bearer {demo['token']}"},
     )
     with urllib.request.urlopen(request) as response:

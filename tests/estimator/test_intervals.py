@@ -1,8 +1,7 @@
-"""Debiasing, the variance of a share, what devices keep, and the interval, against exact values."""
+"""Debiasing, the variance of a share, and what devices keep, against exact values."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -26,7 +25,7 @@ from deniable.mechanisms.base import Report
 from deniable.randomness import PRECISION
 from deniable_estimator.analyses import memory_of, oracle_analysis
 from deniable_estimator.analyses.memoized import report_weight
-from deniable_estimator.statistics.intervals import Noise, debias, score_interval
+from deniable_estimator.statistics.intervals import Noise, debias
 
 SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
 
@@ -51,57 +50,12 @@ def test_expected_counts_give_the_truth_exactly(k: int, threshold: int) -> None:
         assert debias(supported * 1000, 1000, mechanism.p, mechanism.q) == SHARES[value]
 
 
-@pytest.mark.parametrize("count", [0, 1, 37, 100])
-def test_interval_is_wilsons_mapped(count: int) -> None:
-    """For one scheme the interval is Wilson's for the rate, mapped to shares and not clipped."""
-    n, p, q, z = 100, Fraction(3, 4), Fraction(1, 5), 1.959963984540054
-    rate = count / n
-    middle = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
-    expected = [(end - float(q)) / float(p - q) for end in (middle - half, middle + half)]
-    share = debias(np.array([count]), n, p, q)
-    low, high = score_interval(share, Noise.of(p, q, n, 1), 0.95)
-    assert [low[0], high[0]] == pytest.approx(expected, rel=1e-12)
-
-
 def test_without_reports_noise_is_infinite() -> None:
     """A value with no reports has infinite variance, beside others that have some."""
     noise = Noise.of(Fraction(3, 4), Fraction(1, 4), np.array([0, 10]), 2)
     variance = noise.at(np.array([0.5, 0.5]))
     assert variance[0] == np.inf
     assert 0 < variance[1] < np.inf
-
-
-@pytest.mark.parametrize("kept", [(1, 0), (0.9, 0.05)], ids=["values", "memos"])
-def test_what_devices_keep_widens_intervals_where_it_is(kept: tuple[float, float]) -> None:
-    """The interval holds exactly the shares that the score test does not reject, and outside of
-    the shares at which devices keep anything it is that of other devices.
-
-    Estimates far below 0, beside 0, between and above 1; by a search over a grid of shares.
-    """
-    p, q, n, repeats = Fraction(9, 10), Fraction(1, 50), 20_000, 40.0
-    channel = (Fraction(end).limit_denominator(100) for end in kept)
-    more = Noise.of(*channel, n, 1).weighted(np.full(1, math.sqrt(repeats - 1)))
-    share = np.array([-0.02, -0.002, -0.0005, 0.0005, 0.003, 0.02, 0.5, 0.999, 1.001, 1.02])
-    alone = Noise.of(p, q, n, len(share))
-    noise = replace(alone, kept=more)
-    z = 1.959963984540054
-    low, high = score_interval(share, noise, 0.95)
-    grid = np.linspace(-0.3, 1.3, 320_001)
-    for at, each in enumerate(share):
-        variance = np.maximum(more.at(grid), 0) + (
-            alone.a[0] + alone.b[0] * grid - alone.c[0] * grid**2
-        )
-        inside = grid[(each - grid) ** 2 <= z**2 * variance]
-        assert [low[at], high[at]] == pytest.approx([inside[0], inside[-1]], abs=1e-5)
-    narrow = score_interval(share, alone, 0.95)
-    assert (low <= narrow[0] + 1e-12).all()
-    assert (high >= narrow[1] - 1e-12).all()
-    assert (noise.at(share) >= alone.at(share)).all()
-    if kept == (1, 0):
-        assert low[0] == narrow[0][0]
-        assert noise.null_error.tolist() == alone.null_error.tolist()
-        assert noise.skewness.tolist() == alone.skewness.tolist()
 
 
 def test_skewness_adds_what_devices_keep() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import date
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.estimator.conftest import MakeScheme
 
+from deniable import windows
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.participation import Participation, overlap, together
@@ -52,6 +54,25 @@ def test_repeats_is_the_largest_possible() -> None:
         )
         found = Participation(named([first, second])).repeats
         assert found == pytest.approx(most / (first + second))
+
+
+@pytest.mark.parametrize(
+    ("devices", "windows", "rate"), [(50, 365, 0.02), (400, 365, 0.02), (50, 30, 0.2), (5, 30, 0.2)]
+)
+def test_counts_that_vary_by_chance_do_not_hide_repetition(
+    devices: int, windows: int, rate: float
+) -> None:
+    """Devices that report at random repeat at least as often as they do on average, to 5%, over 40
+    draws, seed 1; windows without reports are not told. The smaller count of two windows, by
+    itself, gave as little as the half."""
+    rng, bounds, actual = np.random.default_rng(1), [], []
+    for _ in range(40):
+        reported = rng.random((devices, windows)) < rate
+        counts, times = reported.sum(axis=0), reported.sum(axis=1)
+        bounds.append(Participation(named(counts[counts > 0].tolist()), rate).repeats)
+        actual.append((times**2).sum() / times.sum())
+    assert np.mean(bounds) >= 0.95 * np.mean(actual)
+    assert np.mean(bounds) <= 1.5 * np.mean(actual)
 
 
 @pytest.mark.parametrize(("windows", "rate", "most"), [(365, 0.02, 8), (30, 1.0, 8), (30, 0.1, 1)])
@@ -144,3 +165,36 @@ def test_a_common_budget_bounds_a_device_over_schemes() -> None:
     assert together(parts, weights, matrix) == pytest.approx([0.0], abs=1e-12)
     endless = [Participation(part.reports) for part in parts]
     assert together(endless, weights, overlap(endless))[0] > 0.001
+
+
+@pytest.mark.parametrize("groups", [2, 3, 5])
+def test_devices_that_take_turns_repeat_as_their_groups_do(groups: int) -> None:
+    """Exact enumeration: of one device in each group, the repetition over any windows is no more
+    than the bound, and over windows of one group it is the bound."""
+    labels = windows.span("day", date(2026, 11, 1), date(2026, 11, 12))
+    for chosen in itertools.combinations(labels, 4):
+        numbers = [windows.number(label) % groups for label in chosen]
+        times = np.array([numbers.count(group) for group in range(groups)])
+        found = Participation(dict.fromkeys(chosen, 1.0), one_in=groups).repeats
+        assert found >= (times**2).sum() / times.sum() - 1e-12
+        if len(set(numbers)) == 1:
+            assert found == pytest.approx(4.0)
+
+
+def test_turns_never_count_as_less_than_the_ledger_allows() -> None:
+    """A device that takes turns sends all its reports, unlike one that reports at random: over a
+    year with four of them, four is the repetition."""
+    labels = windows.span("day", date(2026, 1, 1), date(2026, 12, 31))
+    reports = dict.fromkeys(labels, 100.0)
+    found = Participation(reports, budget=4.0, cost=1.0, one_in=92).repeats
+    assert found == 4.0
+    assert Participation(reports, 1 / 92, budget=4.0, cost=1.0).repeats < 4.0
+
+
+def test_schemes_share_the_devices_of_one_group() -> None:
+    """Windows of the same group may have the same devices under another scheme; of another group
+    only those that drew again, after an edit."""
+    one = Participation({"2026-11-01": 100.0}, one_in=7)
+    assert one.shared(Participation({"2026-11-08": 80.0}, one_in=7)) == 80.0
+    assert one.shared(Participation({"2026-11-09": 80.0}, one_in=7)) == pytest.approx(80 / 7)
+    assert one.shared(Participation({"2026-11-01": 80.0}, one_in=7)) == 0.0

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from tests.registries import declared as registry_text
 
-from deniable import Registry
+from deniable import Registry, RegistryError
 from deniable.exact import exp_below
 from deniable.mechanisms import Memoizing, Packing, Report
-from deniable_estimator.privacy import Bound, Guarantee, guarantee, together
+from deniable_estimator.dashboard.privacy_label import privacy_label
+from deniable_estimator.privacy import Bound, Guarantee, guarantee, guarantee_in, together
 from deniable_estimator.privacy.derivation import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
+from deniable_estimator.terminal.privacy_view import guarantee_view, together_view
 
 from .test_outsider_enumeration import CASES
 
@@ -181,10 +189,84 @@ def test_words_never_understate() -> None:
     assert rounded_up(1234.0, 0) == "1,234"
     assert factor(Bound(1.0)) == "2.72"
     assert factor(Bound(5.0)) == "149"
-    assert factor(Bound(20.0)) == "10^9"
+    assert factor(Bound(14.0)) == "1,210,000"
+    assert factor(Bound(20.0)) == "486,000,000"
+    assert factor(Bound(20.1)) == "> 485,000,000"
     assert chance(Bound(1.0)) == "73.2"
     assert chance(Bound(8.0)) == "99.97"
     assert chance(Bound(50.0)) == "100"
+
+
+NUMBER = re.compile(r"[0-9][0-9.,^]*")
+
+
+@st.composite
+def legal(draw: st.DrawFn) -> Registry:
+    """A registry of one or two metrics with any numbers that can be loaded."""
+    cap = draw(st.none() | st.floats(0.01, 10_000))
+    metrics = {}
+    for name in ("m", "n")[: draw(st.integers(1, 2))]:
+        keys: dict[str, Any] = {"type": "boolean"}
+        if draw(st.booleans()):
+            keys = {"type": "category", "values": [f"v{i}" for i in range(draw(st.just(50)))]}
+        epsilon = draw(st.floats(0.01, 10))
+        keys["epsilon"], low = epsilon, epsilon
+        if draw(st.booleans()):
+            low = draw(st.floats(min(20.0, 1.05 * epsilon), 20.0))
+            keys |= {"longitudinal": "memoize", "memo_epsilon": low}
+        keys["lifetime_epsilon"] = draw(st.floats(low, 10_000))
+        keys["sample_rate"] = draw(st.floats(1e-9, 1))
+        keys["window"] = draw(st.sampled_from(["day", "week", "month"]))
+        metrics[name] = keys
+    text = registry_text(**metrics)
+    if cap is not None:
+        text = f"lifetime_epsilon = {cap!r}\n{text}"
+    try:
+        return Registry.parse(text)
+    except RegistryError:
+        # A memo so near to epsilon that no mechanism fits.
+        reject()
+
+
+@settings(max_examples=20)
+@given(legal())
+def test_each_label_can_be_read(registry: Registry) -> None:
+    """No figure of a label, in a terminal or on a page, is too long to read or a power of ten, and
+    where a bound says nothing, the label says that."""
+    console = Console(width=200, file=io.StringIO())
+    console.print(together_view(together(registry)))
+    for metric in registry:
+        console.print(guarantee_view(guarantee_in(registry, metric)))
+        label = privacy_label(metric, registry)
+        for each in (label.one, label.each, label.year, label.worst_year, label.lifetime,
+                     label.memo, label.edited):  # fmt: skip
+            if each is None:
+                continue
+            assert max(map(len, (each.epsilon, each.factor, each.guess))) <= 13
+            assert each.useful == (each.epsilon != "> 20")
+            assert "^" not in each.factor
+        if label.memo is not None:
+            assert label.memo.useful
+            memory = guarantee_in(registry, metric).memory
+            assert memory is not None
+            bounds = [memory.memo, memory.values, memory.edited]
+            cap = math.inf if registry.lifetime_epsilon is None else registry.lifetime_epsilon
+            assert all(each.epsilon <= cap for each in bounds if each is not None)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(len(each) <= 11 and "^" not in each for each in NUMBER.findall(shown))
+
+
+def test_memos_of_later_edits_are_counted() -> None:
+    """All reports of a value reveal one memo; with two edits, the memos of three mechanisms."""
+    text = registry_text(m={"type": "boolean", "epsilon": 1.5, "memo_epsilon": 3.0,
+                            "lifetime_epsilon": 9.0, "longitudinal": "memoize"})  # fmt: skip
+    memory = guarantee(Registry.parse(text)["m"]).memory
+    assert memory is not None
+    assert memory.edited is not None
+    assert memory.edited.epsilon == pytest.approx(3 * memory.memo.epsilon)
+    once = one("browser", memory=True).memory
+    assert once is not None
+    assert once.edited is None
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -223,3 +305,16 @@ def test_probabilities_are_those_of_whole_reports(case: str) -> None:
     ]
     assert max(chances) == found.high
     assert min(chances) == found.low
+
+
+def test_turns_bound_the_worst_year() -> None:
+    """A device that reports on one day in 92 has at most four turns in a year of 366 days, though
+    its lifetime would allow more; the typical year is the rate times its days."""
+    text = (
+        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "d"\nowner = "o"\n'
+        "expires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 100.0\none_in = 92\n"
+    )
+    found = guarantee(Registry.parse(text)["m"])
+    assert found.most_reports == 4
+    assert found.typical_reports == pytest.approx(365.25 / 92, rel=0.01)
+    assert found.lifetime_reports == 100

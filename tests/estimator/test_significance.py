@@ -7,10 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.stats import chi2, chi2_contingency, false_discovery_control
 from tests.estimator.conftest import MakeScheme
@@ -26,9 +25,7 @@ from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 from deniable_estimator.statistics.significance import (
     Adjustment,
     adjust_p,
-    changes_beyond_noise,
     low_scores,
-    p_values,
     share_p_values,
 )
 from deniable_estimator.statistics.tails import (
@@ -37,6 +34,7 @@ from deniable_estimator.statistics.tails import (
     normal_tails,
     poisson_tail,
     student_tails,
+    upper_tails,
 )
 
 unit = arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
@@ -45,8 +43,8 @@ unit = arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
 def test_p_values_are_the_normal_tail() -> None:
     """p-values agree with scipy's survival function far into both tails; NaN stays NaN."""
     z = np.array([-40.0, -3.0, 0.0, 1.6448536269514722, 6.0, 37.0])
-    assert p_values(z) == pytest.approx(stats.norm.sf(z), rel=1e-12)
-    assert np.isnan(p_values(np.array([np.nan]))[0])
+    assert upper_tails(z) == pytest.approx(stats.norm.sf(z), rel=1e-12)
+    assert np.isnan(upper_tails(np.array([np.nan]))[0])
 
 
 @pytest.mark.parametrize(
@@ -141,22 +139,6 @@ def test_low_scores_count_half_of_a_report() -> None:
     """A score below is that of a share moved up by half of what one report moves it."""
     noise = Noise(*(np.array([number]) for number in (0.04, 0.0, 0.001, 0.1)))
     assert significance.low_scores(np.array([-0.45]), noise) == pytest.approx([-2.0])
-
-
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
-def test_it_is_the_test_of_p_values(listed: list[float]) -> None:
-    """Known by intervals alone, the same changes are found as by their p-values, but for one of
-    exactly 1/2, which an interval cannot tell from less."""
-    assume(0.5 not in listed)
-    p = np.array(listed)
-
-    def excluded(level: float) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = p <= 1 - level
-        return found
-
-    found = changes_beyond_noise(excluded, len(p), 0.95)
-    apart = np.abs(adjust_p(p, "storey") - 0.05) > 1e-9
-    assert (found == (adjust_p(p, "storey") <= 0.05))[apart].all()
 
 
 def found_p(counts: FloatArray, sizes: FloatArray, p: Fraction, q: Fraction) -> FloatArray:

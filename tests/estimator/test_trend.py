@@ -192,10 +192,10 @@ def test_a_trend_marks_it_and_compares_it_with_none(store: Store, registry: Regi
 
 def test_a_history_does_not_compare_it() -> None:
     """A window that runs has the figures of its own tally, but is held against no other: what
-    would be a jump at its end is none before. Fakes that no device could send are still seen."""
+    would be a flood at its end is none before. Fakes that no device could send are still seen."""
     rng = np.random.default_rng(8)
     scheme = Scheme("category", SubsetSelection.design(3, 1.0), ("a", "b", "c"))
-    counts = [[9_000, 6_000, 5_000]] * 12 + [[1_000, 1_000, 18_000]]
+    counts = [[9_000, 6_000, 5_000]] * 12 + [[36_000, 24_000, 20_000]]
     looks = [
         Look.of(
             f"2026-11-{day + 1:02}", estimate(sample_tally(scheme, np.array(each), rng), scheme)

@@ -46,7 +46,12 @@ KINDS: dict[str, tuple[str, list[dict[str, Any]], list[Any]]] = {
     ),
     "soon": (
         "boolean",
-        [{"answer": "at_once", "aggregate": "first"}, {"sample_rate": 0.5}],
+        [
+            {"answer": "at_once", "aggregate": "first"},
+            {"sample_rate": 0.5},
+            {"one_in": 2, "answer": "at_once", "aggregate": "first"},
+            {"one_in": 3},
+        ],
         [True, False],
     ),
     "weekly": ("boolean", [{"window": "week"}, {"window": "week", **MEMO}], [True, False]),

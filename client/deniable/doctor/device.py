@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from deniable import outbox, owner
+from deniable import open_windows, outbox, owner
 from deniable.coded_message import counted
 from deniable.doctor.result import CheckResult, listed
 from deniable.errors import RegistryError, StateError
@@ -176,10 +176,19 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
         (ends,) = connection.execute(
             "SELECT min(ends) FROM windows WHERE state = 'open'"
         ).fetchone()
+        refusals = open_windows.refusals(connection, time.time())
         queued = outbox.queued(connection)
         entries = outbox.entries(connection)
         spent = [each.metric for each in owner.accounts(connection, registry) if each.left == 0]
-    if not (waiting or queued or entries):
+    if refusals:
+        counts = [f"{name} ({count})" for name, count in sorted(refusals.items())]
+        yield CheckResult(
+            "state", "values_refused", "warning",
+            f"the app has recorded values that do not fit their metrics: {listed(counts)}",
+            "`deniable dev` names the reason. A category takes every text once it has an "
+            "`other`",
+        )  # fmt: skip
+    if not (waiting or queued or entries or refusals):
         yield _nothing_recorded(directory)
     if waiting:
         when = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -213,5 +222,5 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
         yield CheckResult(
             "state", "spent", "note",
             f"the lifetime_epsilon of this device is spent for: {listed(spent)}",
-            "it never reports these metrics again. A smaller sample_rate makes it last longer",
+            "it never reports these metrics again. one_in makes it last (docs/registry.md)",
         )  # fmt: skip

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
-from deniable.coded_message import counted
 from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.forecasts import MISSING, forecasts
+from deniable.lasting import lasting, today
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
@@ -82,15 +81,15 @@ def show(made: Draft, metric: str) -> None:
     click.echo(made.block)
     crowd, declared = forecasts(), made.registry[metric]
     seen = [f"{MISSING}."] if crowd is None else crowd.seen(declared)
-    for sentence in (*seen, *_reveals(declared)):
+    for sentence in (*seen, *_reveals(declared, made.registry)):
         click.echo(f"- {sentence}")
     for problem in made.problems:
         click.echo(f"- {problem.severity}: {problem.message}")
     click.echo()
 
 
-def _reveals(metric: Metric) -> Iterator[str]:
-    """What one report of the metric reveals, and what all of them do."""
+def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
+    """What one report of the metric reveals, what all of them do, and how long there are some."""
     mechanism = metric.scheme.mechanism
     epsilon = mechanism.epsilon
     belief = math.ceil(1000 / (1 + math.exp(-epsilon))) / 10
@@ -103,9 +102,13 @@ def _reveals(metric: Metric) -> Iterator[str]:
             f"All reports of one value together reveal at most epsilon {metric.memo_limit:g}, "
             "however many they are. When the value changes is not hidden (docs/memory.md)."
         )
-        return
-    count = Fraction(metric.lifetime_epsilon) // Fraction(epsilon)
-    yield f"A device reports {counted(count, 'time')}, and then never again."
+    else:
+        yield (
+            "All reports of a device together reveal at most epsilon "
+            f"{metric.lifetime_epsilon:g}, whatever its values were."
+        )
+    if told := lasting(registry, today()).get(metric.name):
+        yield f"{told.text.capitalize()}, if it uses the app every day."
 
 
 def _complete(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from deniable.commands import remarks
-from deniable.errors import Problem
+from deniable.errors import Problem, RegistryError
+from deniable.lasting import groups, lasting, today
 from deniable.registry import Registry
 
 _EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -52,26 +54,49 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
     proposed. `path` is where the text is, or will be.
 
     Raises:
-        RegistryError: the whole has mistakes.
+        RegistryError: the whole has mistakes, or the new metric would protect nothing.
     """
     made: Draft | None = None
-    for filled in _proposals(keys):
+    for proposal in _proposals(keys):
+        filled = _lasting(before, name, proposal, path)
         block = _block(name, filled)
         registry = Registry.parse(before + block, str(path), path.parent)
         where = f"metrics.{name}"
-        found = tuple(each for each in remarks(registry, None) if each.where == where)
+        found = tuple(
+            each
+            for each in remarks(registry, None)
+            if each.where == where or each.where.startswith(f"{where}.")
+        )
         made = Draft(block, registry, found)
         if all(each.severity == "note" for each in found):
             break
     assert made is not None
+    if wrong := [each for each in made.problems if each.severity == "error"]:
+        raise RegistryError(wrong, str(path))
     return made
 
 
+def _lasting(before: str, name: str, keys: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The keys, with turns of the devices (`one_in`) if they would fall silent without."""
+    if keys.get("longitudinal") == "memoize":
+        return keys
+    registry = Registry.parse(before + _block(name, keys), str(path), path.parent)
+    told = lasting(registry, today()).get(name)
+    if told is None or told.silent is None or registry[name].sample_rate != 1:
+        return keys
+    count = groups(told, registry[name].rate)
+    return keys if count is None else {**keys, "one_in": count}
+
+
 def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The keys with epsilons, from the smallest on."""
+    """The keys with epsilons, from the smallest on, and with windows, from the default on."""
     memoize = keys.get("longitudinal") == "memoize"
-    for epsilon in (keys["epsilon"],) if "epsilon" in keys else _EPSILONS:
-        more: dict[str, Any] = {"epsilon": epsilon}
+    # Where devices take turns, a longer window has more of them. A pair has that of its metrics.
+    kinds = ("",) if memoize or keys.get("type") == "pair" else ("", "week", "month")
+    epsilons = (keys["epsilon"],) if "epsilon" in keys else _EPSILONS
+    for kind, epsilon in itertools.product(kinds, epsilons):
+        more: dict[str, Any] = {"window": kind} if kind else {}
+        more["epsilon"] = epsilon
         if memoize and "lifetime_epsilon" not in keys:
             more["memo_epsilon"] = _MEMO * epsilon
             more["lifetime_epsilon"] = _MEMO_LIFETIME * epsilon
@@ -93,6 +118,8 @@ def _comment(key: str, keys: Mapping[str, Any]) -> str:
     memoize = keys.get("longitudinal") == "memoize"
     if key == "longitudinal":
         return "the device keeps its noise" if memoize else "each report has new noise"
+    if key == "one_in":
+        return f"each {keys.get('window', 'day')} another of so many groups of devices reports"
     if key == "lifetime_epsilon":
         return (
             "the same, with the memos of later edits"

@@ -16,7 +16,7 @@ from deniable.types import TYPES
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DAYS = 365
-"""So long a metric lasts if no day is given."""
+"""So long a metric lasts if no day is given, today included."""
 
 
 def metric_options(function: Function) -> Function:
@@ -41,7 +41,7 @@ def metric_options(function: Function) -> Function:
             click.option("--devices", type=click.IntRange(1), help="How many devices run the app."),
             click.option("--owner", help="Who answers questions about the metric."),
             click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), help="Its last day; by "
-                         "default a year from now."),
+                         "default the last of a year."),
         )
     ):  # fmt: skip
         function = option(function)
@@ -55,7 +55,7 @@ def is_interactive(*, yes: bool) -> bool:
 
 def expiry(given: datetime | None) -> date:
     """The last day of a metric."""
-    return (datetime.now(UTC) + timedelta(_DAYS)).date() if given is None else given.date()
+    return (datetime.now(UTC) + timedelta(_DAYS - 1)).date() if given is None else given.date()
 
 
 def split_values(text: str) -> list[str]:
@@ -107,11 +107,7 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         keys["expires"] = expiry(given["expires"])
     if given.get("at_once"):
         keys |= {"answer": "at_once", "aggregate": "first"}
-    fresh = (
-        kind in ("number", "pair", "discovery")
-        or given.get("at_once")
-        or given.get("platform") == "web"
-    )
+    fresh = kind in ("number", "pair", "discovery")
     longitudinal = given.get("longitudinal") or ("fresh" if fresh else "memoize")
     for key in ("epsilon", "lifetime_epsilon"):
         if given.get(key) is not None:

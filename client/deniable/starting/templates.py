@@ -7,6 +7,8 @@ HEAD = """\
 # `deniable lint` checks this file, and `deniable add NAME` adds a metric to it.
 schema = 1
 app = APP  # never change it: a device keeps one ledger for each app
+# recipient = "Acme Ltd, Springfield"  # who receives the reports: people read it
+# contact = "privacy@acme.example"  # where people ask; `deniable lint --notice` needs both
 
 [defaults]
 owner = OWNER  # who answers questions about a metric

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, SupportsFloat, TypeAlias
 
 from deniable.checks import Check
 from deniable.coded_message import CodedMessage
@@ -17,9 +17,9 @@ from deniable.randomness import Bits, below
 if TYPE_CHECKING:
     from datetime import date
 
-Value: TypeAlias = bool | str | int | float
-"""What `record` takes: a bool for a boolean metric, a string for a category or string, an int or
-float for a number."""
+Value: TypeAlias = bool | str | int | float | SupportsFloat
+"""What `record` takes: a bool for a boolean metric, a string for a category or string, and any
+`numbers.Real` for a number, like an int, a float, a Fraction or a number of numpy."""
 
 Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
 

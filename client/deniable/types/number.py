@@ -1,9 +1,9 @@
 """A number with a lower and an upper bound: its mean, its distribution, or both.
 
-A number is a 64-bit float: what `record` is given becomes the nearest one, and the largest finite
-one of its sign where there is none (an infinity, a whole number of hundreds of digits). All steps
-of `aggregate` are taken with such floats, in the order of the records, each rounded once, and
-limited in the same way::
+A number is a 64-bit float: any `numbers.Real` that `record` is given becomes the nearest one, and
+the largest finite one of its sign where there is none (an infinity, a whole number of hundreds of
+digits). All steps of `aggregate` are taken with such floats, in the order of the records, each
+rounded once, and limited in the same way::
 
     sum      s + x                      mean    m + (x - m) / k      for the k-th record, from 2 on
     count    n + 1, from 1
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 from deniable.checks import Check, bound, flag, one_of, text
@@ -121,17 +122,20 @@ class Number(MetricType):
         return (AUTO, *_MEMOIZED) if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
 
     def normalize(self, value: Value) -> str:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ValueError(f"takes an int or a float, not {type(value).__name__}")
-        if value != value:  # only NaN differs from itself
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise ValueError(f"takes a number, not {type(value).__name__}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf if abs(value) == value else -math.inf
+        except ValueError:  # what the object says may hold the value
+            number = math.nan
+        if math.isnan(number):
             raise ValueError(
                 "takes numbers, and NaN is none: record a fixed number in its place, or record in "
                 "a boolean metric whether there is one"
             )
-        try:
-            return number_text(_limited(float(value)))
-        except OverflowError:
-            return number_text(_LARGEST if value > 0 else -_LARGEST)
+        return number_text(_limited(number))
 
     def begin(self, aggregate: Aggregate, text: str) -> str:
         return "1" if aggregate == "count" else text

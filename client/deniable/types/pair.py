@@ -135,10 +135,7 @@ class Pair(MetricType):
         return isinstance(mechanism, SubsetSelection)
 
     def normalize(self, value: Value) -> str:
-        raise ValueError(
-            "is a pair, which is not recorded: record {} and {}, and the device joins them when "
-            "the window closes".format(*self.of)
-        )
+        raise ValueError("is a pair, which takes no values")
 
     def joined(self, texts: Sequence[str | None]) -> str | None:
         places = []

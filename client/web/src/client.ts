@@ -36,7 +36,7 @@ export interface Options {
   ingestKey?: string;
   /** Seconds over which the reports of a closed window are spread, up to a day. */
   spread?: number;
-  /** Whether mistakes throw, in development builds. Released builds count them.
+  /** Whether what is not declared throws, in development builds. Released builds count it.
    * Or the address of `deniable dev`, for development mode: reports go there alone, and nothing
    * counts. Released builds do nothing with it. */
   development?: boolean | string;
@@ -61,8 +61,10 @@ type Timer = ReturnType<typeof setTimeout> & { unref?(): void };
 
 /** Telemetry of one app in this browser. */
 export interface Client<D extends CompiledRegistry = CompiledRegistry> {
-  /** Record a value of a metric. Returns at once, and never throws in production.
-   * Throws a MetricError in development: no such metric, or it cannot take such a value. */
+  /** Record a value of a metric. Returns at once, and never throws in production. A value that the
+   * metric cannot take is dropped, and counted as "refused".
+   * Throws a MetricError in development: no such metric, or it is a pair. Elsewhere this is counted
+   * as "mistake". */
   record<N extends keyof D["metrics"] & string>(name: N, value: ValueOf<D["metrics"][N]>): void;
 
   /** Write all records and send every finished report now, without the usual delay. Windows that
@@ -108,7 +110,8 @@ export interface JointClient<D extends CompiledRegistry = CompiledRegistry> exte
   /** Tell the segments of this browser, like { platform: "web" }. Those that are not named stay as
    * they are, and an open window keeps those of its first record. They are not private: each
    * report of a metric that is counted by them tells them in clear.
-   * Throws a MetricError in development: no such segment, or it cannot take such a value. */
+   * A value that a segment cannot take is counted as "refused", and the segment is not known then.
+   * Throws a MetricError in development: no such segment. Elsewhere this is counted as "mistake". */
   setSegments(segments: Readonly<Record<string, string>>): void;
 }
 
@@ -205,7 +208,7 @@ export function start<D extends CompiledRegistry>(
     if (JOINT) checkTold(options.segments ?? {});
   };
 
-  /** Segments that cannot be told: a mistake in development, and elsewhere counted. */
+  /** Count segments that cannot be told; in development, throw for those that are not declared. */
   const checkTold = (given: Told) => {
     for (const name of Object.keys(given)) {
       const segment = registry.segments!.get(name);
@@ -214,15 +217,28 @@ export function start<D extends CompiledRegistry>(
         name,
         DEVELOPMENT ? (segment ? "is a segment without such a value" : "is no declared segment") : "",
       );
-      if (development) throw error;
-      note("mistake", error);
+      if (development && !segment) throw error;
+      note(segment ? "refused" : "mistake", error);
     }
   };
 
-  /** What a call of `record` means; undefined once its metric has expired. Throws a MetricError. */
-  const admit = (name: string, value: unknown, now: number) => {
+  /** The metric that `record` takes values of by this name; a pair is not recorded. */
+  const recorded = (name: string) => {
     const metric = registry.metrics.get(name);
-    if (!metric) throw new MetricError(name, DEVELOPMENT ? "is not declared" : "");
+    return JOINT && metric?.of ? undefined : metric;
+  };
+
+  /** What a call of `record` means; false once its metric has expired. Throws for a name that is not
+   * declared, and for a value that the metric cannot take. */
+  const admit = (name: string, value: unknown, now: number) => {
+    const metric = recorded(name)!;
+    if (DEVELOPMENT && !metric)
+      throw new MetricError(
+        name,
+        registry.metrics.has(name)
+          ? "is a pair, which is not recorded: record its two metrics, and they are joined when the window closes"
+          : "is not declared",
+      );
     const text = metric.normalize(value);
     const undeclared = metric.standsIn(text, value);
     const record = now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
@@ -332,7 +348,7 @@ export function start<D extends CompiledRegistry>(
           records.push(record);
         }
       } catch (error) {
-        note("mistake", error);
+        note(recorded(call[0]) ? "refused" : "mistake", error);
       }
     const batch = await change((state) => {
       if (DEVELOPMENT && mode) {
@@ -449,19 +465,21 @@ export function start<D extends CompiledRegistry>(
       if (failed) return;
       if (JOINT) then = told;
       if (development) {
-        let record: ReturnType<typeof admit>;
+        let record: ReturnType<typeof admit> | undefined;
         try {
           record = admit(name, value, clock());
         } catch (error) {
-          if (DEVELOPMENT) mode?.refused(name, registry.metrics.has(name));
-          throw error;
+          const metric = recorded(name);
+          if (DEVELOPMENT) mode?.refused(name, !!metric);
+          if (!metric) throw error;
+          if (DEVELOPMENT && !mode) console.warn(`${(error as Error).message}; the value is dropped`);
         }
         if (DEVELOPMENT && record && record.undeclared) {
           if (mode) mode.undeclared(name);
           else console.warn(`${name}: an undeclared value counts as ${record.text}`);
         }
         if (DEVELOPMENT && mode) {
-          if (!record) mode.ignored("expired_metric", name);
+          if (record === false) mode.ignored("expired_metric", name);
           const now = status();
           if (now === "no_consent" || now === "disabled") mode.ignored(now);
         }

@@ -2,7 +2,7 @@
 // (docs/development.md). It is in development builds alone.
 import type { Source } from "./bits.ts";
 import { write } from "./device.ts";
-import type { Metric, RecordedValue, Registry } from "./metric.ts";
+import type { RecordedValue, Registry } from "./metric.ts";
 import type { State } from "./state.ts";
 
 /** Mistakes that are told; a page may make the same one in a loop. */
@@ -20,7 +20,7 @@ export interface Development {
   prepare(registry: Registry): Registry;
   /** Something went wrong that is kept from the page. */
   trouble(kind: string): void;
-  /** `record` refuses the value, or the metric if that is not declared. */
+  /** `record` drops the value, or throws if the metric is not declared. */
   refused(metric: string, declared: boolean): void;
   /** `record` does nothing: the metric has expired, or the client's status is not "on". */
   ignored(why: "expired_metric" | "no_consent" | "disabled", metric?: string): void;
@@ -76,12 +76,12 @@ export function develop(address: string): Development {
     url: `${origin}/v1/reports`,
     prepare(registry) {
       for (const metric of registry.metrics.values())
-        (metric as { -readonly [key in keyof Metric]: Metric[key] }).sample_rate = 1;
+        Object.assign(metric, { sample_rate: 1, one_in: null });
       return { ...registry, lifetimeEpsilon: null };
     },
     trouble(kind) {
-      // `undeclared` has said it.
-      if (kind === "other") return;
+      // `undeclared` and `refused` have said it.
+      if (kind === "other" || kind === "refused") return;
       if (kind === "segment") {
         mistake("missing_segment", null, "a segment is not known, so its metrics are not recorded: call setSegments()");
         return;

@@ -1,14 +1,14 @@
 // The device: from a recorded value to a sealed report, in one transaction. Draws of random bits
 // are in the order of the Python SDK's device, so that both give the same reports from the same
 // bits.
-import { coin, type Source } from "./bits.ts";
+import { type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
 import type { Metric, RecordedValue, Registry } from "./metric.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
 import { askedPairs, isUnasked, join, withPairs } from "./pairs.ts";
 import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
-import { windowEnd, windowStart } from "./windows.ts";
+import { windowEnd, windowNumber, windowStart } from "./windows.ts";
 
 /** How many closed windows of a metric are stored; older ones are refused. */
 const KEPT_WINDOWS = 400;
@@ -46,21 +46,20 @@ export function write(
       JOINT && metric?.segments ? placeOf(metric.segments, registry.segments!, metric.told ?? {}) : 0;
     if (
       metric &&
-      text !== undefined &&
-      (!JOINT || place >= 0) &&
+      // Only a discovery has empty texts.
+      (JOINT ? text !== undefined && place >= 0 : text) &&
+      windowStart(window) < metric.expires &&
       allows(state, account, metric, registry)
     ) {
+      const { name, scheme, longitudinal } = metric;
       const ready = readyAt();
-      const { name, scheme, longitudinal, expires } = metric;
-      if (windowStart(window) < expires) {
-        const key = FULL && longitudinal === "memoize" ? Uint8Array.from(account.key!) : null;
-        const report = metric.report(text, source, key);
-        if (report) {
-          sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
-          if (JOINT && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };
-          state.reports.push(sealed);
-          charge(account, metric);
-        }
+      const key = FULL && longitudinal === "memoize" ? Uint8Array.from(account.key!) : null;
+      const report = metric.report(text!, source, key);
+      if (report) {
+        sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
+        if (JOINT && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };
+        state.reports.push(sealed);
+        charge(account, metric);
       }
     }
     account.windows[window] = sealed ? "answered" : "unanswered";
@@ -92,8 +91,15 @@ export function write(
       windowEnd(window) > account.horizon &&
       allows(state, account, metric, registry)
     ) {
-      // Drawn before any value is stored, and once for each window.
-      windows[window] = coin(Math.floor(metric.sample_rate * 2 ** 53), source) ? [] : "passed";
+      // Decided before any value is stored, once for each window, and whatever the value is.
+      const { sample_rate, one_in } = metric;
+      windows[window] = (
+        one_in
+          ? (windowNumber(window) - (account.group ??= source.int(53))) % one_in
+          : uniform(source, 1) >= sample_rate
+      )
+        ? "passed"
+        : [];
       prune(account);
     }
     let found = windows[window];

@@ -15,6 +15,9 @@ export const TOP: Table<string> = {
   metrics: OBJECT,
 };
 
+/** Who receives the reports and where people ask, each where it is declared. */
+export const PEOPLE: Table<string> = { recipient: TEXT, contact: TEXT };
+
 /** What there is in addition where there are segments: at the top, in a metric, and in a segment. */
 export const JOINT_TOP: Table<string> = { ...TOP, segments: OBJECT };
 export const JOINT_METRIC: Table<string> = { segments: "\\[.*]", rows: "[1-9]\\d*" };
@@ -76,6 +79,7 @@ export const METRIC = (type: unknown): Table<string> => ({
   window: '"(day|week|month)"',
   answer: '"at_(close|once)"',
   sample_rate: FIGURE,
+  one_in: FIGURE + OR_NULL,
   longitudinal: '"(fresh|memoize)"',
   epsilon: FIGURE,
   lifetime_epsilon: FIGURE,

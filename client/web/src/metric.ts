@@ -5,14 +5,16 @@ import type { Segments, Told } from "./segments.ts";
 export type WindowKind = "day" | "week" | "month";
 export type Aggregate = "last" | "first" | "any" | "max" | "min" | "sum" | "count" | "mean";
 
-/** That a metric cannot take a recorded value. The message does not repeat the value. */
+/** That a metric is not declared, or cannot take a recorded value. The message does not repeat the
+ * value. */
 export class MetricError extends Error {
   constructor(
     readonly metric: string,
     message: string,
   ) {
     super(DEVELOPMENT ? `metric ${metric} ${message}` : metric);
-    this.name = "MetricError";
+    // Other released builds throw none.
+    if (DEVELOPMENT || JOINT) this.name = "MetricError";
   }
 }
 
@@ -26,6 +28,9 @@ export interface Declared {
   readonly aggregate: Aggregate;
   readonly answer: "at_close" | "at_once";
   readonly sample_rate: number;
+  /** If a number, the device takes part in one of so many windows: it draws one of so many groups
+   * once, and the groups take turns. */
+  readonly one_in: number | null;
   readonly longitudinal: "fresh" | "memoize";
   readonly epsilon: number;
   readonly lifetime_epsilon: number;

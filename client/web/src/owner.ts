@@ -9,6 +9,8 @@ import type { Account } from "./state.ts";
 /** What the words need of a compiled registry. */
 export interface DescribedRegistry {
   readonly lifetime_epsilon: number | null;
+  readonly recipient?: string;
+  readonly contact?: string;
   readonly metrics: Readonly<Record<string, DescribedMetric>>;
   readonly segments?: Readonly<Record<string, { readonly values: readonly string[] }>>;
 }
@@ -139,6 +141,9 @@ export async function ownerPage(
 <h1>What ${name} has reported</h1>
 <p>${state}</p>
 <p>Your device adds random noise to each report before it is sent, so that no report proves anything about you.</p>
+<h2>Who receives it</h2>
+${metrics.recipient ? `<p>The reports go to ${escape(metrics.recipient)}.</p>` : ""}${metrics.contact ? `<p>Questions about your data: ${escape(metrics.contact)}</p>` : ""}
+<p>You can switch reporting off at any time, in the settings of ${name}. Values and reports that wait are deleted then.</p>
 <h2>Waiting</h2>
 ${waits}${queued.length ? `<p>These reports are ready and have not been acknowledged yet:</p>${list(queued)}` : waits ? "" : "<p>Nothing waits to be sent.</p>"}
 <h2>Reported</h2>
@@ -178,10 +183,16 @@ function left(
   return rest < 0n ? 0 : Number(rest / exact(reveals.fresh ?? reveals.report));
 }
 
-/** How often a 50/50 guess is right at most after reports of this sum of epsilons, rounded up. */
+/** How often a 50/50 guess is right at most after reports of this sum of epsilons, rounded up; with more
+ * decimals where it would read 100. */
 function certainty(sum: bigint): string {
   const epsilon = Number(sum >> 1022n) / 2 ** 52;
-  return Math.min(100, Math.ceil(1000 / (1 + Math.exp(-epsilon)) - 1e-9) / 10).toFixed(1);
+  const chance = 100 / (1 + Math.exp(-epsilon));
+  for (const digits of [1, 2, 3]) {
+    const rounded = Math.ceil(chance * 10 ** digits - 1e-9) / 10 ** digits;
+    if (rounded < 100) return rounded.toFixed(digits);
+  }
+  return "100";
 }
 
 /** The columns of a report, from 0. */

@@ -1,6 +1,6 @@
 import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { form, JOINT_METRIC, JOINT_TOP, METRIC, REVEALS, SEGMENT, TOP } from "./form.ts";
+import { form, JOINT_METRIC, JOINT_TOP, METRIC, PEOPLE, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric, type Registry, type Type } from "./metric.ts";
 import { checkPair } from "./pairs.ts";
@@ -19,6 +19,12 @@ export class RegistryError extends Error {
     this.name = "RegistryError";
   }
 }
+
+/** The form of the top of a document with these keys. */
+const topForm = (top: Table): Table<string> => ({
+  ...("segments" in top ? JOINT_TOP : TOP),
+  ...Object.fromEntries(Object.entries(PEOPLE).filter(([key]) => key in top)),
+});
 
 /** The types and mechanisms that a bundle has, by name. */
 export interface Parts {
@@ -42,9 +48,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const segments = JOINT ? new Map<string, Segment>() : undefined;
 
   /** Whether something holds; if not, the field is a mistake. */
-  const claim = (holds: unknown, field: string): boolean => {
+  const claim = (holds: unknown, field: string): unknown => {
     if (!holds) mistakes.push(DEVELOPMENT ? field : "");
-    return !!holds;
+    return holds;
   };
 
   /** The same for the forms of several fields. */
@@ -135,6 +141,9 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
       claims(path, {
         answer: metric.answer === "at_close" || metric.aggregate === "first",
         sample_rate: metric.sample_rate >= 1e-9 && metric.sample_rate <= 1,
+        one_in:
+          metric.one_in === null ||
+          (metric.sample_rate === 1 && metric.one_in === Math.min(1e4, Math.max(2, Math.floor(metric.one_in)))),
         other: other === null || places.has(other),
         scheme: metric.scheme === fingerprint(metric, segments),
       });
@@ -143,7 +152,8 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
           values: values.length > 1 && places.size === values.length && values.every(isValue),
         });
     }
-    if (before === mistakes.length)
+    // A pair is checked against the metrics that are right. Without pairs all is refused below.
+    if (!JOINT || before === mistakes.length)
       metrics.set(
         name,
         makeMetric(
@@ -162,7 +172,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   if (
     claim(top.format === 1 && (JOINT || DEVELOPMENT || !top.segments), "format") &&
     (JOINT || !DEVELOPMENT || claim(!top.segments, "segments")) &&
-    (!DEVELOPMENT || claims("", form(top, "segments" in top ? JOINT_TOP : TOP)))
+    (!DEVELOPMENT || claims("", form(top, topForm(top))))
   ) {
     if (JOINT)
       for (const [name, segment] of Object.entries((top.segments ?? {}) as Table<Segment>)) {

@@ -18,6 +18,9 @@ export interface Account {
   held?: Record<string, OpenWindow>;
   /** Windows that ended by this POSIX time are refused: they are no longer listed. */
   horizon: number;
+  /** What the device has drawn once to decide in which windows it takes part: 53 bits, of which
+   * `one_in` takes the remainder. */
+  group?: number;
   /** The ledger: how many reports there were under each scheme, and the epsilon of each. With
    * memos also the epsilon of a memo, else null. */
   ledger: [scheme: string, epsilon: number, reports: number, memo: number | null][];

@@ -13,32 +13,32 @@ export function windowAt(kind: WindowKind, seconds: number): string {
 }
 
 /** The POSIX time in seconds at which a window begins. Throws a RangeError if it is no label. */
-export function windowStart(label: string): number {
-  return edges(label)[0];
-}
+export const windowStart = (label: string) => edges(label)[0];
 
 /** The POSIX time in seconds at which a window has ended: the next one's start. */
-export function windowEnd(label: string): number {
-  return edges(label)[1];
-}
+export const windowEnd = (label: string) => edges(label)[1];
+
+/** The windows of a kind, numbered: the number of the next one is higher by one. */
+export const windowNumber = (label: string) => edges(label)[2];
 
 /** How many days after Monday. */
 function weekday(date: Date): number {
   return (date.getUTCDay() + 6) % 7;
 }
 
-function edges(label: string): [number, number] {
+function edges(label: string): [start: number, end: number, number: number] {
   // Python's dates end with the year 9999, in which some windows have no end.
   const [, year, week, day] = /^(?!0000|9999)(\d{4}-)(?:W(\d\d)|\d\d(-\d\d)?)$/.exec(label) ?? [];
-  const kind = week ? "week" : day ? "day" : "month";
+  // Of a month the mean: no month begins half a month off the line through all of them.
+  const days = week ? 7 : day ? 1 : 30.436875;
   // The fourth of January is always in the first week.
   const date = new Date(week ? `${year!}01-04` : year ? label : "");
   if (week) date.setUTCDate(7 * +week - 3 - weekday(date));
   const start = +date / 1000;
   // Only a label that exists is given back by its own first moment. Elsewhere labels are those of
   // `windowAt`, and a day that does not exist has ended: its metric records nothing.
-  if (DEVELOPMENT && windowAt(kind, start) !== label) throw new RangeError();
-  if (kind === "month") date.setUTCMonth(date.getUTCMonth() + 1);
-  else date.setUTCDate(date.getUTCDate() + (week ? 7 : 1));
-  return [start, +date / 1000];
+  if (DEVELOPMENT && windowAt(week ? "week" : day ? "day" : "month", start) !== label) throw new RangeError();
+  if (days > 7) date.setUTCMonth(date.getUTCMonth() + 1);
+  else date.setUTCDate(date.getUTCDate() + days);
+  return [start, +date / 1000, Math.round(start / days / 86400)];
 }

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundle, constants } from "../scripts/bundles.mjs";
 import { Client } from "../src/entries/closed.ts";
+import { Client as AnyClient } from "../src/entries/joint.ts";
 import { browserStore, type Store } from "../src/store.ts";
+import { present, vectors } from "./support.ts";
 import { DAY, FragileStore, NOON, World, booleanMetric, categoryMetric, document, rest } from "./world.ts";
 
 /** A metric that answers at once is sealed by its first record and sent; others change nothing. */
@@ -79,18 +81,46 @@ test("coin", async () => {
   assert.deepEqual([state.reports, state.accounts[0]!.ledger], [[], []]);
 });
 
-/** In production a mistake is counted and silent; in development it throws. */
+/** In production what is not declared is counted and silent; in development it throws. A value that
+ * does not fit is dropped and counted in both. */
 test("mistakes of the page", async () => {
   const world = new World();
   const client = world.client();
   for (const [name, value] of [["nothing", true], ["now", "yes"], ["now", undefined], ["constructor", 1]] as const)
     client.record(name, value);
   await client.flush();
-  assert.deepEqual(client.counters, { mistake: 4 });
+  assert.deepEqual(client.counters, { mistake: 2, refused: 2 });
   assert.equal(await world.databases(), 0);
   const strict = world.client({ development: true });
   assert.throws(() => strict.record("nothing", true), { name: "MetricError" });
-  assert.throws(() => strict.record("now", "a secret"), (error: Error) => !/secret/.test(error.message));
+  const lines: unknown[] = [];
+  const warn = console.warn;
+  console.warn = (...told) => void lines.push(...told);
+  strict.record("now", "a secret");
+  console.warn = warn;
+  assert.match(String(lines), /^metric now .*the value is dropped$/);
+  assert.doesNotMatch(String(lines), /secret/);
+  await strict.flush();
+  assert.deepEqual(strict.counters, { refused: 1 });
+});
+
+/** Whatever a page passes to a metric, nothing is thrown, and nothing of it is recorded. */
+test("any value", async () => {
+  const hostile = new Proxy({}, { get: () => { throw new Error("hostile"); } });
+  const values = [null, undefined, NaN, 5n, Symbol("x"), {}, [], () => 1, hostile, new String("x"), "\ud800"];
+  const published = present(vectors("compiled").cases[0].document);
+  const names = Object.keys(published.metrics);
+  const world = new World();
+  const client = new AnyClient(published, { consent: true, development: false, clock: () => world.now });
+  const record = (name: unknown, value: unknown) => client.record(name as "", value as never);
+  for (const name of names) for (const value of values) record(name, value);
+  for (const name of [hostile, Symbol("x"), undefined]) record(name, true);
+  await client.flush();
+  const { refused = 0, other = 0, ...rest } = client.counters;
+  assert.deepEqual([refused + other, rest], [names.length * values.length, { mistake: 3 }]);
+  // A text that is not listed is taken as `other`.
+  const waiting = await client.accounts();
+  assert.ok(waiting.every(({ name, windows }) => published.metrics[name].other || !Object.keys(windows).length));
 });
 
 /** A value that is not declared counts as `other`, and the counter says how often. */

@@ -60,5 +60,10 @@ test("page", async () => {
   assert.match(next, /&#60;b&#62;Later/);
   assert.doesNotMatch(next, /<b>|<script|<style|style=| on[a-z]+=/);
   await client.optOut();
-  assert.match(await ownerPage(client, metrics), /Reporting is off/);
+  const off = await ownerPage(client, metrics);
+  assert.match(off, /Reporting is off.*switch reporting off at any time/s);
+  assert.doesNotMatch(off, /reports go to|Questions about/);
+  const named = { ...metrics, recipient: "Acme <Ltd>", contact: "privacy@acme.example" };
+  const told = await ownerPage(world.client({ name: "named" } as Any, named), named);
+  assert.match(told, /go to Acme &#60;Ltd&#62;\..*data: privacy@acme.example/s);
 });

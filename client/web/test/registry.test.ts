@@ -18,6 +18,7 @@ function example(): Any {
     aggregate: "last",
     answer: "at_close",
     sample_rate: 0.5,
+    one_in: null,
     longitudinal: "fresh",
     epsilon: 1.0,
     lifetime_epsilon: 8.0,
@@ -54,6 +55,11 @@ function example(): Any {
     },
   };
 }
+
+test("recipient and contact may be there, as text", () => {
+  assert.deepEqual(mistakes({ ...example(), recipient: "Acme Ltd", contact: "a@acme.example" }), []);
+  assert.deepEqual(mistakes({ ...example(), recipient: " ", contact: 7 }), ["recipient", "contact"]);
+});
 
 /** The fields that are found wrong. */
 function mistakes(document: unknown, parts = closedParts): string[] {
@@ -108,6 +114,9 @@ test("each change that breaks the format, or would reveal more, is refused by th
     ["sample_rate", 0],
     ["sample_rate", 1.01],
     ["sample_rate", "1"],
+    ["one_in", 1],
+    ["one_in", 2.5],
+    ["one_in", 92],
     ["longitudinal", "memoize"],
     ["epsilon", 0.9999999999999998],
     ["epsilon", 11],

@@ -69,9 +69,10 @@ test("segments that are not known", async () => {
   );
 });
 
-/** A mistake throws in development and is counted in production; neither names the value. */
+/** A segment that is not declared throws in development and is a mistake in production; a value that
+ * does not fit is refused in both. Neither names the value. */
 test("mistakes", async () => {
-  for (const segments of [{ shoe: "red" }, { plan: "secret" }, { plan: 3 }, { constructor: "x" }] as Any[]) {
+  for (const segments of [{ shoe: "red" }, { constructor: "x" }] as Any[]) {
     assert.throws(
       () => start(new World(), { development: true, segments }),
       (error: Error) => /segment/.test(error.message) && !/secret/.test(error.message),
@@ -79,9 +80,18 @@ test("mistakes", async () => {
     const client = start(new World(), { segments });
     client.record("dark_mode", true);
     await client.flush();
-    assert.ok(client.counters.mistake, JSON.stringify(segments));
+    assert.equal(client.counters.mistake, 1, JSON.stringify(segments));
   }
+  for (const segments of [{ plan: "secret" }, { plan: 3 }] as Any[])
+    for (const development of [true, false]) {
+      const errors: unknown[] = [];
+      const client = start(new World(), { segments, development, onTrouble: (_: string, error: unknown) => errors.push(error) });
+      client.record("dark_mode", true);
+      await client.flush();
+      assert.equal(client.counters.refused, 1, JSON.stringify(segments));
+      assert.doesNotMatch(errors.join(), /secret/);
+    }
   const client = start(new World(), { development: true });
-  assert.throws(() => client.setSegments({ plan: "secret" }), /plan/);
+  assert.throws(() => client.setSegments({ shoe: "red" }), /shoe/);
   client.setSegments({ plan: "paid" });
 });

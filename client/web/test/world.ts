@@ -17,6 +17,7 @@ export function booleanMetric(changes: Any = {}): Any {
     aggregate: "first",
     answer: "at_close",
     sample_rate: 1,
+    one_in: null,
     longitudinal: "fresh",
     epsilon: 1,
     lifetime_epsilon: 8,

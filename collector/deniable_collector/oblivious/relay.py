@@ -201,7 +201,7 @@ class CapsuleRelay:
             told = f"send Content-Type: {REQUEST_TYPE}"
             raise IntakeError("http-415", told)
         if self._cors is None or not self._cors.allows(origin):
-            raise origin_refused()
+            raise origin_refused(origin)
 
     async def _forward(self, capsule: bytes) -> HttpResponse:
         """The gateway's response to a capsule.

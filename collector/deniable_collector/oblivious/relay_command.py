@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
 from deniable import DeniableError
 from deniable_collector.listening import cannot_listen
 from deniable_collector.oblivious.relay_settings import RelaySettings
+from deniable_collector.serving.gunicorn import become, environment
 from deniable_collector.settings import SettingsError
 
 
@@ -24,12 +22,7 @@ def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
     sees the relay's address. That is worth something only if different people run the two
     (docs/two-hops.md). Settings come from the environment; options override it.
     """
-    environ = dict(os.environ)
-    given = {"RELAY_GATEWAY": gateway, "BIND": bind, "WORKERS": workers}
-    for name, value in given.items():
-        if value is not None:
-            environ[f"DENIABLE_{name}"] = value
-            environ.pop(f"DENIABLE_{name}_FILE", None)
+    environ = environment(relay_gateway=gateway, bind=bind, workers=workers)
     try:
         settings = RelaySettings.from_env(environ)
         if not settings.relay_gateway:
@@ -40,13 +33,8 @@ def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
             raise SettingsError(problems)
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
-    sys.stdout.flush()
-    os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)
-        sys.executable,
-        [
-            *(sys.executable, "-m", "gunicorn"),
-            *("-c", "python:deniable_collector.oblivious.relay_conf"),
-            "deniable_collector.oblivious.relay:app()",
-        ],
+    become(
+        "deniable_collector.oblivious.relay_conf",
+        "deniable_collector.oblivious.relay:app()",
         environ,
     )

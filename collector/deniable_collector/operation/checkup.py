@@ -57,6 +57,7 @@ def check_operator(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     yield from results
     yield from _processes(settings)
     yield from _exposure(settings)
+    yield from _pages(settings)
     yield from _store(settings)
     if registry is not None and not settings.bind.startswith("unix:"):
         yield from _running(settings, registry)
@@ -69,6 +70,18 @@ def _processes(settings: Settings) -> Iterator[CheckResult]:
             "workers", "many_workers", "warning",
             f"{counted(settings.workers, 'worker')} on {counted(processors, 'processor')}",
             f"set DENIABLE_WORKERS to {processors} or a little more",
+        )  # fmt: skip
+
+
+def _pages(settings: Settings) -> Iterator[CheckResult]:
+    if settings.cors_origins:
+        message = f"web pages may send that are of: {listed(list(settings.cors_origins))}"
+        yield CheckResult("pages", "origins", "ok", message)
+    else:
+        yield CheckResult(
+            "pages", "no_pages", "note", "no web page may send: DENIABLE_CORS_ORIGINS is not set",
+            "if a page reports, name its origin, like DENIABLE_CORS_ORIGINS=https://acme.example; "
+            "the collector's log names each origin that it has refused (origin-refused)",
         )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class BatchReader:
         # A browser names the page's origin, and no page can change what it names.
         listed = self.cors is not None and self.cors.allows(origin)
         if origin and site != "same-origin" and not listed:
-            raise origin_refused()
+            raise origin_refused(origin)
 
     def limit(self, encoding: str) -> int:
         """The most bytes that a body may have as it is sent, in this encoding (`framing.token`)."""

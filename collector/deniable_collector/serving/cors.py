@@ -9,10 +9,18 @@ No credentials are ever allowed, so a browser sends no cookies.
 
 from __future__ import annotations
 
+import re
+
+from deniable_collector.operation.events import tell
 from deniable_collector.refusals import IntakeError
 from deniable_collector.settings import Settings
 
 _DAY = 86_400
+
+_MOST_TOLD = 20
+"""How many origins a process remembers and logs; whoever sends requests chooses them."""
+
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,255}")
 
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "POST",
@@ -50,11 +58,32 @@ class Cors:
     def preflight(self, origin: str) -> dict[str, str]:
         """The headers of the response to OPTIONS."""
         headers = self.headers(origin)
-        return {**headers, **_PREFLIGHT} if "Access-Control-Allow-Origin" in headers else headers
+        if "Access-Control-Allow-Origin" not in headers:
+            tell_refused(origin)
+            return headers
+        return {**headers, **_PREFLIGHT}
 
 
-def origin_refused() -> IntakeError:
+_told: set[str] = set()
+"""The refused origins that this process has logged."""
+
+
+def tell_refused(origin: str) -> None:
+    """Log that pages of an origin may not send, once for each origin. An origin names a site, and
+    nobody who visits it."""
+    if len(_told) < _MOST_TOLD and origin not in _told and _ORIGIN.fullmatch(origin):
+        _told.add(origin)
+        tell(
+            "warning",
+            "origin-refused",
+            f"pages of {origin} may not send: if they are yours, add it to DENIABLE_CORS_ORIGINS",
+            origin=origin,
+        )
+
+
+def origin_refused(origin: str) -> IntakeError:
     """The error for a body of a page whose origin may not send."""
+    tell_refused(origin)
     return IntakeError(
         "origin-not-allowed",
         "pages of this origin may not send here: the operator names those that may in "

@@ -76,29 +76,16 @@ class NetworkRate:
 
     def hit(self, peer: Peer) -> bool:
         """Count one; whether the network is still within its rate."""
-        return self._add(peer) <= self._amount
-
-    def count(self, address: str) -> bool:
-        """Count one; whether the network has just reached its rate."""
-        return self._add(Peer(address)) == self._amount
-
-    def wait(self, address: str) -> float:
-        """Seconds after which the network may go on; 0 if it may now."""
-        with self._lock:
-            count = self._counts.get(self._name(Peer(address)), 0)
-        return 0.0 if count < self._amount else self.seconds_left()
-
-    def seconds_left(self) -> float:
-        """The remaining seconds of the current period."""
-        return max(0.0, self._ends - self._clock())
-
-    def _add(self, peer: Peer) -> int:
         with self._lock:
             name = self._name(peer)
             if len(self._counts) >= _MOST_NETWORKS:
                 self._counts.clear()
             count = self._counts[name] = self._counts.get(name, 0) + 1
-            return count
+        return count <= self._amount
+
+    def seconds_left(self) -> float:
+        """The remaining seconds of the current period."""
+        return max(0.0, self._ends - self._clock())
 
     def _name(self, peer: Peer) -> bytes:
         """The hash of a network in this period, which begins here if the last one is over."""

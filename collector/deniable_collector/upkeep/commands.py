@@ -270,8 +270,8 @@ def import_tallies(
     file in the last eight days are not added again. So run the same command again to complete
     an import that was interrupted.
     """
+    from deniable_collector.upkeep.archive_reading import check
     from deniable_collector.upkeep.importing import load
-    from deniable_collector.upkeep.reading import check
 
     with told(), progress("importing", as_json) as advance:
         if dry_run:

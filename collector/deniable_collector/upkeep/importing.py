@@ -33,7 +33,7 @@ from deniable_collector.upkeep.archive import (
     SumLine,
     TallySelection,
 )
-from deniable_collector.upkeep.reading import check, rows, sums
+from deniable_collector.upkeep.archive_reading import check, rows, sums
 
 _COMMIT_CELLS = 1 << 16
 """The most cells that are added at once, unless a row has more. This is part of the format,

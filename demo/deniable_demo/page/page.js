@@ -67,12 +67,15 @@ function fill(table, rows) {
 }
 
 /** Show a report, and how it changes what a stranger believes who took all answers for equally
- * likely: a true value is named with probability threshold / 2^53. */
+ * likely. The device keeps its answer with probability memo / 2^53, or another one; a report names
+ * what is kept with probability fresh / 2^53. */
 function showReport(card, name, report) {
   const metric = registry.metrics[name];
-  const { size, k, threshold } = metric.parameters;
+  const { size, k, memo, fresh } = metric.parameters;
+  const [kept, told] = [memo / 2 ** 53, fresh / 2 ** 53];
   const named = namedValues(metric, report.columns);
-  const hit = threshold / 2 ** 53;
+  // A report names a value that is not kept with one that is, or in place of it.
+  const hit = kept * told + ((1 - kept) * (told * (k - 1) + (1 - told) * k)) / (size - 1);
   const inside = hit / k;
   const outside = (1 - hit) / (size - k);
   const { metric: _, scheme, window, row, columns } = report;
@@ -130,7 +133,7 @@ async function showLedger() {
   box.hidden = !reports.length;
   const spent = Object.entries(registry.metrics).flatMap(([name, metric]) => {
     const count = reports.filter((each) => each.metric === name).length;
-    const sum = (count * metric.reveals.report).toFixed(2);
+    const sum = metric.reveals.memo.toFixed(2);
     return count ? [`${sum} of ${metric.lifetime_epsilon} for “${metric.description}”`] : [];
   });
   box.querySelector(".ledger").textContent = `Its ledger has spent ε ${and(spent)}`;

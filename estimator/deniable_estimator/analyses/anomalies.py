@@ -84,10 +84,6 @@ SENTENCES = {
     "outside": sentence("the mean lies further outside of the range than chance takes it"),
     "agreement": sentence("the rows disagree on where the numbers lie"),
     "reports": sentence("{observed:,.0f} reported, where {expected:,.0f} were usual before"),
-    "shift": sentence("{value} is {observed:.4g}, where {expected:.4g} was usual before"),
-    "jump": sentence(
-        "the share of {value} is {observed:.2%}, where {expected:.2%} was usual before"
-    ),
 }
 """What an alarm of each figure says."""
 

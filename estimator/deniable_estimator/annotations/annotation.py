@@ -90,8 +90,7 @@ def between(
 
 
 def by_period(periods: Sequence[Days], annotations: Iterable[Annotation]) -> dict[str, str]:
-    """Label of a period -> what happened in it, in one text. It begins with a date, so that no
-    spreadsheet takes it for a formula."""
+    """Label of a period -> what happened in it, in one text."""
     found: dict[str, list[str]] = {}
     starts = [each.first for each in periods]
     for each in annotations:
@@ -99,4 +98,4 @@ def by_period(periods: Sequence[Days], annotations: Iterable[Annotation]) -> dic
         if place >= 0 and each.day <= periods[place].last:
             link = f" ({each.link})" if each.link else ""
             found.setdefault(periods[place].label, []).append(f"{each.when}: {each.text}{link}")
-    return {label: "; ".join(texts) for label, texts in found.items()}
+    return {label: ", ".join(texts) for label, texts in found.items()}

@@ -98,12 +98,18 @@ class Answer(Result, ABC):
 
     @abstractmethod
     def change_from(
-        self, before: Self, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: Self,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
         """The change of every series that both have, in the order of this one.
 
-        The noise of their reports must have been drawn independently. With `together`, what
-        counts as changed is corrected for the number of series: of shares as `adjust` says
+        The noise of their reports must have been drawn independently. `alpha` is the level of the
+        test; 1 minus the level of the intervals if not given. With `together`, what counts as
+        changed is corrected for the number of series: of shares as `adjust` says
         (`deniable_estimator.statistics.significance`); numbers are few, and take Bonferroni.
         """
 
@@ -116,8 +122,8 @@ class Answer(Result, ABC):
         """What is particular to its kind, for JSON."""
 
     @abstractmethod
-    def to_csv(self) -> str:
-        """A table with a header (RFC 4180)."""
+    def to_csv(self, *, raw: bool = False) -> str:
+        """A table with a header (RFC 4180); `raw` as of `csv_text`."""
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for JSON; what cannot be said is null.
@@ -136,6 +142,16 @@ class Answer(Result, ABC):
             "anomalies": self.verdict.to_dict(self.alarm_level),
             **self.numbers(),
         }
+
+
+def beyond_noise(
+    p_value: FloatArray, low: FloatArray, high: FloatArray, alpha: float
+) -> NDArray[np.bool_]:
+    """Which p-values are at most `alpha`, of changes whose interval does not hold zero: readers
+    would see two statements that disagree."""
+    with np.errstate(invalid="ignore"):
+        found: NDArray[np.bool_] = (p_value <= alpha) & ((low > 0) | (high < 0))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +174,8 @@ class Comparison:
     high: FloatArray
     """Each interval holds by itself."""
     changed: NDArray[np.bool_]
-    """Which series have changed by more than noise. Among several `together`, at most 5% of those
-    that are said to have changed have not, at the level .95; alone, the interval does not hold
-    zero."""
+    """Which series have changed by more than noise, by their p-values: among several `together`, at
+    most 5% of those that are said to have changed have not. The interval of none holds zero."""
 
     def describe(self, place: int) -> str:
         """The change of one series in words: "up 2.1 points (95% CI +0.4 to +3.8)"."""
@@ -214,7 +229,7 @@ class Comparison:
             "values": [dict(zip(self._header, row, strict=True)) for row in self._rows()],
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         """One line for each series, under a header (RFC 4180)."""
         basis = tuple(
             each
@@ -222,7 +237,7 @@ class Comparison:
             for each in (period.n, *(period.span or (None, None)))
         )
         header = (*self._header, *_BASIS_COLUMNS)
-        return csv_text(header, ((*row, *basis) for row in self._rows()))
+        return csv_text(header, ((*row, *basis) for row in self._rows()), raw=raw)
 
     @property
     def _header(self) -> tuple[str, ...]:

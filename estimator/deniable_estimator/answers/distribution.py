@@ -191,7 +191,12 @@ class Distribution(Answer):
         return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
 
     def change_from(
-        self, before: Distribution, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: Distribution,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
@@ -206,7 +211,7 @@ class Distribution(Answer):
         if self.mean.log == before.mean.log:
             score = max(0.0, abs(apart) - slack) / error if error > 0 else 0.0
             p_values[names[-1]] = normal_tails(score) if math.isfinite(score) else 1.0
-        return number_change(before, self, together=together, p_values=p_values)
+        return number_change(before, self, together=together, p_values=p_values, alpha=alpha)
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), `series` (as for a mean), `below`
@@ -234,7 +239,7 @@ class Distribution(Answer):
             else [],
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         """One line for each series, then one for the share below each edge."""
         basis = self.csv_basis()
         rows = [tuple(each.values()) for each in series_rows(self.series)]
@@ -245,7 +250,9 @@ class Distribution(Answer):
                 (f"share below {number:g}", *map(_finite, numbers))
                 for number, *numbers in zip(*columns, strict=True)
             ]
-        return csv_text((*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows))
+        return csv_text(
+            (*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw
+        )
 
     def _in_units(self, quantile: Quantile) -> tuple[float, float, float]:
         point, low, high = quantile.in_units(self.range)

@@ -1,4 +1,4 @@
-"""Numbers as files have them."""
+"""Numbers and texts as files have them; every CSV is written here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import math
 import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,13 +17,16 @@ _UNSAFE = re.compile("[;\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What begins a formula. The last four are the wide forms, which some spreadsheets take as well."""
 
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
-def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table as CSV (RFC 4180)."""
+
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]], *, raw: bool = False) -> str:
+    """A table as CSV (RFC 4180). Values may be a stranger's strings, so that texts are written as
+    `harmless` does, unless it is `raw`: for programs alone."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(tuple(header))
-    writer.writerows(rows)
+    lines = chain((header,), rows)
+    writer.writerows(lines if raw else (map(_harmless_cell, line) for line in lines))
     return text.getvalue()
 
 
@@ -33,11 +37,17 @@ def plain(column: NDArray[Any]) -> list[Any]:
 
 
 def harmless(text: str) -> str:
-    """A stranger's text for a CSV. Control characters, those that reorder what follows, and the
+    """A text for a spreadsheet. Control characters, those that reorder what follows, and the
     semicolon, at which some spreadsheets begin a new cell, are written as \\xNN or \\uNNNN. An
-    apostrophe is put before what a spreadsheet would take for a formula (OWASP, CSV Injection)."""
+    apostrophe is put before what a spreadsheet would take for a formula (OWASP, CSV Injection). A
+    number such as -0.5 is none."""
     safe = _UNSAFE.sub(_escaped, text)
-    return f"'{safe}" if safe.lstrip()[:1] in _FORMULA else safe
+    formula = safe.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(safe)
+    return f"'{safe}" if formula else safe
+
+
+def _harmless_cell(cell: Any) -> Any:
+    return harmless(cell) if isinstance(cell, str) else cell
 
 
 def _escaped(found: re.Match[str]) -> str:

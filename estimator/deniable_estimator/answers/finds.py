@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.answers.basis import BASIS_COLUMNS, Result
-from deniable_estimator.answers.files import csv_text, harmless
+from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.tails import binomial_tail
@@ -134,12 +134,12 @@ class Finds(Result):
             ],
         }
 
-    def to_csv(self) -> str:
-        """A line for each find under a header of `COLUMNS` and `BASIS_COLUMNS` (RFC 4180), with
-        texts as `harmless` writes them."""
+    def to_csv(self, *, raw: bool = False) -> str:
+        """A line for each find under a header of `COLUMNS` and `BASIS_COLUMNS` (RFC 4180), `raw` as
+        of `csv_text`."""
         rows = (
             (
-                harmless(each.text),
+                each.text,
                 each.cut,
                 *_numbers(each),
                 " ".join(each.followed),
@@ -147,7 +147,7 @@ class Finds(Result):
             )
             for each in self.finds
         )
-        return csv_text((*COLUMNS, *BASIS_COLUMNS), rows)
+        return csv_text((*COLUMNS, *BASIS_COLUMNS), rows, raw=raw)
 
 
 def _numbers(each: Find) -> tuple[Any, ...]:

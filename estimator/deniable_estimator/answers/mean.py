@@ -197,9 +197,14 @@ class Mean(Answer):
         return self.found.most(self.fakes) if self.n else math.nan
 
     def change_from(
-        self, before: Mean, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: Mean,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
-        return number_change(before, self, together=together)
+        return number_change(before, self, together=together, alpha=alpha)
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`: one object with
@@ -210,10 +215,12 @@ class Mean(Answer):
             "series": series_rows(self.series),
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         rows = (tuple(each.values()) for each in series_rows(self.series))
         basis = self.csv_basis()
-        return csv_text((*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows))
+        return csv_text(
+            (*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw
+        )
 
 
 def estimate_mean(

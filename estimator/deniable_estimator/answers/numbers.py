@@ -14,13 +14,14 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
-from deniable_estimator.answers.base import Answer, Comparison, Series
+from deniable_estimator.answers.base import Answer, Comparison, Series, beyond_noise
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.files import plain
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import interval_of_difference
 from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.tails import upper_tails
 
 NUMBER_COLUMNS = ("series", "estimate", "std_error", "low", "high")
 """What a file says of each series of a number."""
@@ -77,13 +78,10 @@ def number_change(
     *,
     together: bool = True,
     p_values: dict[str, float] | None = None,
+    alpha: float | None = None,
 ) -> Comparison:
     """The change of all series that both answers have, judged by `p_values` where there are any,
-    and by their intervals otherwise.
-
-    The interval of a difference of quantiles is wider than what its test needs. A change whose
-    interval holds zero never counts as changed: readers would see two statements that disagree.
-    """
+    and by the widths of their intervals otherwise; `alpha` is that of `Answer.change_from`."""
     old, new = before.series, after.series
     names = tuple(
         name for name in new.names if name in old.names and (p_values is None or name in p_values)
@@ -96,16 +94,14 @@ def number_change(
         low, high = interval_of_difference(was, now)
         wide = high - low
     z = NormalDist().inv_cdf((1 + after.level) / 2)
-    half = np.where(np.isfinite(wide), wide / 2, np.nan)
-    family = max(1, len(names)) if together else 1
+    std_error = np.where(np.isfinite(wide), wide / 2, np.nan) / z
+    difference = now[0] - was[0]
     if p_values is None:
-        widened = NormalDist().inv_cdf(1 - (1 - after.level) / family / 2) / z
-        difference = now[0] - was[0]
-        changed = np.abs(difference) > widened * half
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.minimum(1.0, 2 * upper_tails(np.abs(difference) / std_error))
     else:
-        least = (1 - after.level) / family
-        changed = np.array([p_values[name] <= least for name in names], np.bool_)
-    changed &= (low > 0) | (high < 0)
+        found = np.array([p_values[name] for name in names], np.float64)
+    family = max(1, len(names)) if together else 1
     return Comparison(
         before=before,
         after=after,
@@ -114,11 +110,13 @@ def number_change(
         values=names,
         old=was[0],
         new=now[0],
-        difference=now[0] - was[0],
-        std_error=half / z,
+        difference=difference,
+        std_error=std_error,
         low=low,
         high=high,
-        changed=changed,
+        changed=beyond_noise(
+            found * family, low, high, 1 - after.level if alpha is None else alpha
+        ),
     )
 
 

@@ -55,9 +55,14 @@ class PairAnswer(PairEstimate):
         return replace(found, warnings=(*found.warnings, note))
 
     def change_from(
-        self, before: PairAnswer, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: PairAnswer,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
-        return number_change(before, self, together=together)
+        return number_change(before, self, together=together, alpha=alpha)
 
     def about(self) -> dict[str, Any]:
         """`of`: the two metrics."""
@@ -66,8 +71,8 @@ class PairAnswer(PairEstimate):
     def numbers(self) -> dict[str, Any]:
         return pair_numbers(self)
 
-    def to_csv(self) -> str:
-        return pair_csv(self)
+    def to_csv(self, *, raw: bool = False) -> str:
+        return pair_csv(self, raw=raw)
 
 
 def pair_series(kind: Pair) -> tuple[str, ...]:

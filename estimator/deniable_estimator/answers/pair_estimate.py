@@ -27,7 +27,7 @@ from deniable_estimator.answers.caveats import footnotes
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import CONDITIONALS, Unit
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import step_up
+from deniable_estimator.statistics.significance import CAUTION, step_up
 
 LEAST_FOR_TEST = 300
 """With fewer reports the test of independence is not known to keep its level."""
@@ -154,7 +154,7 @@ class PairEstimate(Answer):
         found = self.residuals
         if found is None or not self.dependent:
             return np.zeros(self.shape, np.bool_)
-        carries: NDArray[np.bool_] = step_up(found.p_value.ravel()) <= 1 - self.level
+        carries: NDArray[np.bool_] = CAUTION * step_up(found.p_value.ravel()) <= 1 - self.level
         return carries.reshape(self.shape)
 
     @cached_property

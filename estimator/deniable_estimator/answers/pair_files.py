@@ -82,7 +82,7 @@ def pair_numbers(pair: PairEstimate) -> dict[str, Any]:
     }
 
 
-def pair_csv(pair: PairEstimate) -> str:
+def pair_csv(pair: PairEstimate, *, raw: bool) -> str:
     """One line for each cell, with the names of the metrics over their values."""
     basis = pair.csv_basis()
     header = (
@@ -97,7 +97,7 @@ def pair_csv(pair: PairEstimate) -> str:
         (row, column, *(each for part in parts for each in part.values()), *basis)
         for row, column, *parts in _rows(pair)
     )
-    return csv_text(header, lines)
+    return csv_text(header, lines, raw=raw)
 
 
 def _rows(pair: PairEstimate) -> Any:
@@ -135,9 +135,9 @@ def _rows(pair: PairEstimate) -> Any:
         )
 
 
-def series_csv(answer: Answer) -> str:
+def series_csv(answer: Answer, *, raw: bool) -> str:
     """One line for each series."""
     basis, series = answer.csv_basis(), answer.series
     columns = map(plain, (series.value, series.std_error, series.low, series.high))
     rows = zip(series.names, *columns, strict=True)
-    return csv_text((*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows))
+    return csv_text((*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw)

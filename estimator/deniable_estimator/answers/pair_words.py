@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST, Given
 from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.messages import counted, listed, message, sentence
+
+Place: TypeAlias = tuple[int, int]
+"""A cell: the places of its value in the first list and in the second."""
 
 _LISTED = 6
 """The most values that a sentence names."""
@@ -66,6 +73,65 @@ def verdict_words(pair: PairAnswer) -> str:
     )
 
 
+def finding_words(pair: PairAnswer, given: Given = "first") -> tuple[str, tuple[Place, ...]]:
+    """What the two have to do with each other, as conditional shares in a sentence, and the cells
+    that it names. The test and the size of the dependence are in `verdict_words`."""
+    first, second = pair.names
+    found = pair.conditionals[given] if pair.n else None
+    if not pair.dependent or found is None or pair.residuals is None:
+        if pair.n and pair.independence is not None:
+            template = sentence("No link between {first} and {second} can be told from noise.")
+            return message(template, first=first, second=second), ()
+        return verdict_words(pair), ()
+    surely = np.abs(pair.residuals.value / pair.residuals.std_error)
+    surely = np.where(found.known & pair.carries, surely, -1.0)
+    one = _place(surely)
+    if surely[one] < 0:
+        template = sentence("{first} and {second} go together.")
+        return message(template, first=first, second=second), ()
+    # The same value among the devices whose share of it is furthest from this one.
+    along = 0 if given == "first" else 1
+    shares = found.share[:, one[1]] if along == 0 else found.share[one[0], :]
+    known = found.known[:, one[1]] if along == 0 else found.known[one[0], :]
+    away = np.where(known, np.abs(shares - found.share[one]), -1.0)
+    other_at = int(away.argmax())
+    other = (other_at, one[1]) if along == 0 else (one[0], other_at)
+    if away[other_at] <= 0:
+        template = sentence("{first} and {second} go together: {told}")
+        told = conditional_words(pair, given, *one)
+        return message(template, first=first, second=second, told=told), (one,)
+    more, less = sorted((one, other), key=lambda place: -float(found.share[place]))
+    texts = [_conditional_texts(pair, given, place) for place in (more, less)]
+    return message(
+        "{first} and {second} go together: {share} of those with {given} have {value}, and {other} "
+        "of those with {other_given}.",
+        first=first,
+        second=second,
+        share=texts[0][2],
+        given=texts[0][0],
+        value=texts[0][1],
+        other=texts[1][2],
+        other_given=texts[1][0],
+    ), (more, less)
+
+
+def _place(numbers: NDArray[np.float64]) -> Place:
+    row, column = np.unravel_index(int(numbers.argmax()), numbers.shape)
+    return int(row), int(column)
+
+
+def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[str, str, str]:
+    """What is given, the value, and its share, as text."""
+    found = pair.conditionals[given]
+    texts = [
+        cell_words(f"{name}={margin.values[at]}")
+        for name, margin, at in zip(pair.names, pair.margins, place, strict=True)
+    ]
+    condition, value = texts if given == "first" else texts[::-1]
+    share, low, high = (float(each[place]) for each in (found.share, found.low, found.high))
+    return condition, value, CONDITIONALS.full(share, half_width(share, low, high))
+
+
 def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
     """What fake devices could do to conditional shares and to the test, in sentences."""
     found = []
@@ -94,11 +160,7 @@ def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> 
     """One conditional share, in a sentence."""
     found = pair.conditionals[given]
     place = row, column
-    texts = [
-        cell_words(f"{name}={margin.values[at]}")
-        for name, margin, at in zip(pair.names, pair.margins, place, strict=True)
-    ]
-    condition, value = texts if given == "first" else texts[::-1]
+    condition, value, text = _conditional_texts(pair, given, place)
     if not found.known[place]:
         return message(_NOT_OF, given=condition, value=value)
     share, low, high = (float(each[place]) for each in (found.share, found.low, found.high))
@@ -107,7 +169,7 @@ def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> 
         _OF,
         given=condition,
         value=value,
-        share=CONDITIONALS.full(share, spread),
+        share=text,
         level=pair.level,
         between=CONDITIONALS.interval(low, high, spread),
     )

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.statistics.homogeneity import homogeneity
-from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
 
 
@@ -48,15 +47,7 @@ def number_tests(
 def share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray:
     """The same of shares (`deniable_estimator.statistics.homogeneity`)."""
     places = [each.places(names) for each in answers]
-    noises = [_at(each.noise, place) for each, place in zip(answers, places, strict=True)]
+    noises = [each.noise.taken(place) for each, place in zip(answers, places, strict=True)]
 
     share = np.array([each.share[at] for each, at in zip(answers, places, strict=True)])
     return homogeneity(share, noises)
-
-
-def _at(noise: Noise, places: NDArray[np.intp]) -> Noise:
-    """The noise of the values at these places."""
-    if len(noise.a) == 1:
-        return noise
-    kept = None if noise.kept is None else _at(noise.kept, places)
-    return Noise(noise.a[places], noise.b[places], noise.c[places], noise.step[places], kept)

@@ -1,7 +1,7 @@
 """The answers of one metric for each segment of its crowd: their differences, and which values
 differ at all.
 
-A difference of two segments has the interval of `interval_of_difference`, from two score intervals
+A difference of two segments has the interval of `interval_of_difference`, from those of both
 (Newcombe, Statistics in Medicine 1998, method 10): Wald's is far too short for the few supporting
 reports of a large epsilon. Segments with fewer than `least` reports say nothing by themselves;
 they fold into the rest, with their number.
@@ -231,7 +231,7 @@ class Segmented:
             ],
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         """One line for each segment and series, then those of the rest and the total; after the
         interval the difference from the reference, and whether the series differs at all. The last
         column names the segment, the rest or the total, and is called the same for all metrics."""
@@ -272,7 +272,7 @@ class Segmented:
                 )
                 for name, *numbers in zip(series.names, *columns, strict=True)
             ]
-        return csv_text(header, rows)
+        return csv_text(header, rows, raw=raw)
 
 
 def segmented(

@@ -19,25 +19,20 @@ from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Answer, Comparison, Series
+from deniable_estimator.answers.base import Answer, Comparison, Series, beyond_noise
 from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.caveats import caveats, footnotes
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.range_names import are_ranges
 from deniable_estimator.answers.units import RANGES, SHARES, Unit
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import (
-    FloatArray,
-    Noise,
-    interval_of_difference,
-    score_interval,
-)
+from deniable_estimator.statistics.counts import change_p_values, share_interval
+from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 from deniable_estimator.statistics.normalization import Normalization
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import (
     Adjustment,
     adjust_p,
-    changes_beyond_noise,
     far_scores,
 )
 
@@ -207,12 +202,12 @@ class Shares(Answer):
         found = super().to_dict()
         return found if places is None else {**found, **self._numbers(places)}
 
-    def to_csv(self, places: NDArray[np.intp] | None = None) -> str:
+    def to_csv(self, places: NDArray[np.intp] | None = None, *, raw: bool = False) -> str:
         """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`; for
         the values at `places` alone, if given."""
         basis = self.csv_basis()
         rows = ((*row, *basis) for row in self._rows(places))
-        return csv_text(("value", *COLUMNS, *BASIS_COLUMNS), rows)
+        return csv_text(("value", *COLUMNS, *BASIS_COLUMNS), rows, raw=raw)
 
     def _numbers(self, places: NDArray[np.intp] | None) -> dict[str, Any]:
         columns = ("value", *COLUMNS)
@@ -221,34 +216,25 @@ class Shares(Answer):
         }
 
     def change_from(
-        self, before: Shares, *, together: bool = True, adjust: Adjustment = "storey"
+        self,
+        before: Shares,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
     ) -> Comparison:
         values = self.values
         if before.values != values:
             known = set(before.values)
             values = tuple(value for value in values if value in known)
-        # Of two values in a complete list, one mirrors the other.
-        family = 1 if self.complete and len(values) == 2 else max(1, len(values))
-        # Where both have the same values, nothing needs to be picked out.
-        was, now = (
-            slice(None) if each.values == values else each.places(values) for each in (before, self)
-        )
+        was, now = before.places(values), self.places(values)
         old, new = before.at(was, self.level), self.at(now, self.level)
+        noises = before.noise.taken(was), self.noise.taken(now)
+        p_value = change_p_values(old[0], noises[0], new[0], noises[1])
+        # Of two values in a complete list, one mirrors the other.
+        mirrored = self.complete and len(values) == 2
+        adjusted = adjust_p(p_value, adjust) if together and not mirrored else p_value
         low, high = interval_of_difference(old, new)
-
-        def excluded(level: float) -> NDArray[np.bool_]:
-            """Which intervals of this level do not hold zero."""
-            least, most = interval_of_difference(before.at(was, level), self.at(now, level))
-            beyond: NDArray[np.bool_] = (least > 0) | (most < 0)
-            return beyond
-
-        if not together or family == 1:
-            changed = (low > 0) | (high < 0)
-        elif adjust == "bonferroni":
-            changed = excluded(1 - (1 - self.level) / family)
-        else:
-            told = int(np.isfinite(new[0] - old[0]).sum())
-            changed = changes_beyond_noise(excluded, told, self.level)
         return Comparison(
             before=before,
             after=self,
@@ -261,18 +247,17 @@ class Shares(Answer):
             std_error=np.sqrt(before.std_error[was] ** 2 + self.std_error[now] ** 2),
             low=low,
             high=high,
-            changed=changed,
+            changed=beyond_noise(adjusted, low, high, 1 - self.level if alpha is None else alpha),
         )
 
     def at(
-        self, places: NDArray[np.intp] | slice, level: float
+        self, places: NDArray[np.intp], level: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Share and interval ends of the values at these indices, at another level."""
         if level == self.level:
             return self.share[places], self.low[places], self.high[places]
-        with np.errstate(invalid="ignore"):
-            low, high = score_interval(self.share, self.noise, level)
-        return self.share[places], low[places], high[places]
+        share = self.share[places]
+        return share, *share_interval(share, self.noise.taken(places), level)
 
     def places(self, values: tuple[str, ...]) -> NDArray[np.intp]:
         """The indices of these values."""
@@ -342,8 +327,8 @@ def errors_of(
     share: FloatArray, noise: Noise, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The standard errors of shares, and the ends of their intervals; shape (d,) each."""
+    low, high = share_interval(share, noise, level)
     with np.errstate(invalid="ignore"):
-        low, high = score_interval(share, noise, level)
         std_error = np.sqrt(noise.at(share))
     std_error[~np.isfinite(share)] = np.nan
     return std_error, low, high

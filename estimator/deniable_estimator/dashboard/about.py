@@ -9,7 +9,8 @@ from typing import Any
 
 from flask import url_for
 
-from deniable import Metric, windows
+from deniable import Metric, Registry, windows
+from deniable.lasting import lasting
 from deniable.mechanisms import FrequencyOracle, Memoizing
 from deniable.types import Pair
 from deniable.types.number import Number
@@ -38,6 +39,8 @@ class About:
 
     since: date | None
     """The first day of the oldest window with reports."""
+    reporting: str | None
+    """Which part of the devices reports in a window, and for how long; None once it has expired."""
     kept: str | None
     """How long windows and their sums are kept, as far as the registry says so."""
     freshness: str
@@ -63,14 +66,46 @@ def about(source: DataSource, metric: Metric) -> About:
     ended = [label for label in labels if windows.end(label) <= now]
     newest = max(ended, key=windows.start, default=None)
     oldest = min(labels, key=windows.start, default=None)
+    since = None if oldest is None else _day(windows.start(oldest))
     return About(
-        since=None if oldest is None else _day(windows.start(oldest)),
+        since=since,
+        reporting=_reporting(pair or metric, source.registry, since or source.today),
         kept=_kept(metric),
         freshness=_freshness(newest, max(labels, key=windows.start, default=None), now),
         values=_listed(metric),
         more_values=max(0, len(metric.values) - _LISTED),
         planner=_planner(source, pair or metric, newest),
     )
+
+
+def _reporting(metric: Metric, registry: Registry, since: date) -> str | None:
+    """Which part of the devices reports. Nobody can count those that have fallen silent, so it
+    says what the registry implies for a device that began on that day."""
+    told = lasting(registry, since).get(metric.name)
+    if told is None:
+        return None
+    if metric.one_in is not None:
+        part = message(
+            "In each window one of {count:,} groups of devices, which take turns.",
+            count=metric.one_in,
+        )
+    elif metric.sample_rate < 1:
+        part = message(
+            "In each window a random {percent}% of the devices.",
+            percent=f"{100 * metric.sample_rate:.3g}",
+        )
+    else:
+        part = message("In each window every device that uses the app.")
+    if told.silent is None:
+        return spaced((part, message("None falls silent before the metric expires.")))
+    silent = counted(
+        "A device that uses the app in each window falls silent after {count:,} window, so later "
+        "windows are of newer devices.",
+        "A device that uses the app in each window falls silent after {count:,} windows, so later "
+        "windows are of newer devices.",
+        told.silent - 1,
+    )
+    return spaced((part, silent))
 
 
 def _listed(metric: Metric) -> tuple[str, ...]:
@@ -123,7 +158,9 @@ def _freshness(newest: str | None, latest: str | None, now: float) -> str:
     if newest is None:
         return message("none yet; {running}", running=running)
     hours = math.floor((now - windows.end(newest)) / 3600)
-    if hours < 48:
+    if hours < 1:
+        ended = message("ended less than an hour ago")
+    elif hours < 48:
         ended = counted("ended {count} hour ago", "ended {count} hours ago", hours)
     else:
         ended = counted("ended {count} day ago", "ended {count} days ago", hours // 24)
@@ -153,11 +190,11 @@ def planner_address(
     numbers: dict[str, Any] = {
         "epsilon": f"{metric.epsilon:g}",
         "lifetime_epsilon": f"{max(metric.lifetime_epsilon, metric.epsilon):g}",
-        "sample_rate": f"{metric.sample_rate:g}",
+        "sample_rate": f"{metric.rate:g}",
     }
     devices = metric.devices
     if devices is None and reports is not None:
-        devices = round(reports / metric.sample_rate)
+        devices = round(reports / metric.rate)
     if devices is not None:
         numbers["devices"] = max(_LEAST_DEVICES, devices)
     if segment_share is not None:

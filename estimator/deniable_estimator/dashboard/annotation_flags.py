@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
-
-from flask import Flask, current_app
 
 from deniable import Metric
-from deniable_estimator.annotations import Annotation, between, load_annotations
+from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.annotations.annotation import Days
-from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.annotation_file import current_annotations, file_mistakes
 from deniable_estimator.dashboard.charts.flags import Flag, flags_of
-from deniable_estimator.messages import message
 from deniable_estimator.questions.asking import LENGTHS
 
 MOST_LISTED = 50
 """The most annotations of a chart: the latest ones."""
-
-_MOST_MISTAKES = 5
-"""So many mistakes are shown; the log and `deniable lint` have all."""
-
-_EXTENSION = "deniable_annotations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +35,6 @@ class AnnotatedTrend:
     is in force."""
     command: str | None
     """What makes another one for this metric, to be copied; None for readers."""
-
-
-def keep_annotations(app: Flask, path: str) -> None:
-    """Let the application read the file of annotations, if it is told of one."""
-    app.extensions[_EXTENSION] = LastGood(Path(path), load_annotations, ()) if path else None
-    if path:
-        current = app.extensions[_EXTENSION]
-        # Mistakes are logged when the dashboard starts, not with the first reader.
-        _ = current.value
-
-
-def current_annotations() -> tuple[Annotation, ...] | None:
-    """All annotations that are in force; None where DENIABLE_ANNOTATIONS is not set."""
-    file = _file()
-    return None if file is None else file.value
-
-
-def annotations_of(metric: Metric, first: date, last: date) -> tuple[Annotation, ...] | None:
-    """Those of a metric from the first to the last day; None where there is no file."""
-    known = current_annotations()
-    return None if known is None else between(known, first, last, metric.name)
-
-
-def file_mistakes() -> tuple[str, ...]:
-    """What is wrong with the file, a line for each; the name of its folder is not told."""
-    file = _file()
-    error = None if file is None else file.mistakes
-    if error is None:
-        return ()
-    told = [each.describe(Path(error.source).name) for each in error.problems]
-    if (rest := len(told) - _MOST_MISTAKES) > 0:
-        told[_MOST_MISTAKES:] = [message("and {count} more", count=rest)]
-    return tuple(told)
 
 
 def annotated(
@@ -107,8 +65,3 @@ def annotated(
         if writing
         else None,
     )
-
-
-def _file() -> LastGood[tuple[Annotation, ...]] | None:
-    file: LastGood[tuple[Annotation, ...]] | None = current_app.extensions[_EXTENSION]
-    return file

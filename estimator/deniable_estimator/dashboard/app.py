@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.caller import role_name
@@ -27,8 +29,8 @@ from deniable_estimator.dashboard.access.people import PeopleError, PeopleFile
 from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.signing_in import access
-from deniable_estimator.dashboard.access.tokens import parse_tokens
-from deniable_estimator.dashboard.annotation_flags import keep_annotations
+from deniable_estimator.dashboard.access.tokens import ApiToken, parse_tokens, read_tokens
+from deniable_estimator.dashboard.annotation_file import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.boards.pages import offer_boards
@@ -58,10 +60,12 @@ from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.dashboard.source import held_from, held_until
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
+from deniable_estimator.data_folder import ANNOTATIONS, LINKS, PEOPLE, SESSIONS
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -110,6 +114,8 @@ def create_app(
             ["DENIABLE_DASHBOARD_TOKEN is missing: `deniable dashboard` makes one, or set your own"]
         )
     app = Flask(__name__)
+    # Flask would redirect /metric//name to the host that the request names, whatever it is.
+    app.url_map.merge_slashes = False
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
@@ -131,7 +137,8 @@ def create_app(
     )
     registry_of = app.extensions["deniable_source"].registry
     app.extensions["deniable_summaries"] = SummaryCache(len(registry_of.metrics))
-    keep_annotations(app, settings.annotations)
+    _make_folder(settings.data)
+    keep_annotations(app, settings.kept(ANNOTATIONS))
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
     door = _door(settings, clock)
@@ -173,8 +180,10 @@ def create_app(
     app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, _links(settings.dashboard_links), lambda: day_of(clock), door.people)
-    app.jinja_env.globals["offer_share"] = offer_share
+    open_links(app, _links(settings.kept(LINKS)), lambda: day_of(clock), door.people)
+    app.jinja_env.globals.update(
+        offer_share=offer_share, held_until=held_until, held_from=held_from
+    )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=words.number,
@@ -204,17 +213,28 @@ def create_app(
     return app
 
 
+def _make_folder(path: str) -> None:
+    """Make the folder of data, for its owner alone."""
+    if not path:
+        return
+    try:
+        Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        told = f"DENIABLE_DATA: the folder {path} cannot be made: {error.strerror}"
+        raise SettingsError([told]) from None
+
+
 def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
     try:
-        people = PeopleFile(settings.dashboard_people)
+        people = PeopleFile(settings.kept(PEOPLE))
     except PeopleError as error:
-        raise SettingsError([f"DENIABLE_DASHBOARD_PEOPLE: {error}"]) from None
+        raise SettingsError([str(error)]) from None
     return Door(
         settings.dashboard_token,
         settings.dashboard_login_link,
-        parse_tokens(settings.api_tokens),
-        _sessions(settings.dashboard_sessions, clock),
-        Guesses(settings.dashboard_guesses, settings.trusted_proxies),
+        _tokens(settings),
+        _sessions(settings.kept(SESSIONS), clock),
+        Guesses(settings.trusted_proxies),
         people,
         ProxyHeaders(
             settings.dashboard_user_header,
@@ -225,11 +245,22 @@ def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
     )
 
 
+def _tokens(settings: DashboardSettings) -> Callable[[], Sequence[ApiToken]]:
+    """The tokens in force. Those of a file are read anew when it changes, so that one whose lines
+    are removed opens nothing from then on."""
+    given = parse_tokens(settings.api_tokens)
+    path = os.environ.get("DENIABLE_API_TOKENS_FILE")
+    if not path:
+        return lambda: given
+    file: LastGood[tuple[ApiToken, ...]] = LastGood(Path(path), read_tokens, ())
+    return lambda: file.value
+
+
 def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
     try:
         return Sessions(path, clock)
     except OSError as error:
-        problem = f"DENIABLE_DASHBOARD_SESSIONS cannot be opened as a file: {error.strerror}"
+        problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
         raise SettingsError([problem]) from None
 
 
@@ -237,7 +268,7 @@ def _links(path: str) -> SharedLinks:
     try:
         return SharedLinks(path)
     except OSError as error:
-        problem = f"DENIABLE_DASHBOARD_LINKS cannot be opened as a file: {error.strerror}"
+        problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
         raise SettingsError([problem]) from None
 
 

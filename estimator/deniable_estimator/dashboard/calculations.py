@@ -19,7 +19,7 @@ from deniable import Metric, Registry
 from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.files import csv_text, harmless
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_files import series_csv
@@ -72,16 +72,18 @@ def found_strings(
 
 
 def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:
-    """What was found as a file, `csv` or `json`."""
-    return found.to_csv() if form == "csv" else to_json({**head, **found.to_dict()})
+    """What was found as a file: `json`, `csv`, or `raw` for a CSV with texts as they are."""
+    if form != "json":
+        return found.to_csv(raw=form == "raw")
+    return to_json({**head, **found.to_dict()})
 
 
 def segment_trends_text(
     form: str, found: SegmentTrends, head: Mapping[str, Any], values: Collection[str] = ()
 ) -> str:
     """Trends by segment as a file, `csv` or `json`; of some values alone, if any are named."""
-    if form == "csv":
-        return _only(found.to_csv(), values) if found.groups else found.to_csv()
+    if form != "json":
+        return _only(found.to_csv(raw=form == "raw"), values, form)
     told = found.to_dict()
     for each in told["segments"]:
         for period in each["periods"]:
@@ -93,8 +95,8 @@ def segmented_text(
     form: str, found: Segmented, head: Mapping[str, Any], values: Collection[str] = ()
 ) -> str:
     """An answer by segments as a file, `csv` or `json`; of some values alone, if any are named."""
-    if form == "csv":
-        return _only(found.to_csv(), values)
+    if form != "json":
+        return _only(found.to_csv(raw=form == "raw"), values, form)
     told = found.to_dict()
     told["tests"] = _named(told["tests"], values)
     rows = told["total"].keys() & {"series", "values"}
@@ -133,9 +135,10 @@ def estimate_text(
         return _number_text(form, found, head, values, below)
     asked = np.arange(len(found.values)) if places is None else places
     pieces = [asked[first : first + _PIECE] for first in range(0, len(asked), _PIECE)]
-    if form == "csv":
-        header = found.to_csv(asked[:0])
-        return header + "".join(found.to_csv(piece)[len(header) :] for piece in pieces)
+    if form != "json":
+        raw = form == "raw"
+        header = found.to_csv(asked[:0], raw=raw)
+        return header + "".join(found.to_csv(each, raw=raw)[len(header) :] for each in pieces)
     begin, end = to_json({**head, **found.to_dict(asked[:0])}), "]}"
     assert begin.endswith(f'"values": [{end}')
     rows = (to_json(found.to_dict(piece)["values"])[1:-1] for piece in pieces)
@@ -151,9 +154,11 @@ def _number_text(
 ) -> str:
     """The estimate of a number as a file; cells and edges only where no series is named."""
     share = found.share_row(below) if isinstance(found, Distribution) and below is not None else {}
-    if form == "csv":
+    if form != "json":
+        raw = form == "raw"
         told_series = isinstance(found, PairAnswer) and values
-        text = _only(series_csv(found) if told_series else found.to_csv(), values)
+        whole = series_csv(found, raw=raw) if told_series else found.to_csv(raw=raw)
+        text = _only(whole, values, form)
         if not share:
             return text
         name, *numbers = share.values()
@@ -180,9 +185,9 @@ def trend_text(
 ) -> str:
     """A trend as a file; of some values alone, if any are named, and with what is noted on its
     days."""
-    if form == "csv":
+    if form != "json":
         noted = None if annotations is None else by_period(found.periods, annotations)
-        return _only(found.to_csv(noted), values)
+        return _only(found.to_csv(noted, raw=form == "raw"), values, form)
     told = found.to_dict()
     if annotations is not None:
         # Which other metrics one concerns is no part of this metric.
@@ -201,8 +206,8 @@ def comparison_text(
     values: Collection[str] = (),
 ) -> str:
     """A comparison as a file; `head` is what is added to `before` and `after`."""
-    if form == "csv":
-        return _only(found.to_csv(), values)
+    if form != "json":
+        return _only(found.to_csv(raw=form == "raw"), values, form)
     told = found.to_dict()
     for key, days in head.items():
         told[key] = {**days, **told[key]}
@@ -266,15 +271,12 @@ def _named(rows: list[dict[str, Any]], values: Collection[str]) -> list[dict[str
     return [row for row in rows if next(iter(row.values())) in values] if values else rows
 
 
-def _only(text: str, values: Collection[str]) -> str:
+def _only(text: str, values: Collection[str], form: str) -> str:
     """The header, and the lines whose series is among these; all if there are none."""
-    if not values:
+    if not values or not text.strip():
         return text
-    found = io.StringIO()
-    writer = csv.writer(found)
-    lines = csv.reader(io.StringIO(text, newline=""))
-    header = next(lines)
-    place = next(header.index(name) for name in ("value", "series") if name in header)
-    writer.writerow(header)
-    writer.writerows(line for line in lines if line[place] in values)
-    return found.getvalue()
+    written = set(values) if form == "raw" else set(map(harmless, values))
+    header, *lines = csv.reader(io.StringIO(text, newline=""))
+    place = next((header.index(name) for name in ("value", "series") if name in header), None)
+    kept = (line for line in lines if place is not None and line[place] in written)
+    return csv_text(header, kept, raw=True)

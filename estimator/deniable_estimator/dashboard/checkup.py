@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from deniable.doctor.result import CheckResult
 from deniable_collector.settings import Settings, SettingsError
 from deniable_estimator.annotations import load_annotations
 from deniable_estimator.checked_files import CheckedFileError
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
 
 
 def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -33,9 +33,10 @@ def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         )  # fmt: skip
     else:
         yield CheckResult("dashboard", "token", "ok", "the dashboard's token is hard to guess")
-    if settings.annotations:
+    path = file_in_folder(ANNOTATIONS, environ)
+    if path.exists():
         try:
-            found = load_annotations(Path(settings.annotations))
+            found = load_annotations(path)
         except CheckedFileError as error:
             yield CheckResult(
                 "dashboard", "annotations", "error", str(error),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import sys
 
 import click
 
 from deniable import DeniableError, Registry
 from deniable_collector.listening import cannot_listen
+from deniable_collector.serving.gunicorn import become, environment
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.data_folder import FOLDER, SETTING
 
 
 @click.command()
@@ -25,14 +25,12 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     """Run the dashboard. Settings come from the environment; options override it.
 
     The token that lets people in is DENIABLE_DASHBOARD_TOKEN, or stands in the file that
-    DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed.
+    DENIABLE_DASHBOARD_TOKEN_FILE names. Without one, a new token is made and printed. Links,
+    people, annotations and sessions are kept in the folder DENIABLE_DATA, by default deniable-data.
     """
-    environ = dict(os.environ)
-    given = {"REGISTRY": registry, "STORE": store, "DASHBOARD_BIND": bind}
-    for name, value in given.items():
-        if value is not None:
-            environ[f"DENIABLE_{name}"] = value
-            environ.pop(f"DENIABLE_{name}_FILE", None)
+    environ = environment(registry=registry, store=store, dashboard_bind=bind)
+    if not environ.get(SETTING):
+        environ[SETTING] = FOLDER
     try:
         settings = DashboardSettings.from_env(environ)
         Registry.load(settings.registry)
@@ -46,13 +44,8 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     if not settings.dashboard_token:
         environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(32)
         click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")
-    sys.stdout.flush()
-    os.execve(  # noqa: S606  (this very interpreter, and arguments of ours alone)
-        sys.executable,
-        [
-            *(sys.executable, "-m", "gunicorn"),
-            *("-c", "python:deniable_estimator.dashboard.gunicorn_conf"),
-            "deniable_estimator.dashboard:create_app()",
-        ],
+    become(
+        "deniable_estimator.dashboard.gunicorn_conf",
+        "deniable_estimator.dashboard:create_app()",
         environ,
     )

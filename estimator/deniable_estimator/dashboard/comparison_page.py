@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.pages import download, keep_form, listed
+from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import (
     DayRange,
@@ -29,7 +29,7 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 
 comparing = Blueprint("comparing", __name__)
 
@@ -91,8 +91,8 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
     found, known = compared(old.answer, new.answer, candidates), digest_of_candidates(candidates)
     text = source.written(
         len(found.values),
-        ("comparison file", old.version, new.version, known, form),
-        *(comparison_text, form, found, {}),
+        ("comparison file", old.version, new.version, known, asked_form(form)),
+        *(comparison_text, asked_form(form), found, {}),
         candidates=candidates,
     )
     kind = "text/csv" if form == "csv" else "application/json"
@@ -111,7 +111,7 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
 
 def _requested_periods(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
     declared_metric(name)
-    check_names(request.args, ("from", "to", "without", "before_from", "before_to"))
+    check_names(request.args, ("since", "from", "to", "without", "before_from", "before_to", "raw"))
     return _periods(name, request.args)
 
 
@@ -126,17 +126,12 @@ def _periods(
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
-    days = {"before_from": earlier.query["from"], "before_to": earlier.query["to"]}
+    days = {"before_from": earlier.told["from"], "before_to": earlier.told["to"]}
     return {**later.query, **days}
 
 
 def _obstacle(source: DataSource, metric: Metric) -> str | None:
-    """Why the metric's periods cannot be compared, if they cannot."""
-    if has_memory(source.store, metric):
-        return message(
-            "Devices report this metric with remembered noise, so two periods are not "
-            "independent, and no interval of their difference can be given."
-        )
+    """Why there is nothing to compare, if there is not."""
     if isinstance(metric.type, Discovery):
         return message(
             "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import NotFound
 
 from deniable.types import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
@@ -22,26 +23,30 @@ from deniable_estimator.dashboard.discovery import (
     trend_of_find,
 )
 from deniable_estimator.dashboard.overview.attention import standing_notes
-from deniable_estimator.dashboard.pages import download, keep_form
+from deniable_estimator.dashboard.pages import asked_form, download, keep_form
+from deniable_estimator.dashboard.pictures import send_picture
 from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
     check_names,
     presets,
-    read_range,
 )
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_text
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message
 from deniable_estimator.questions.trend import GROUPS, Trend
 
 discovering = Blueprint("discovering", __name__)
 
-_NAMES = ("from", "to", "without", "by", "find")
+_NAMES = ("from", "to", "without", "by", "find", "raw")
+
+_DRAWN = 40
+"""The most strings of a picture."""
 
 MOST_SHOWN = 500
 """The most strings of the table; the files have all."""
@@ -68,6 +73,18 @@ class FindLine:
     """The address of the page with its trend."""
     current: bool
 
+    @property
+    def name(self) -> str:
+        """The same for a picture of rows."""
+        return self.text
+
+    @property
+    def number(self) -> str:
+        """The same for a picture of rows."""
+        return self.share
+
+    open_low = open_high = False
+
 
 @discovering.get("/metric/<name>/strings")
 def finds_page(name: str) -> ResponseReturnValue:
@@ -76,12 +93,12 @@ def finds_page(name: str) -> ResponseReturnValue:
     if not isinstance(metric.type, Discovery):
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, trend, chart = None, None, None, None
-    days = read_range({}, source.clock(), metric.window)
+    days = source.read_days(metric, {})
     by = grouping(metric, days)
     chosen = request.args.get("find", "")
     try:
         check_names(request.args, _NAMES)
-        days = read_range(request.args, source.clock(), metric.window)
+        days = source.read_days(metric, request.args)
         by = grouping_asked(request.args, "by", metric, days)
         found = finds_at(source, metric, days).answer
         if chosen:
@@ -116,14 +133,40 @@ def finds_page(name: str) -> ResponseReturnValue:
         about=about(source, metric),
         reported=metric,
         newest=source.newest(metric),
-        notes=list(standing_notes(metric, source.newest(metric), source.clock())),
+        notes=list(standing_notes(metric, source.newest(metric), source.seen_until)),
         label=privacy_label(metric, source.registry),
         published=released_sums(source, metric),
-        presets=presets(source.clock(), metric.window),
+        presets=presets(source.seen_until, metric.window, running := source.running(metric)),
+        running=running,
         refused=refused,
         asked=request.args if refused else days.query,
     )
     return page, 400 if refused else 200
+
+
+@discovering.get("/metric/<name>/strings.<any(svg, png):form>")
+def finds_picture(name: str, form: str) -> ResponseReturnValue:
+    """The commonest strings that were found."""
+    source, metric = current_source(), declared_metric(name)
+    check_names(request.args, (*_NAMES, "scale"))
+    days = source.read_days(metric, request.args)
+    found = finds_at(source, metric, days).answer
+    if not found.finds:
+        raise NotFound(message("No string was found in these days, so there is nothing to draw."))
+    lines = _find_lines(found, days, grouping(metric, days), "")
+    text = render_template(
+        "picture_rows.svg",
+        metric=metric,
+        headline=_headline(found),
+        series="",
+        rows=lines[:_DRAWN],
+        zero=0.0,
+        most=_percent(max(each.high for each in found.finds)),
+        n=found.n,
+        windows=found.windows,
+        level=found.level,
+    )
+    return send_picture(text, f"{name}-strings", form)
 
 
 @discovering.get("/metric/<name>/strings.<any(csv, json):form>")
@@ -131,11 +174,11 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, _NAMES)
-    days = read_range(request.args, source.clock(), metric.window)
+    days = source.read_days(metric, request.args)
     kind = "text/csv" if form == "csv" else "application/json"
     found = finds_at(source, metric, days).answer
     if not (chosen := request.args.get("find", "")):
-        text = finds_text(form, found, days.query)
+        text = finds_text(asked_form(form), found, days.query)
         return download(text, kind, f"{name}-strings.{form}")
     find = find_named(found, chosen)
     trend = trend_of_find(
@@ -146,7 +189,9 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
         found,
         find,
     ).answer
-    return download(trend_text(form, trend, days.query), kind, f"{name}-string-trend.{form}")
+    return download(
+        trend_text(asked_form(form), trend, days.query), kind, f"{name}-string-trend.{form}"
+    )
 
 
 def _headline(found: Finds) -> str:
@@ -154,7 +199,14 @@ def _headline(found: Finds) -> str:
         return message("No reports in these days")
     if not found.finds:
         return message("No string is common enough to be found")
-    return counted("{count:,} string was found", "{count:,} strings were found", len(found.finds))
+    top = found.finds[0]
+    return counted(
+        "{count:,} string was found: {text} ({share} of all reports).",
+        "{count:,} strings were found. {text} is the commonest: {share} of all reports.",
+        len(found.finds),
+        text=isolated(name_of_find(top)),
+        share=_texts(top)[0],
+    )
 
 
 def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[FindLine, ...]:

@@ -14,6 +14,7 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.privacy_label import even_guess
+from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.release_pages import newest_view, shares_releases
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.view import read_view
@@ -63,7 +64,9 @@ def embedded(name: str) -> ResponseReturnValue:
         chart=chart,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=kind.headline(estimate) if kind else None,
+        headline=headline_of(source, metric, view, estimate, source.candidates(metric))
+        if estimate and kind and not alarm
+        else None,
         guess=even_guess(metric, source.registry),
     )
 

@@ -7,13 +7,10 @@ gunicorn -c python:deniable_estimator.dashboard.gunicorn_conf \
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from flask import Flask
@@ -28,18 +25,13 @@ from deniable_estimator.dashboard.app import body_limits
 from deniable_estimator.dashboard.overview import SummaryCache, list_metrics, read_overview
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.sharing.links import PASSING
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.data_folder import FOLDER, SETTING
 
 _settings = DashboardSettings.from_env()
-_SESSIONS, _LINKS = "DENIABLE_DASHBOARD_SESSIONS", "DENIABLE_DASHBOARD_LINKS"
-_passing = Path(tempfile.mkdtemp(prefix=PASSING))
-# Files of their own for each start, which all processes of this dashboard are told of.
-if not _settings.dashboard_sessions:
-    os.environ[_SESSIONS] = str(_passing / "sessions.db")
-if not _settings.dashboard_links:
-    os.environ[_LINKS] = str(_passing / "links.db")
+# `deniable dashboard` names the folder; whoever starts gunicorn without it has the same default.
+os.environ[SETTING] = _settings.data or FOLDER
 
 bind = _settings.dashboard_bind
 # One process: a login link works once, and it alone remembers that; what is being decoded is
@@ -105,11 +97,6 @@ def _overview(application: Flask) -> None:
         list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
     for metric in source.registry:
         released_sums(source, metric)
-
-
-def on_exit(server: Any) -> None:
-    """Forget who had signed in, and the links, unless files of the operator's keep them."""
-    shutil.rmtree(_passing, ignore_errors=True)
 
 
 def worker_exit(server: Any, worker: Any) -> None:

@@ -7,19 +7,21 @@ from pathlib import Path
 
 from deniable import Registry
 from deniable.errors import MistakesError, Problem
+from deniable_estimator.data_folder import ANNOTATIONS, PEOPLE, file_in_folder
 
 
 def check_files(
     registry: Registry, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, Sequence[Problem]]]:
-    """Each file that a setting names, and what is wrong with it: annotations, boards, people."""
+    """Each file that there is, and what is wrong with it: annotations, boards, people."""
     # Most who lint have none of these files, and need not wait for what reads them.
-    if path := environ.get("DENIABLE_ANNOTATIONS"):
-        yield path, _annotations(Path(path), registry)
+    annotations, people = (file_in_folder(name, environ) for name in (ANNOTATIONS, PEOPLE))
+    if annotations.exists():
+        yield str(annotations), _annotations(annotations, registry)
     if path := environ.get("DENIABLE_BOARDS"):
         yield from _boards(Path(path), registry)
-    if path := environ.get("DENIABLE_DASHBOARD_PEOPLE"):
-        yield path, _people(Path(path))
+    if people.exists():
+        yield str(people), _people(people)
 
 
 def _annotations(path: Path, registry: Registry) -> Sequence[Problem]:

@@ -17,14 +17,20 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.annotation_flags import annotated, annotations_of
+from deniable_estimator.dashboard.annotation_file import annotations_of
+from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy_label import privacy_label
-from deniable_estimator.dashboard.ranges import RangeError, check_names, presets
+from deniable_estimator.dashboard.ranges import (
+    RangeError,
+    check_names,
+    presets,
+    since_presets,
+)
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -40,6 +46,11 @@ from deniable_estimator.questions.trend import GROUPS
 pages = Blueprint("pages", __name__)
 
 _TYPES = {"csv": "text/csv", "json": "application/json"}
+
+
+def asked_form(form: str) -> str:
+    """The form of a file; `raw` for a CSV whose texts are as they are, which programs ask for."""
+    return "raw" if form == "csv" and request.args.get("raw") == "1" else form
 
 
 @pages.get("/")
@@ -71,7 +82,8 @@ def metric_page(name: str) -> ResponseReturnValue:
         page = _page(source, metric, view, candidates, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
-        view = read_view({}, metric, source.seen_until).of_list(kept_list(metric))
+        view = replace(read_view({}, metric, source.seen_until), days=source.read_days(metric, {}))
+        view = view.of_list(kept_list(metric))
         return _page(source, metric, view, None, refused=keep_form(error))[0], 400
     return page
 
@@ -141,6 +153,7 @@ def _page(
     parts = kind.parts(answered, view, changes.comparison if changes else None) if kind else {}
     found = timeline(source, metric, view, answered, alarm) if answered and over_time else None
     periods = found.trend.periods if found else ()
+    told = (changes and changes.headline) or (kind.headline(answered) if kind else None)
     page = render_template(
         "metric.html",
         metric=metric,
@@ -150,7 +163,7 @@ def _page(
         parts=parts,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=(alarm.text if alarm else kind.headline(answered)) if kind else None,
+        headline=alarm.text if alarm and kind else told,
         alarming=bool(alarm or unsound),
         recent=changes,
         about=about(source, metric),
@@ -158,21 +171,25 @@ def _page(
         visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
         timeline=found,
-        noted=annotated(metric, view.days.first, view.days.last, source.today, periods)
+        noted=annotated(metric, view.days.around.first, view.days.last, source.today, periods)
         if answered
         else None,
         over_time=over_time,
-        by=view.by or grouping(metric, view.days),
+        by=view.by or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],
         label=privacy_label(metric, source.registry),
         published=released_sums(source, metric),
-        presets=presets(now, metric.window),
+        presets=[
+            *presets(now, metric.window, running := source.running(metric)),
+            *since_presets(metric.name, now, metric.window),
+        ],
+        running=running,
         newest=newest,
         notes=_notes(source, metric, estimate),
         upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
         mistake=mistake,
         refused=refused,
-        asked=request.args if refused else view.days.query,
+        asked=request.args if refused else view.days.told,
     )
     if (wrong := parts.get("mistake")) is not None:
         keep_form(wrong)
@@ -183,22 +200,23 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "raw")
     return _estimate_file(source, metric, view, _candidates(source, metric), form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
 def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
-    source, metric, view = asked_view(name)
+    source, metric, view = asked_view(name, "raw")
     candidates = _candidates(source, metric)
-    by = view.by or grouping(metric, view.days)
-    found = source.trend_at(metric, view.days, by, candidates)
-    noted = annotations_of(metric, view.days.first, view.days.last)
+    days = view.days.around
+    by = view.by or grouping(metric, days)
+    found = source.trend_at(metric, days, by, candidates)
+    noted = annotations_of(metric, days.first, days.last)
     text = source.written(
         len(found.answer.periods) * len(candidates or metric.values),
-        ("trend file", found.version, digest_of_candidates(candidates), form, noted),
-        *(trend_text, form, found.answer, {}, (), noted),
+        ("trend file", found.version, digest_of_candidates(candidates), asked_form(form), noted),
+        *(trend_text, asked_form(form), found.answer, {}, (), noted),
         candidates=candidates,
     )
     return download(text, _TYPES[form], f"{name}-trend.{form}")
@@ -227,6 +245,7 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, (*names_of(metric), *more))
     view = read_view(request.args, metric, source.seen_until)
+    view = replace(view, days=source.read_days(metric, request.args))
     return source, metric, view.of_list(kept_list(metric))
 
 
@@ -266,8 +285,8 @@ def _estimate_file(
     found = source.estimate_at(metric, view.days, candidates)
     text = source.written(
         len(found.answer.series.names),
-        ("estimate file", found.version, digest_of_candidates(candidates), form),
-        *(estimate_text, form, found.answer, {}),
+        ("estimate file", found.version, digest_of_candidates(candidates), asked_form(form)),
+        *(estimate_text, asked_form(form), found.answer, {}),
         candidates=candidates,
     )
     return download(text, _TYPES[form], f"{metric.name}.{form}")

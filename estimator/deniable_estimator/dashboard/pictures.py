@@ -15,6 +15,7 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_view, listed
+from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
@@ -47,7 +48,7 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
         alarm=alarm_of(source, metric, view.days, estimate, listed(source, metric)),
         left_out=left_out(view.days),
     )
-    return _picture(text, name, form)
+    return send_picture(text, name, form)
 
 
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
@@ -65,12 +66,17 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     text = render_template(
         "picture_trend.svg",
         metric=metric,
-        noted=annotated(metric, view.days.first, view.days.last, source.today, found.trend.periods),
+        noted=annotated(
+            metric, view.days.around.first, view.days.last, source.today, found.trend.periods
+        ),
         timeline=found,
         estimate=estimate,
+        headline=headline_of(source, metric, view, estimate, listed(source, metric))
+        if view.days.since and not alarm
+        else None,
         left_out=left_out(view.days),
     )
-    return _picture(text, f"{name}-trend", form)
+    return send_picture(text, f"{name}-trend", form)
 
 
 def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
@@ -87,7 +93,8 @@ def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
     return drawn
 
 
-def _picture(svg: str, name: str, form: str) -> Response:
+def send_picture(svg: str, name: str, form: str) -> Response:
+    """A picture that is saved, not shown."""
     if form == "svg":
         response = Response(svg, mimetype="image/svg+xml")
     else:

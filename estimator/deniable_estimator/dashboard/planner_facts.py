@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable_estimator.dashboard.words import mechanism_words, number
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import counted, joined, message
 from deniable_estimator.planning.plan import Lifetime, Plan
 from deniable_estimator.privacy.words import rounded_up
 
@@ -64,14 +64,18 @@ def cost_fact(report_bytes: int, tally_cells: int) -> tuple[str, str, str]:
 def lifetime_facts(lifetime: Lifetime | None) -> Iterator[tuple[str, str, str]]:
     """How long the budget of a device lasts, if it does not report for ever."""
     if lifetime is not None:
+        lasts = counted(
+            "then it falls silent, after about {count:,} window",
+            "then it falls silent, after about {count:,} windows",
+            round(lifetime.windows),
+        )
+        turns = lifetime.turns
         yield (
             message("Reports of a device"),
             number(lifetime.reports),
-            counted(
-                "until its budget is spent, over about {count:,} window",
-                "until its budget is spent, over about {count:,} windows",
-                round(lifetime.windows),
-            ),
+            lasts
+            if turns is None
+            else joined((lasts, message("one_in = {turns} makes them last 365", turns=turns))),
         )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from deniable import Metric, Registry
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.dashboard.words import mechanism_words
-from deniable_estimator.privacy import Bound, Guarantee, guarantee
+from deniable_estimator.privacy import USEFUL, Bound, Guarantee, guarantee
 from deniable_estimator.privacy.words import (
     chance,
     factor,
@@ -34,6 +34,8 @@ class Figures:
     """The largest factor by which the odds between two values change."""
     guess: str
     """Out of 100: the most often that a 50/50 guess is right afterwards."""
+    useful: bool
+    """Whether it bounds anything that matters; if not, sentences take its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class PrivacyLabel:
     lifetime: Figures | None
     memo: Figures | None
     """With memos: all reports of one value."""
+    edited: Figures | None
+    """The same with the memos of all edits that the device accepts, if it accepts any."""
     pace: str
     """How soon a device that has a value in every window has spent its budget."""
     beliefs: tuple[tuple[int, str], ...]
@@ -141,6 +145,9 @@ def _label(metric: Metric, given: Guarantee) -> PrivacyLabel:
         lifetime_reports=given.lifetime_reports,
         lifetime=None if given.lifetime is None else _figures(given.lifetime),
         memo=None if given.memory is None else _figures(given.memory.memo),
+        edited=None
+        if given.memory is None or given.memory.edited is None
+        else _figures(given.memory.edited),
         pace=pace(given),
         beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
         learned=given.learned_by,
@@ -154,7 +161,8 @@ def _label(metric: Metric, given: Guarantee) -> PrivacyLabel:
 
 
 def _figures(bound: Bound) -> Figures:
-    return Figures(rounded_up(bound.epsilon, 2), factor(bound), chance(bound))
+    epsilon = rounded_up(bound.epsilon, 2) if bound.useful else f"> {USEFUL:g}"
+    return Figures(epsilon, factor(bound), chance(bound), bound.useful)
 
 
 def _after(before: int, bound: Bound) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from deniable import DeniableError, WindowError, windows
+from deniable_estimator.dashboard.annotation_file import current_annotations
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
 from deniable_estimator.questions.asking import LENGTHS
+from deniable_estimator.questions.since import days_since, find_moment
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""
@@ -18,6 +22,13 @@ _MONTHS = (1, 3, 12)
 _DEFAULT_MONTHS = 3
 _LONGEST = 3660
 _MOST_LEFT_OUT = 100
+_MOST_SINCE = 4
+"""So many annotations are one click away; an address can name any."""
+_RUNNING = {
+    "day": message("today"),
+    "week": message("this week"),
+    "month": message("this month"),
+}
 
 
 class RangeError(DeniableError):
@@ -38,6 +49,10 @@ class DayRange:
     """Windows that are left out; those outside of the days do no harm."""
     where: tuple[tuple[str, str], ...] = ()
     """The segments whose reports count, each with its value; without any, all do."""
+    since: str = ""
+    """What happened before them, if that is what they were asked by."""
+    before: tuple[date, date] | None = None
+    """The first and the last day that they are compared with, in that case."""
 
     @property
     def days(self) -> int:
@@ -47,7 +62,20 @@ class DayRange:
     def query(self) -> dict[str, str]:
         """The range as an address carries it."""
         left_out = {"without": ",".join(self.without)} if self.without else {}
-        return {"from": self.first.isoformat(), "to": self.last.isoformat(), **left_out}
+        days = {"from": self.first.isoformat(), "to": self.last.isoformat()}
+        return {**({"since": self.since} if self.since else days), **left_out}
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The same for programs, which are told the days too."""
+        days = {"from": self.first.isoformat(), "to": self.last.isoformat()}
+        return {**days, **self.query}
+
+    @property
+    def around(self) -> DayRange:
+        """These days, and from the first that they are compared with if they were asked by what
+        happened: what a trend shows."""
+        return self if self.before is None else replace(self, first=self.before[0])
 
     def touches(self, label: str) -> bool:
         """Whether a window lies in these days, or some of it does."""
@@ -56,7 +84,7 @@ class DayRange:
     def reaching_back(self, count: int, kind: windows.Kind) -> DayRange:
         """The same with so many windows of that kind before it; months are taken for long ones."""
         days = count * LENGTHS[kind].days
-        return replace(self, first=date.fromordinal(max(1, self.first.toordinal() - days)))
+        return _within(self, date.fromordinal(max(1, self.first.toordinal() - days)), self.last)
 
     def leaving_out(self, *labels: str) -> DayRange:
         """The same days without these windows either."""
@@ -99,7 +127,7 @@ def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
 def read_range(
     arguments: Mapping[str, str], now: float, kind: windows.Kind = "day", prefix: str = ""
 ) -> DayRange:
-    """The range named by `from`, `to` and `without`.
+    """The range named by `from`, `to` and `without`, or by `since` and `without`.
 
     What is left out ends with the last complete window of that kind, and lasts 28 days, or three
     months where windows are months. `now` is POSIX time in seconds; `prefix` stands before the
@@ -107,8 +135,10 @@ def read_range(
 
     Raises:
         RangeError: no date, an end before its beginning, over ten years, or no window to leave
-            out.
+            out; or nothing of the name that `since` gives, or no complete window after it.
     """
+    if not prefix and arguments.get("since"):
+        return _range_since(arguments, now, kind)
     from_, to = f"{prefix}from", f"{prefix}to"
     begin, end = _day(arguments.get(from_), from_), _day(arguments.get(to), to)
     last = end or _last_complete(now, kind)
@@ -144,6 +174,25 @@ def read_range(
     return chosen
 
 
+def _range_since(arguments: Mapping[str, str], now: float, kind: windows.Kind) -> DayRange:
+    """The days after what happened."""
+    if arguments.get("from") or arguments.get("to"):
+        raise RangeError(message("“since” takes the place of “from” and “to”."), "from", "to")
+    try:
+        moment = find_moment(arguments["since"], current_annotations() or ())
+        found = days_since(moment, kind, _last_complete(now, kind))
+    except (EstimateError, OverflowError, ValueError) as error:
+        raise RangeError(str(error), "since") from None
+    chosen = DayRange(
+        *(found.first, found.last, _left_out(arguments.get("without", ""), kind)),
+        since=moment.name,
+        before=(found.before_first, found.before_last),
+    )
+    if chosen.days > _LONGEST:
+        raise RangeError(message("“since” is longer ago than ten years."), "since")
+    return chosen
+
+
 def is_day(text: str) -> bool:
     """Whether a browser's field for dates takes the text; none of it is what such a field shows
     before anything is written."""
@@ -155,21 +204,41 @@ def is_day(text: str) -> bool:
         return False
 
 
-def presets(now: float, kind: windows.Kind = "day") -> list[Preset]:
-    """Ranges that end with the last complete window of that kind."""
+def presets(
+    now: float, kind: windows.Kind = "day", running: DayRange | None = None
+) -> list[Preset]:
+    """Ranges that end with the last complete window of that kind; before them the days so far of
+    the window that is `running`, if it has reports."""
     last = _last_complete(now, kind)
+    first = [Preset(_RUNNING[kind], running)] if running else []
     if kind == "month":
-        return [
+        return first + [
             Preset(
                 counted("{count} month", "{count} months", months),
                 DayRange(_back(last, kind, 0, months), last),
             )
             for months in _MONTHS
         ]
-    return [
+    return first + [
         Preset(message("{days} days", days=days), DayRange(last - timedelta(days=days - 1), last))
         for days in _PRESETS
     ]
+
+
+def since_presets(metric: str | None, now: float, kind: windows.Kind = "day") -> list[Preset]:
+    """The days after each of the latest annotations of a metric, or of all metrics, after which a
+    window is complete; the latest first."""
+    found: dict[str, Preset] = {}
+    for each in reversed(current_annotations() or ()):
+        if metric is not None and not each.concerns(metric):
+            continue
+        if len(found) == _MOST_SINCE:
+            break
+        with suppress(RangeError):
+            days = read_range({"since": each.text}, now, kind)
+            text = message("since {moment}", moment=days.since)
+            found.setdefault(days.since, Preset(text, days))
+    return list(found.values())
 
 
 def before(days: DayRange, kind: windows.Kind) -> DayRange:
@@ -178,6 +247,8 @@ def before(days: DayRange, kind: windows.Kind) -> DayRange:
 
     What is left out of these days is left out of the others as `_left_out_alike` says.
     """
+    if days.before is not None:
+        return _left_out_alike(DayRange(*days.before), days, kind)
     try:
         touched = len(windows.span(kind, days.first, days.last))
         if kind == "month":
@@ -196,11 +267,15 @@ def newest_period(days: DayRange, now: float, kind: windows.Kind) -> DayRange | 
         last = min(days.last, _last_complete(now, kind))
         if kind == "month":
             last = (last + timedelta(days=1)).replace(day=1) - timedelta(days=1)
-            return replace(days, first=last.replace(day=1), last=last)
+            return _within(days, last.replace(day=1), last)
         last -= timedelta(days=last.isoweekday() % 7)
-        return replace(days, first=last - timedelta(days=6), last=last)
+        return _within(days, last - timedelta(days=6), last)
     except OverflowError:
         return None
+
+
+def _within(days: DayRange, first: date, last: date) -> DayRange:
+    return replace(days, first=first, last=last, since="", before=None)
 
 
 def earlier_range(
@@ -216,8 +291,8 @@ def earlier_range(
     if not (first or last):
         return earlier
     asked = {
-        "before_from": first or earlier.query["from"],
-        "before_to": last or earlier.query["to"],
+        "before_from": first or earlier.first.isoformat(),
+        "before_to": last or earlier.last.isoformat(),
     }
     return _left_out_alike(read_range(asked, now, kind, "before_"), days, kind)
 

@@ -17,15 +17,13 @@ from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
+from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message, sentence, spaced
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
+from deniable_estimator.questions.since import since_headline
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")
-_MEMORY = message(
-    "Changes are not told: devices report this metric with remembered noise, so two periods are "
-    "not independent."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +43,10 @@ class Recent:
     """Among how many changes, and how they were tested."""
     notes: tuple[str, ...] = ()
     """What to bear in mind about the comparison."""
+    headline: str | None = None
+    """What has changed since something happened, if the days were asked by that."""
+    waiting: bool = False
+    """Whether it is still being calculated."""
 
 
 def recent(
@@ -56,7 +58,7 @@ def recent(
 ) -> Recent | None:
     """The changes that the view asks for; None where there is nothing to compare, and of strings
     unless the address asks for it: each of the two periods takes about a second."""
-    if metric.needs_candidates and not view.compares:
+    if metric.needs_candidates and not (view.compares or view.days.since):
         return None
     whole = view.compared == "range"
     days = view.days if whole else newest_period(view.days, source.seen_until, metric.window)
@@ -73,19 +75,49 @@ def recent(
     except (StillDecoding, TooManyDecodes):
         return Recent(
             *(days, earlier, None, None, None),
-            message("The changes are being calculated. Reload this page in a few seconds."),
+            message("The changes are being calculated, and appear here."),
             None,
+            waiting=True,
         )
     refused = _refused(source, metric, view, days, earlier, newest, old)
     if refused is not None or old is None:
         return Recent(days, earlier, told, None, None, refused or "", None)
     found = compare(old, newest)
+    if whole and days.since:
+        told_days = _since_days(days, earlier)
+        headline = since_headline(metric.name, found, isolated(days.since))
+        return Recent(
+            *(days, earlier, None, None, found, told_days, _tested(found), found.notes), headline
+        )
     changes = message(
         "{changes} Compared with {period}.",
         period=words.days_of(earlier),
         changes=change_headline(found),
     )
     return Recent(days, earlier, told, leader, found, changes, _tested(found), found.notes)
+
+
+def headline_of(
+    source: DataSource,
+    metric: Metric,
+    view: View,
+    answer: Answer,
+    candidates: Sequence[str] | None,
+) -> str:
+    """The answer in a sentence; of the days since something happened, what has changed since."""
+    changes = recent(source, metric, view, answer, candidates) if view.days.since else None
+    return (changes and changes.headline) or kind_of(answer).headline(answer)
+
+
+def _since_days(days: DayRange, earlier: DayRange) -> str:
+    """Which days are compared, and which are in neither period."""
+    gap = DayRange(earlier.last + timedelta(1), days.first - timedelta(1))
+    return message(
+        "{days} vs {earlier}. {gap} is in neither.",
+        days=words.days_of(days),
+        earlier=words.days_of(earlier),
+        gap=words.days_of(gap),
+    )
 
 
 def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
@@ -135,8 +167,6 @@ def _refused(
     old: Answer | None,
 ) -> str | None:
     """Why the two cannot be compared, if they cannot."""
-    if has_memory(source.store, metric):
-        return _MEMORY
     if old is None or not old.n:
         return message("No reports from {period} to compare with.", period=words.days_of(earlier))
     if newest.unfinished:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.messages import message
@@ -20,7 +20,7 @@ _MOST_LINES = 240
 _MOST_PANELS = 12
 
 _MARGIN = 0.04
-"""So much of a scale of numbers is left free at each end: an arrow there means "no limit"."""
+"""So much of a scale is left free at its end: an arrow there means "no limit"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,15 @@ class SegmentLine:
 class Panel:
     """One series in all segments."""
 
+    series: str
     name: str
+    """What people call the series."""
     differs: bool
     lines: tuple[SegmentLine, ...]
+    zero: float
+    """Where zero lies, in percent of the width."""
+    most: str
+    """The number at the right end of the scale, with its unit."""
 
     @property
     def endless(self) -> bool:
@@ -62,30 +68,22 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class _PanelScale:
-    """Where numbers lie across a panel. Ends without a limit lie at its edges."""
+    """Where numbers lie across a panel, which begins at zero, or below it where a number does.
+    Ends without a limit lie at its edges."""
 
     low: float
     high: float
-    log: bool
 
     @classmethod
-    def of(cls, numbers: Sequence[float], unit: Unit) -> _PanelScale:
+    def of(cls, numbers: Sequence[float]) -> _PanelScale:
         """One that shows these numbers."""
-        known = [each for each in numbers if math.isfinite(each)] or [0.0]
-        if unit.log and min(known) > 0:
-            return cls(*_widened(math.log(min(known)), math.log(max(known))), log=True)
-        return cls(*_widened(min(known), max(known)), log=False)
+        known = [each for each in numbers if math.isfinite(each)]
+        low, high = min(0.0, *known, 0.0), max(0.0, *known, 0.0)
+        return cls(low, high + (high - low) * _MARGIN or 1.0)
 
     def at(self, number: float) -> float:
-        if self.log and number < math.inf:
-            number = math.log(number) if number > 0 else -math.inf
         part = (number - self.low) / (self.high - self.low)
         return round(100 * min(max(part, 0.0), 1.0), 2)
-
-
-def _widened(low: float, high: float) -> tuple[float, float]:
-    margin = _MARGIN * (high - low) or 1e-9
-    return low - margin, high + margin
 
 
 def panels_shown(found: Segmented) -> list[str]:
@@ -96,7 +94,7 @@ def panels_shown(found: Segmented) -> list[str]:
 
 def panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
     """A panel for each of these series. Shares have one scale in all panels; the numbers of a
-    metric (its mean, its quantiles) differ in size, so each has its own."""
+    metric (its mean, its quantiles) differ in size, so each has its own. All begin at zero."""
     answers: list[tuple[str, Answer, str, Group | None]] = [
         (each.name, each.answer, "segment", each) for each in found.groups
     ]
@@ -104,16 +102,17 @@ def panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
         answers.append((message("rest"), found.rest, "rest", None))
     answers.append((message("all"), found.total, "total", None))
     ends = {name: [end for _, each, *_ in answers for end in _ends(each, name)] for name in names}
-    scale = None
+    unit, drawn = found.total.unit, []
+    common = None
     if isinstance(found.total, Shares):
-        highest = max((end for each in ends.values() for end in each), default=0.0)
-        scale = _PanelScale(0.0, highest + 1e-9, log=False)
-    drawn = []
+        common = _PanelScale.of([end for each in ends.values() for end in each])
     for name in names:
-        own = scale or _PanelScale.of(ends[name], found.total.unit)
-        lines = tuple(_line(found, name, own, *each) for each in answers)
+        scale = common or _PanelScale.of(ends[name])
+        lines = tuple(_line(found, name, scale, *each) for each in answers)
         title = series_name(found.total, name)
-        drawn.append(Panel(title, bool(found.differs[found.names.index(name)]), lines))
+        differs = bool(found.differs[found.names.index(name)])
+        most = unit.full(scale.high, scale.high / 10)
+        drawn.append(Panel(name, title, differs, lines, scale.at(0.0), most))
     return tuple(drawn)
 
 

@@ -13,6 +13,7 @@ from deniable_estimator.dashboard.charts.trend_axis import TrendLine, axis_of, l
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.questions.segment_trends import SegmentTrend, SegmentTrends
+from deniable_estimator.questions.trend import Period
 
 MOST_CELLS = 30_000
 """Segments times periods times values that are estimated without being asked for: about a second
@@ -45,6 +46,7 @@ class OverTime:
     level: float
     chart: TrendChart
     small: tuple[SegmentChart, ...]
+    periods: tuple[Period, ...]
 
 
 def trends_of_segments(
@@ -113,7 +115,7 @@ def over_time(
         if own is not None:
             style = drawn.index(group.key) + 1 if group.key in drawn else 0
             small.append(SegmentChart(group, own, style, _toggled(drawn, group.key)))
-    return OverTime(series, longest.by, longest.level, chart, tuple(small))
+    return OverTime(series, longest.by, longest.level, chart, tuple(small), periods)
 
 
 def _toggled(

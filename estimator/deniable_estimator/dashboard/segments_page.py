@@ -9,20 +9,25 @@ from itertools import combinations
 
 from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import NotFound
 
 from deniable import Metric, ValueListError, windows
+from deniable_estimator.answers.segment_words import finding, leading_series
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.dashboard.about import planner_address
+from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
-from deniable_estimator.dashboard.pages import download, keep_form, listed
-from deniable_estimator.dashboard.privacy_label import privacy_label
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
+from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
+from deniable_estimator.dashboard.pictures import send_picture
+from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, presets
 from deniable_estimator.dashboard.segment_panels import panels, panels_shown
 from deniable_estimator.dashboard.segments_over_time import (
     MOST_CELLS,
     over_time,
     trends_of_segments,
 )
+from deniable_estimator.dashboard.segments_since import moved_most
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
@@ -35,18 +40,31 @@ from deniable_estimator.questions.trend import GROUPS
 
 segments = Blueprint("segments", __name__)
 
-_NAMES = ("from", "to", "without", "by", "where", "against", "series", "over", "period")
+SEGMENT_NAMES = (
+    "since",
+    "from",
+    "to",
+    "without",
+    "by",
+    "where",
+    "against",
+    "series",
+    "over",
+    "period",
+    "raw",
+    "scale",
+)
 
 
 @segments.get("/metric/<name>/segments")
 def segments_page(name: str) -> ResponseReturnValue:
     """A metric by segments."""
     source, metric = current_source(), declared_metric(name)
-    found, refused, obstacle = None, None, None
+    found, refused, obstacle, moved = None, None, None, None
     ignored: list[str] = []
     by = _default(metric)
     where: dict[str, str] = {}
-    days = read_range({}, source.clock(), metric.window)
+    days = source.read_days(metric, {})
     if not metric.segments:
         obstacle = message(
             "This metric is not counted by segments. Declare them in its registry: "
@@ -75,28 +93,33 @@ def segments_page(name: str) -> ResponseReturnValue:
                         )
                     )
                 found = source.segmented_at(metric, days, by, given, candidates).answer
+                moved = moved_most(source, metric, days, found, candidates)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
         except ValueListError as error:
             obstacle = message("{mistake}.", mistake=str(error))
     shown = panels_shown(found) if found and found.total.n else []
-    drawn, cells, kind = None, 0, grouping(metric, days)
+    drawn, cells, kind = None, 0, grouping(metric, days.around)
     if found and shown and found.groups:
         try:
-            kind = grouping_asked(request.args, "period", metric, days)
-            series = _series(found, shown)
-            periods = len(windows.span(kind, days.first, days.last))
+            kind = grouping_asked(request.args, "period", metric, days.around)
+            series = _series(found, shown, request.args)
+            periods = len(windows.span(kind, days.around.first, days.last))
             cells = periods * len(found.groups) * len(found.total.series.names)
             if "series" in request.args or (cells <= MOST_CELLS and not metric.needs_candidates):
-                trends = trends_of_segments(source, metric, days, found, kind, candidates)
+                trends = trends_of_segments(source, metric, days.around, found, kind, candidates)
                 over = request.args.getlist("over")
                 chosen = [each.key for each in found.groups if against_text(each) in over]
                 drawn = over_time(found, trends, series, chosen)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
     reported = source.registry.unasked.get(metric.name, metric)
+    running = source.running(metric)
     page = render_template(
         "segments.html",
+        presets=presets(source.seen_until, metric.window, running),
+        running=running,
+        newest=source.newest(metric),
         metric=metric,
         days=days,
         by=by,
@@ -105,8 +128,8 @@ def segments_page(name: str) -> ResponseReturnValue:
         others=[each for each in metric.segments if each.name not in by],
         found=found,
         panels=panels(found, shown) if found else (),
+        headline=finding(found) if found else None,
         hidden=len(found.names) - len(shown) if found and shown else 0,
-        label=privacy_label(metric, source.registry),
         refused=refused,
         ignored=ignored,
         drawn=drawn,
@@ -116,12 +139,44 @@ def segments_page(name: str) -> ResponseReturnValue:
         named=_namer(found) if found else None,
         called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
-        asked=request.args if refused else days.query,
+        moved=moved,
+        noted=annotated(metric, days.around.first, days.last, source.today, drawn.periods)
+        if drawn
+        else None,
+        asked=request.args if refused else days.told,
         against_text=against_text,
         query=_query(days, by, where, found),
         planner=_planner(reported, found) if found and found.total.n else None,
     )
     return page, 400 if refused else 200
+
+
+@segments.get("/metric/<name>/segments.<any(svg, png):form>")
+def segments_picture(name: str, form: str) -> ResponseReturnValue:
+    """One series in all segments: the one that is asked for, or that the headline tells of."""
+    source, metric = current_source(), declared_metric(name)
+    days, by, _, against = _requested(source, metric)
+    candidates = listed(source, metric)
+    given = _against(source, metric, days, by, against, candidates)
+    found = source.segmented_at(metric, days, by, given, candidates).answer
+    shown = panels_shown(found) if found.total.n else []
+    if not shown:
+        raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
+    asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
+    (panel,) = panels(found, [_series(found, shown, asked)])
+    text = render_template(
+        "picture_rows.svg",
+        metric=metric,
+        headline=finding(found),
+        series=panel.name,
+        rows=panel.lines,
+        zero=panel.zero,
+        most=panel.most,
+        n=found.total.n,
+        windows=found.total.windows,
+        level=found.level,
+    )
+    return send_picture(text, f"{name}-segments", form)
 
 
 @segments.get("/metric/<name>/segments.<any(csv, json):form>")
@@ -137,15 +192,14 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
             *(
                 source,
                 metric,
-                days,
+                days.around,
                 split.answer,
-                grouping_asked(request.args, "period", metric, days),
+                grouping_asked(request.args, "period", metric, days.around),
                 candidates,
             )
         )
-        return download(
-            segment_trends_text(form, trends, days.query), kind, f"{name}-segments-trend.{form}"
-        )
+        text = segment_trends_text(asked_form(form), trends, days.told)
+        return download(text, kind, f"{name}-segments-trend.{form}")
     try:
         given = _against(source, metric, days, by, against, candidates)
         if against and given is None:
@@ -168,9 +222,9 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
             tuple(by),
             against,
             digest_of_candidates(candidates),
-            form,
+            asked_form(form),
         ),
-        *(segmented_text, form, found.answer, days.query),
+        *(segmented_text, asked_form(form), found.answer, days.told),
         candidates=candidates,
     )
     return download(text, kind, f"{name}-segments.{form}")
@@ -183,15 +237,21 @@ def _default(metric: Metric) -> tuple[str, ...]:
 def _requested(
     source: DataSource, metric: Metric
 ) -> tuple[DayRange, tuple[str, ...], dict[str, str], str]:
+    check_names(request.args, SEGMENT_NAMES)
+    return requested_segments(source, metric, request.args)
+
+
+def requested_segments(
+    source: DataSource, metric: Metric, arguments: MultiDict[str, str]
+) -> tuple[DayRange, tuple[str, ...], dict[str, str], str]:
     """The days, the segments to divide by, those to stay within, and the reference.
 
     Raises:
         RangeError: the address asks for what there is not.
     """
-    check_names(request.args, _NAMES)
-    days = read_range(request.args, source.clock(), metric.window)
+    days = source.read_days(metric, arguments)
     known = {each.name: each.values for each in metric.segments}
-    by = tuple(each for each in request.args.get("by", "").split(",") if each)
+    by = tuple(each for each in arguments.get("by", "").split(",") if each)
     if not by:
         by = _default(metric)
     if not by or not set(by) <= known.keys() or len(set(by)) < len(by):
@@ -199,7 +259,7 @@ def _requested(
             message("This metric is counted by {known}.", known=", ".join(known)), "by"
         )
     where: dict[str, str] = {}
-    for each in request.args.getlist("where"):
+    for each in arguments.getlist("where"):
         segment, _, value = each.partition("=")
         if not each or segment in by:
             continue  # a form sends what is not chosen, too
@@ -207,12 +267,12 @@ def _requested(
             raise RangeError(message("There is no segment {segment}.", segment=each), "where")
         where[segment] = value
     days = replace(days, where=tuple(sorted(where.items())))
-    return days, by, where, request.args.get("against", "")
+    return days, by, where, arguments.get("against", "")
 
 
-def _series(found: Segmented, shown: Sequence[str]) -> str:
+def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]) -> str:
     """The series whose trends are drawn: the chosen one, or the first that is shown."""
-    asked = request.args.get("series", "") or shown[0]
+    asked = arguments.get("series", "") or shown[0]
     if asked not in found.names:
         raise RangeError(
             message("There is no series {series} in all segments.", series=isolated(asked[:100])),

@@ -14,7 +14,6 @@ import deniable_collector.settings
 from deniable_collector.settings import SettingsError, parse_bind, setting
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.dashboard.access.people import PeopleError, load_people
 from deniable_estimator.dashboard.access.proxy import UNIX
 from deniable_estimator.dashboard.access.tokens import parse_tokens
 from deniable_estimator.dashboard.versions import MOST_STRINGS
@@ -50,12 +49,6 @@ def _token(value: str) -> str:
     # Its work grows with the square of the length, and what follows can only make it harder.
     if zxcvbn(value[:_JUDGED])["guesses_log10"] < _HARD:
         raise ValueError(f"can be guessed: make a random one with `{_MAKE}`")
-    return value
-
-
-def _rate(value: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]{0,5}/(?:second|minute|hour|day)", value):
-        raise ValueError("must be a number for each second, minute, hour or day, like 10/minute")
     return value
 
 
@@ -96,16 +89,6 @@ def _memory(value: str) -> int:
 
 def _tokens(value: str) -> str:
     parse_tokens(value)
-    return value
-
-
-def _people(value: str) -> str:
-    if "\n" in value:
-        raise ValueError("must be the path of a file, as it is read again when it changes")
-    try:
-        load_people(Path(value))
-    except PeopleError as error:
-        raise ValueError(f"cannot be used. {error}") from None
     return value
 
 
@@ -192,12 +175,6 @@ def _folder(value: str) -> str:
     return value
 
 
-def _file(value: str) -> str:
-    if not Path(value).parent.is_dir() or Path(value).is_dir():
-        raise ValueError("must be a file in a folder that exists")
-    return value
-
-
 @dataclass(frozen=True)
 class DashboardSettings(deniable_collector.settings.Settings):
     """How a dashboard runs. Each field is the variable DENIABLE_ and its name in capitals."""
@@ -218,11 +195,11 @@ class DashboardSettings(deniable_collector.settings.Settings):
     dashboard_demo: str = setting(
         "", _public, "the demo's own page, to which the header links; `deniable demo` sets it"
     )
-    dashboard_sessions: str = setting(
-        "", str, "a file that keeps who has signed in; none: until the dashboard stops"
-    )
-    dashboard_people: str = setting(
-        "", _people, "the path of a file of people with roles; `deniable people add` writes it"
+    data: str = setting(
+        "",
+        str,
+        "the folder that keeps links, people, annotations and sessions; `deniable dashboard` makes "
+        "deniable-data",
     )
     dashboard_user_header: str = setting(
         "", _header, "the header in which a proxy names the person who has signed in there"
@@ -235,9 +212,6 @@ class DashboardSettings(deniable_collector.settings.Settings):
     )
     dashboard_sign_out: str = setting(
         "", _sign_out, "where people whom a proxy has signed in sign out, like /oauth2/sign_out"
-    )
-    dashboard_links: str = setting(
-        "", str, "a file that keeps shared links; none: until the dashboard stops"
     )
     dashboard_link_days: int = setting(90, _days, "most days for which a shared link opens")
     releases: str = setting(
@@ -253,9 +227,6 @@ class DashboardSettings(deniable_collector.settings.Settings):
     )
     share_releases: bool = setting(
         False, _switch, "1: links and frames of a metric show its newest release, never its sums"
-    )
-    dashboard_guesses: str = setting(
-        "10/minute", _rate, "most wrong tokens from a network (/24, /48); then none is looked at"
     )
     public_url: str = setting(
         "", _public, "where people reach the dashboard, like https://deniable.acme.example"
@@ -307,10 +278,11 @@ class DashboardSettings(deniable_collector.settings.Settings):
     candidates_dir: str = setting(
         "", _folder, "a folder of METRIC.txt files: the strings to look for, one on each line"
     )
-    annotations: str = setting(
-        "", _file, "the file of annotations that trends show; `deniable annotate` makes it"
-    )
     boards: str = setting("", _folder, "a folder of boards: NAME.toml is shown at /boards/NAME")
+
+    def kept(self, name: str) -> str:
+        """The path of a file in the folder of data; "" without one."""
+        return str(Path(self.data) / name) if self.data else ""
 
     def __post_init__(self) -> None:
         """Refuse the settings of a proxy that do not fit together.
@@ -325,10 +297,10 @@ class DashboardSettings(deniable_collector.settings.Settings):
                 "DENIABLE_DASHBOARD_PROXIES is missing: name the proxies that may send "
                 "DENIABLE_DASHBOARD_USER_HEADER, as anybody could"
             )
-        if user and not (role or self.dashboard_people):
+        if user and not (role or self.data):
             problems.append(
                 "DENIABLE_DASHBOARD_USER_HEADER names people, and nothing says their roles: set "
-                "DENIABLE_DASHBOARD_ROLE_HEADER or DENIABLE_DASHBOARD_PEOPLE"
+                "DENIABLE_DASHBOARD_ROLE_HEADER, or DENIABLE_DATA to the folder of people.toml"
             )
         if user and user.lower() == role.lower():
             problems.append(

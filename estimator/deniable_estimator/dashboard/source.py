@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 
 from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric
+from deniable import Metric, windows
 from deniable_collector.upkeep.retention import SETTLED
-from deniable_estimator.dashboard.access import for_people, reader_of, reads_settled
+from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
 from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot
 from deniable_estimator.dashboard.sources import DataSource
@@ -37,6 +38,24 @@ def current_source() -> DataSource:
     return seen
 
 
+def held_until() -> date | None:
+    """The last day (UTC) of which a link shows reports, if it holds back windows that still take
+    some; None for everybody else."""
+    if not _is_public():
+        return None
+    return datetime.fromtimestamp(current_source().seen_until, UTC).date() - timedelta(days=1)
+
+
+def held_from(metric: Metric) -> date:
+    """The day (UTC) from which such a link shows the window of today."""
+    return settled_day(windows.window_at(metric.window, current_source().clock()))
+
+
+def settled_day(label: str) -> date:
+    """The first day (UTC) on whose morning a window takes no reports any more."""
+    return datetime.fromtimestamp(windows.end(label) + SETTLED + 86_399, UTC).date()
+
+
 def _is_public() -> bool:
     """Whether the request is for a view that everybody may see: nobody should be able to subtract
     two readings of it, so it has no window that still takes reports."""
@@ -53,7 +72,9 @@ def declared_metric(name: str) -> Metric:
     registry = current_source().registry
     if name in registry.metrics:
         return registry[name]
-    near = difflib.get_close_matches(name, registry.metrics, n=1)
+    # Whoever may read some metrics alone does not learn the names of others.
+    known = [each.name for each in registry if may_read(each)]
+    near = difflib.get_close_matches(name, known, n=1)
     if near:
         raise NotFound(
             message("No metric of that name is declared. Did you mean {name}?", name=near[0])

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.alarms import Alarm
+from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, chart_of_lines
 from deniable_estimator.dashboard.charts.trend_axis import lines_of
 from deniable_estimator.dashboard.kinds import kind_of
@@ -18,6 +19,7 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, window, with_ends
 from deniable_estimator.messages import listed, message, sentence
+from deniable_estimator.questions.stepping import step_in_words
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
@@ -67,6 +69,8 @@ class Timeline:
     """What people call them."""
     newest: str
     """The newest change of the only value, as a sentence."""
+    step: str | None
+    """When the only value made its one step; None if it made none, or several."""
     chart: TrendChart
     small_charts: tuple[SmallChart, ...]
     """The largest values; empty where there is nothing to choose."""
@@ -137,7 +141,8 @@ def timeline(
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
     asked = kind_of(answer).asked(metric, shown)
-    found = source.trend(metric, view.days, view.by or grouping(metric, view.days), asked)
+    days = view.days.around
+    found = source.trend(metric, days, view.by or grouping(metric, days), asked)
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]
@@ -170,10 +175,18 @@ def timeline(
         values=values,
         labels=tuple(found.unit.label(value) for value in values),
         newest=_newest(found.reported, values[0], alarmed) if len(values) == 1 else "",
+        step=_stepped(metric, found, values[0]) if len(values) == 1 and not alarmed else None,
         chart=chart,
         small_charts=tuple(small_charts),
         steps=tuple(_step(period, values, alarmed) for period in reversed(found.reported)),
     )
+
+
+def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
+    if not found.periods:
+        return None
+    noted = annotations_of(metric, found.periods[0].first, found.periods[-1].last)
+    return step_in_words(found, value, noted or (), window)
 
 
 def _toggled(

@@ -24,12 +24,12 @@ Compared = Literal["newest", "range"]
 """What is compared with the time before: the newest complete week, or the days of the page."""
 
 NAMES = (
-    *("from", "to", "without", "by", "value", "line", "order", "shares", "lines"),
+    *("since", "from", "to", "without", "by", "value", "line", "order", "shares", "lines"),
     *("sort", "find", "change"),
 )
 """The parameters of a view."""
 
-OF_NUMBERS = ("from", "to", "without", "by", "value", "change")
+OF_NUMBERS = ("since", "from", "to", "without", "by", "value", "change")
 """Those of a view of numbers; of a distribution also `limit`."""
 
 OF_PAIRS = (*OF_NUMBERS, "given")
@@ -95,7 +95,10 @@ class View:
             "change": self.compared if self.compares or self.compared == "newest" else None,
         }
         kept = {name: text for name, text in chosen.items() if text is not None}
-        return {**self.days.query, **kept, **changes}
+        days = self.days.query
+        if not changes.keys().isdisjoint(("since", "from", "to")):
+            days = {name: text for name, text in days.items() if name == "without"}
+        return {**days, **kept, **changes}
 
     def fields(self, **changes: str | Sequence[str] | None) -> Iterator[tuple[str, str]]:
         """The same as the hidden fields of a form."""
@@ -164,7 +167,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
     """
     by, sort = arguments.get("by") or None, arguments.get("sort") or None
     given = arguments.get("given")
-    ranged = bool(arguments.get("from") or arguments.get("to"))
+    ranged = any(arguments.get(name) for name in ("since", "from", "to"))
     compared = arguments.get("change") or ("range" if ranged else "newest")
     return View(
         days=read_range(arguments, now, metric.window),

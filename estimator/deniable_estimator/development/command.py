@@ -215,7 +215,7 @@ def _print_next(console: Console, address: str, file: RegistryFile) -> None:
         f"  export DENIABLE_DEV={address}\n"
         "  python3 app.py                     # as it is: the variable is all that it needs\n\n"
         "or at a Python prompt:\n"
-        f'  client = deniable.Client("{file.path}", development="{address}")\n'
+        f'  client = deniable.Client("{file.path}", development="{address}", consent=True)\n'
         f'  client.record("{name}", {value})\n\n'
         "In a web page:\n"
         f'  <script src="{address}/deniable.min.js"></script>\n'

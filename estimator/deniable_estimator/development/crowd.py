@@ -129,7 +129,7 @@ class SimulatedCrowd:
             ):
                 counts = rng.multinomial(devices, shares)
                 # On a given day each device takes part with the probability that is declared.
-                counts = rng.binomial(counts, metric.sample_rate)
+                counts = rng.binomial(counts, metric.rate)
                 if label != labels[-1] or self.drawn:
                     fold_tally(
                         store, metric, draw_tally(metric, values, counts, rng, label), place, now

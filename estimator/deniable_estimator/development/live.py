@@ -43,6 +43,10 @@ SHOWN = 20
 SERIES = 6
 """How many values of a metric it shows."""
 
+FEWEST = 100
+"""From so many reports on, a metric has an estimate. Before, noise alone would be shown as shares
+far beyond 100 %, and each report by itself says more."""
+
 WAIT = 20.0
 """Seconds that a request waits for something new."""
 
@@ -112,6 +116,8 @@ class ShownEstimate:
     """Whether the lines are strings that a discovery has found."""
     waiting: bool = False
     """Whether some of the reports are not counted in the lines yet."""
+    few: bool = False
+    """Whether there are fewer reports than `FEWEST`, so that nothing is estimated."""
 
 
 @live.get("/live")
@@ -198,6 +204,7 @@ def _parts(state: Live) -> dict[str, Any]:
         "bytes": state.arrivals.bytes,
         "mistakes": [(each, *_advice(source, each)) for each in mistakes[:SHOWN]],
         "estimates": _estimates(source, state),
+        "fewest": FEWEST,
         "crowd": state.crowd,
     }
 
@@ -268,6 +275,9 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
     simulated = state.crowd.now.get(metric.name, 0)
     more, n, pending = 0, state.arrivals.counted[metric.name] + simulated, False
     finds, waiting = isinstance(metric.type, Discovery), False
+    named = (metric, window, first.isoformat(), last.isoformat())
+    if 0 < n < FEWEST:
+        return ShownEstimate(*named, n, simulated, (), 0, open=False, pending=False, few=True)
     try:
         if finds:
             running = state.finds.look(source, metric, DayRange(first, last))
@@ -285,10 +295,8 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
         return None
     if not n:
         return None
-    days = first.isoformat(), last.isoformat()
     unnamed = metric.needs_candidates and not candidates
-    named = (metric, window, *days, n, simulated)
-    return ShownEstimate(*named, lines, more, unnamed, pending, finds, waiting)
+    return ShownEstimate(*named, n, simulated, lines, more, unnamed, pending, finds, waiting)
 
 
 def _shown_series(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:

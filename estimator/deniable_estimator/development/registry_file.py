@@ -23,7 +23,7 @@ class RegistryFile:
     mistakes: Sequence[Problem] = ()
     """What is wrong with the file as it is now; it is in force only if there is nothing."""
     warnings: Sequence[Problem] = ()
-    """What is valid but will not work."""
+    """What can be read but protects nothing, or will not work."""
     _seen: tuple[object, ...] = ()
 
     def look(self) -> bool:
@@ -39,7 +39,7 @@ class RegistryFile:
             return True
         self.registry, self.mistakes = registry, ()
         found = remarks(registry, None)
-        self.warnings = tuple(each for each in found if each.severity == "warning")
+        self.warnings = tuple(each for each in found if each.severity != "note")
         return True
 
     @property

@@ -76,8 +76,7 @@ class DevelopmentApp:
             "DENIABLE_RATE": "off",
             "DENIABLE_MAX_REPORTS": _MOST_REPORTS,
             "DENIABLE_DASHBOARD_TOKEN": self._token,
-            "DENIABLE_DASHBOARD_SESSIONS": f"{folder}/sessions.db",
-            "DENIABLE_DASHBOARD_LINKS": f"{folder}/links.db",
+            "DENIABLE_DATA": str(folder),
             **({} if candidates is None else {"DENIABLE_CANDIDATES_DIR": str(candidates)}),
         }
         self.settings = settings = DashboardSettings.from_env(environ)

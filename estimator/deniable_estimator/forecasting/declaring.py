@@ -22,9 +22,7 @@ from deniable_estimator.forecasting.number_forecast import (
     reports_for_quantile,
     wasteful_range,
 )
-
-CANDIDATES = 1_000
-"""The forecast of a string is for a list of so many candidates."""
+from deniable_estimator.forecasting.over_time import CANDIDATES, shows
 
 
 def remarks(
@@ -50,10 +48,17 @@ def too_few_devices(metric: Metric) -> str | None:
 
 def seen(metric: Metric) -> Iterator[str]:
     """What the expected crowd will and will not tell of a new metric."""
+    yield from _in_a_window(metric)
+    if told := shows(metric):
+        yield f"It {told}."
+
+
+def _in_a_window(metric: Metric) -> Iterator[str]:
+    """What it tells in one window."""
     if metric.devices is None:
         yield "No forecast: say with --devices how many devices run the app."
         return
-    reports = metric.devices * metric.sample_rate
+    reports = metric.devices * metric.rate
     mechanism, when = metric.scheme.mechanism, IN_A[metric.window]
     crowd = f"With {counted(round(reports), 'report')} {when}"
     if isinstance(mechanism, SlidingWindow):

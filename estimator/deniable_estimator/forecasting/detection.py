@@ -39,7 +39,9 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any
 
+from deniable.coded_message import CodedMessage
 from deniable.mechanisms import FrequencyOracle
+from deniable.metric import Metric
 
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
@@ -60,6 +62,13 @@ _NORMAL = 1e10
 _COVERAGE = 0.95
 
 _normal = NormalDist()
+
+
+def taking_part(metric: Metric) -> CodedMessage:
+    """What part of the devices reports in a window, as the registry says it."""
+    if metric.one_in is not None:
+        return CodedMessage("one_in", "one_in {count:,}", count=metric.one_in)
+    return CodedMessage("sample_rate", "sample_rate {rate:g}", rate=metric.sample_rate)
 
 
 def critical_value(alpha: float, family: int) -> float:

@@ -26,6 +26,7 @@ from deniable.coded_message import CodedMessage
 from deniable.mechanisms import PrefixTree
 from deniable.metric import Metric
 from deniable.windows import IN_A
+from deniable_estimator.forecasting.detection import taking_part
 
 _HIDDEN = 2.0
 _HALF_TEXT, _SURE_TEXT = 3.5, 5.0
@@ -92,26 +93,26 @@ def discovery_forecast(metric: Metric) -> CodedMessage | None:
     mechanism = metric.scheme.mechanism
     if metric.devices is None or not isinstance(mechanism, PrefixTree):
         return None
-    reach = Reach.in_window(mechanism, metric.devices * metric.sample_rate)
+    reach = Reach.in_window(mechanism, metric.devices * metric.rate)
     if reach.half_text <= WORTHWHILE_SHARE:
         return None
     facts = {
         "devices": metric.devices,
-        "rate": metric.sample_rate,
-        "needed": math.ceil(reports_to_find(mechanism, WORTHWHILE_SHARE) / metric.sample_rate),
+        "rate": taking_part(metric),
+        "needed": math.ceil(reports_to_find(mechanism, WORTHWHILE_SHARE) / metric.rate),
     }
     if reach.half_text > _NOTHING:
         return CodedMessage(
             "nothing_surfaces",
-            "no string surfaces with {devices:,} devices at sample_rate {rate:g}: one of 1% of "
-            "the devices takes {needed:,} devices, or a larger epsilon or sample_rate",
+            "no string surfaces with {devices:,} devices at {rate}: one of 1% of "
+            "the devices takes {needed:,} devices, or a larger epsilon or rate",
             **facts,
         )
     return CodedMessage(
         "few_surface",
-        "with {devices:,} devices at sample_rate {rate:g} hardly a string surfaces {when} that "
+        "with {devices:,} devices at {rate} hardly a string surfaces {when} that "
         "less than {share:.1%} of the devices have: one of 1% takes {needed:,} devices, or a "
-        "larger epsilon or sample_rate",
+        "larger epsilon or rate",
         share=reach.half_text,
         when=IN_A[metric.window],
         **facts,
@@ -123,7 +124,7 @@ def finds_little(metric: Metric) -> bool:
     mechanism = metric.scheme.mechanism
     if metric.devices is None or not isinstance(mechanism, PrefixTree):
         return False
-    reports = metric.devices * metric.sample_rate
+    reports = metric.devices * metric.rate
     return Reach.in_window(mechanism, reports).half_text > LARGE_SHARE
 
 
@@ -146,15 +147,15 @@ def discovery_remarks(metric: Metric) -> Iterator[tuple[CodedMessage, Literal["w
         yield told, "warning"
     if metric.devices is None or discovery_forecast(metric) is not None:
         return
-    reports = metric.devices * metric.sample_rate
+    reports = metric.devices * metric.rate
     reach = Reach.in_window(mechanism, reports)
     told = CodedMessage(
         "surfacing",
-        "with {devices:,} devices at sample_rate {rate:g} strings above {sure:.2%} of the devices "
+        "with {devices:,} devices at {rate} strings above {sure:.2%} of the devices "
         "will surface {when}, and those of {half:.2%} in half of the cases; of random characters "
         "from {any:.2%} on. {fakes:,} fake devices can put a string of theirs on the list",
         devices=metric.devices,
-        rate=metric.sample_rate,
+        rate=taking_part(metric),
         sure=reach.sure_text,
         half=reach.half_text,
         any=reach.sure_any,

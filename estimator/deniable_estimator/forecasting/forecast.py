@@ -10,7 +10,12 @@ from deniable.mechanisms import Numeric, PrefixTree
 from deniable.metric import Metric
 from deniable.segments import LEAST_REPORTS
 from deniable.windows import IN_A
-from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect, usable
+from deniable_estimator.forecasting.detection import (
+    detectable_share,
+    reports_to_detect,
+    taking_part,
+    usable,
+)
 from deniable_estimator.forecasting.discovery_forecast import discovery_forecast, finds_little
 from deniable_estimator.forecasting.number_forecast import is_hopeless, number_forecast
 
@@ -34,23 +39,23 @@ def forecast(metric: Metric) -> CodedMessage | None:
     if metric.devices is None or not metric.values:
         return None
     mechanism, size = metric.scheme.oracle, len(metric.values)
-    reports = metric.devices * metric.sample_rate
+    reports = metric.devices * metric.rate
     seen = detectable_share(mechanism, size, reports)
     if seen is not None and seen <= WORTHWHILE_SHARE:
         return None
-    needed = math.ceil(reports_to_detect(mechanism, size, WORTHWHILE_SHARE) / metric.sample_rate)
-    facts = {"devices": metric.devices, "rate": metric.sample_rate, "needed": needed}
+    needed = math.ceil(reports_to_detect(mechanism, size, WORTHWHILE_SHARE) / metric.rate)
+    facts = {"devices": metric.devices, "rate": taking_part(metric), "needed": needed}
     if seen is None or not usable(mechanism, size, reports):
         return CodedMessage(
             "no_signal",
-            "no usable signal with {devices:,} devices at sample_rate {rate:g}: a 1% share takes "
-            "{needed:,} devices, or a larger epsilon or sample_rate",
+            "no usable signal with {devices:,} devices at {rate}: a 1% share takes "
+            "{needed:,} devices, or a larger epsilon or rate",
             **facts,
         )
     return CodedMessage(
         "weak_signal",
-        "with {devices:,} devices at sample_rate {rate:g} no share below {share:.1%} stands out "
-        "{when}: a 1% share takes {needed:,} devices, or a larger epsilon or sample_rate",
+        "with {devices:,} devices at {rate} no share below {share:.1%} stands out "
+        "{when}: a 1% share takes {needed:,} devices, or a larger epsilon or rate",
         share=seen,
         when=IN_A[metric.window],
         **facts,
@@ -79,13 +84,13 @@ def segment_forecast(metric: Metric) -> CodedMessage | None:
             "of equal size that takes {devices:,} devices",
             count=count,
             least=LEAST_REPORTS,
-            devices=math.ceil(LEAST_REPORTS * count / metric.sample_rate),
+            devices=math.ceil(LEAST_REPORTS * count / metric.rate),
         )
     if not metric.values:
         return None
     mechanism, size = metric.scheme.oracle, len(metric.values)
     count = len(metric.scheme.combinations)
-    reports = metric.devices * metric.sample_rate / count
+    reports = metric.devices * metric.rate / count
     needed = reports_to_detect(mechanism, size, LARGE_SHARE)
     if reports >= needed:
         return None
@@ -93,7 +98,7 @@ def segment_forecast(metric: Metric) -> CodedMessage | None:
     facts = {
         "count": count,
         "share": LARGE_SHARE,
-        "devices": math.ceil(needed * count / metric.sample_rate),
+        "devices": math.ceil(needed * count / metric.rate),
     }
     if unions:
         return CodedMessage(
@@ -124,6 +129,6 @@ def is_blind(metric: Metric) -> bool:
         return finds_little(metric)
     if metric.devices is None or not metric.values:
         return False
-    reports = metric.devices * metric.sample_rate
+    reports = metric.devices * metric.rate
     seen = detectable_share(metric.scheme.oracle, len(metric.values), reports)
     return seen is None or seen > LARGE_SHARE

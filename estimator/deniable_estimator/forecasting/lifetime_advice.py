@@ -21,6 +21,7 @@ from deniable_estimator.forecasting.lifetime_split import (
     smallest_lifetime,
     split_of,
     spread_over,
+    turns_over,
 )
 
 TWOFOLD = 2.0
@@ -47,8 +48,17 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
     fewest = math.ceil(Fraction(lifetime) / Fraction(MOST_EPSILON))
     if reports <= fewest:
         return None
-    windows = max(reports, round(reports / metric.sample_rate))
-    sent = spread_over(windows)
+    windows = max(reports, round(reports / metric.rate))
+    if metric.one_in is None:
+        key, sent = "sample_rate", spread_over(windows)
+    else:
+        key, sent = "one_in", turns_over(windows)
+
+    def rate(count: int) -> str:
+        """What to write for the key, so that as many reports last as long as today's."""
+        if key == "one_in":
+            return f"{max(2, math.ceil(windows / count))}"
+        return f"{Decimal(f'{min(1.0, count / windows):.3g}'):f}"
 
     @cache
     def design(epsilon: float) -> Mechanism[Any]:
@@ -77,14 +87,15 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
         return None
     advice = CodedMessage(
         "better_split",
-        "within the same lifetime_epsilon, epsilon = {epsilon:g} and sample_rate = {rate} would "
+        "within the same lifetime_epsilon, epsilon = {epsilon:g} and {key} = {rate} would "
         "show {what} as {times:.1f} times as many devices do now (reports of a device: {reports} "
         "in place of {now}, over the same time). In exchange one report alone makes a 50/50 guess "
         "right at most {belief}% of the time, not {belief_now}%",
         what=_asked(metric),
         times=times,
         epsilon=best.epsilon,
-        rate=_rate(best.reports, windows),
+        key=key,
+        rate=rate(best.reports),
         reports=best.reports,
         now=reports,
         belief=_belief(best.exact_epsilon),
@@ -96,12 +107,13 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
     return CodedMessage(
         "better_split_or_less",
         "{told}. Or show what it shows now with lifetime_epsilon = {lifetime:g}, epsilon = "
-        "{epsilon:g} and sample_rate = {rate}",
+        "{epsilon:g} and {key} = {rate}",
         told=advice,
         times=times,
         lifetime=least.lifetime_epsilon,
         epsilon=least.epsilon,
-        rate=_rate(least.reports, windows),
+        key=key,
+        rate=rate(least.reports),
     )
 
 
@@ -113,11 +125,6 @@ def _asked(metric: Metric) -> CodedMessage:
     if isinstance(mechanism, SlidingWindow):
         return CodedMessage("a_mean", "the mean")
     return CodedMessage("a_distribution", "the distribution")
-
-
-def _rate(reports: int, windows: int) -> str:
-    """The sample_rate to write, with three significant digits."""
-    return f"{Decimal(f'{min(1.0, reports / windows):.3g}'):f}"
 
 
 def _belief(epsilon: float) -> float:

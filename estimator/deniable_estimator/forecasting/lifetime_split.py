@@ -16,6 +16,8 @@ unspent. So `information` is ::
 
     E[min(X, k)] / V,  X ~ Binomial(N, s)
 
+or N / M / V for devices that take turns (`one_in` = M), in place of sample_rate.
+
 It assumes that values may change from window to window, so that no window tells about another; that
 the same devices take part over these N windows; and enough reports a window that its variance
 describes it. It does not depend on the number of devices.
@@ -131,6 +133,11 @@ def sent_reports(reports: int, sample_rate: float, windows: int) -> float:
 def spread_over(windows: int) -> Sent:
     """`sent_reports` for the sample rate that spreads a device's reports over so many windows."""
     return lambda reports: sent_reports(reports, min(1.0, reports / windows), windows)
+
+
+def turns_over(windows: int) -> Sent:
+    """The same for devices that take turns (`one_in`), of which none has reports left over."""
+    return lambda reports: windows / math.ceil(windows / reports)
 
 
 def declared(epsilon: float | Fraction) -> float:

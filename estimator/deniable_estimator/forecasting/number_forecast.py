@@ -20,6 +20,7 @@ from deniable.mechanisms import HierarchicalHistogram, Histogram, SlidingWindow
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable.metric import Metric
 from deniable.windows import IN_A
+from deniable_estimator.forecasting.detection import taking_part
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 """The quantiles that people ask for."""
@@ -73,7 +74,7 @@ def number_forecast(metric: Metric) -> CodedMessage | None:
     mechanism = metric.scheme.mechanism
     if metric.devices is None:
         return None
-    reports = metric.devices * metric.sample_rate
+    reports = metric.devices * metric.rate
     found = []
     window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
     if isinstance(window, SlidingWindow):
@@ -100,7 +101,7 @@ def number_forecast(metric: Metric) -> CodedMessage | None:
                     quantiles=", ".join(names),
                     when=IN_A[metric.window],
                     last=names[-1],
-                    needed=math.ceil(needed[open_ones[-1]] / metric.sample_rate),
+                    needed=math.ceil(needed[open_ones[-1]] / metric.rate),
                 )
             )
     if not found:
@@ -110,10 +111,9 @@ def number_forecast(metric: Metric) -> CodedMessage | None:
         lacks = CodedMessage("both", "{told}; {part}", told=lacks, part=each)
     return CodedMessage(
         "rough_number",
-        "with {devices:,} devices at sample_rate {rate:g} {lacks}, or a larger epsilon or "
-        "sample_rate",
+        "with {devices:,} devices at {rate} {lacks}, or a larger epsilon or rate",
         devices=metric.devices,
-        rate=metric.sample_rate,
+        rate=taking_part(metric),
         lacks=lacks,
     )
 
@@ -123,7 +123,7 @@ def is_hopeless(metric: Metric) -> bool:
     mechanism = metric.scheme.mechanism
     if metric.devices is None:
         return False
-    reports = metric.devices * metric.sample_rate
+    reports = metric.devices * metric.rate
     if isinstance(mechanism, Histogram):
         return reports_for_quantile(mechanism, 0.5) > reports
     assert isinstance(mechanism, SlidingWindow)

@@ -7,8 +7,7 @@ a week or a month with up to four before it. Two or seven days are taken togethe
 A change must also hold, at 95%, beside the earlier spans without any one of them. Otherwise one
 odd day would be told again, as a change back, in each week in which others are compared with it.
 
-Windows of a metric with memory are not independent, so its changes cannot be told from noise; it
-has the honesty figures alone. So has a metric of strings without a list of candidates.
+A metric of strings without a list of candidates has the honesty figures alone.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias
+
+import numpy as np
 
 from deniable import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
@@ -85,14 +86,11 @@ def judge(
     window: str,
     rules: MetricRules,
     level: JudgementLevel,
-    *,
-    memory: bool = False,
 ) -> Judgement | None:
     """What `window` says beside those before it; None if it has too few of the usual reports yet.
 
     Args:
         labels: all windows that have reports.
-        memory: whether devices report from memos.
     """
     newest = ask([window])
     before = _spans_before(window, 1, labels)
@@ -101,7 +99,7 @@ def judge(
         return None
     seen = look(window, newest)
     figures = _alarms(seen.figures, level.anomaly) if seen else ()
-    if memory or any(part.unnamed for part in newest.parts):
+    if any(part.unnamed for part in newest.parts):
         return Judgement(window, newest.n, figures=figures)
     told: dict[str, WatchedChange] = {}
     for size in SPANS[windows.kind_of(window)]:
@@ -132,14 +130,13 @@ def _changes(
     old, new = ask(_together(before)), ask(span)
     if min(old.n, new.n) < LEAST_REPORTS:
         return
-    strict = compare(_answer(old, 1 - level), _answer(new, 1 - level), adjust="bonferroni")
-    places = [place for place in range(len(strict.values)) if strict.changed[place]]
+    after = _answer(new)
+    told = compare(_answer(old), after, adjust="bonferroni", alpha=level)
+    places = np.flatnonzero(told.changed).tolist()
     if not places:
         return
-    after = _answer(new, TOLD_LEVEL)
-    told = compare(_answer(old, TOLD_LEVEL), after, adjust="bonferroni")
     others = [
-        compare(_answer(ask(_together(before, without=each)), TOLD_LEVEL), after, together=False)
+        compare(_answer(ask(_together(before, without=each))), after, together=False)
         for each in (before if len(before) > 1 else ())
     ]
     for place in places:
@@ -147,8 +144,8 @@ def _changes(
             yield WatchedChange(told, place, span[0])
 
 
-def _answer(question: Question, level: float) -> Answer:
-    return question.estimate(level=level, adjust="bonferroni")
+def _answer(question: Question) -> Answer:
+    return question.estimate(level=TOLD_LEVEL, adjust="bonferroni")
 
 
 def _large(found: Comparison, place: int, rules: MetricRules) -> bool:

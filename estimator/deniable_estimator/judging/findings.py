@@ -22,7 +22,6 @@ FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
 
 _HALVES = {"true": message("yes"), "false": message("no")}
-_CHANGED = sentence("{series} {change}, {span} vs {count} earlier windows")
 _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
@@ -144,12 +143,13 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
         metric=metric.name,
         kind="change",
         detail=f"{change.series}/{'up' if change.rises else 'down'}",
-        text=message(
-            _CHANGED,
+        text=counted(
+            "{series} {change}, {span} vs {count} earlier window",
+            "{series} {change}, {span} vs {count} earlier windows",
+            len(found.before.windows),
             series=series,
             change=found.describe(place),
             span=span,
-            count=len(found.before.windows),
         ),
         since=change.since,
         until=end,

@@ -10,7 +10,7 @@ metric whose windows last d days, and a single "run" has one. A judgement then h
 and false alarms of all judgements add up to B. Of a, one tenth goes to the honesty figures of the
 window (`Verdict`, adjusted by Holm), and nine tenths to changes. These are shared equally among the
 spans that are compared (`SPANS`), and a span's part among the series of the metric (Bonferroni). A
-series has changed if the interval of its difference, at the level that is left, does not hold zero.
+series has changed if its p-value is at most the level that is left.
 
 The sum of the levels bounds the *expected number* of false alarms whatever the metrics have in
 common. It also bounds the chance of any false alarm in a run, and so the expected share of false

@@ -17,7 +17,7 @@ from fractions import Fraction
 from deniable import SchemeError
 from deniable.mechanisms import AUTO, MAX_EPSILON
 from deniable.types.number import Number
-from deniable.windows import Kind
+from deniable.windows import IN_A_YEAR, Kind
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     SMALL_SHARE,
@@ -28,7 +28,6 @@ from deniable_estimator.forecasting.lifetime_split import (
 )
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_crowd import LifetimeCrowd
-from deniable_estimator.privacy import WINDOWS_A_YEAR
 
 MOST_YEARS = 20.0
 """Longer plans would take seconds, and no crowd stays as it is for so long."""
@@ -66,7 +65,7 @@ def plan_lifetime(
         SchemeError: a number is out of its bounds, or there is no such mechanism.
     """
     _check(lifetime_epsilon, years, devices, turnover, epsilon, share, most_epsilon)
-    windows = max(1, round(years * WINDOWS_A_YEAR[window]))
+    windows = max(1, round(years * IN_A_YEAR[window]))
     crowd = LifetimeCrowd(domain, share, mechanism, windows, window, years, turnover, devices)
     limit = min(most_epsilon, MAX_EPSILON)
     divisions = _divisions(lifetime_epsilon, windows, limit)

@@ -32,7 +32,7 @@ from deniable.mechanisms import (
     design_string,
 )
 from deniable.types.number import Number
-from deniable.windows import Kind
+from deniable.windows import IN_A_YEAR, Kind
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_split import (
     Design,
@@ -43,7 +43,7 @@ from deniable_estimator.forecasting.lifetime_split import (
 )
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, Question, Remembered
 from deniable_estimator.planning.plan import lasting_error
-from deniable_estimator.privacy import WINDOWS_A_YEAR, Bound
+from deniable_estimator.privacy import Bound
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -107,8 +107,8 @@ class LifetimeCrowd:
     ) -> None:
         self.domain, self.share, self.windows, self.devices = domain, share, windows, devices
         whole = range(1, math.ceil(years))
-        self.marks = [*(round(each * WINDOWS_A_YEAR[window]) for each in whole), windows]
-        self.turnover = -math.expm1(math.log1p(-turnover) / WINDOWS_A_YEAR[window])
+        self.marks = [*(round(each * IN_A_YEAR[window]) for each in whole), windows]
+        self.turnover = -math.expm1(math.log1p(-turnover) / IN_A_YEAR[window])
         self.question: Question = "share"
         if isinstance(domain, Number):
             self.question = "distribution" if "distribution" in domain.ask else "mean"

@@ -64,6 +64,8 @@ class PlannedSegment:
         return {"segment_share": self.share, "all_devices": self.all_devices}
 
 
+_A_YEAR = 365
+
 _SALT = "plan"
 """For mechanisms over strings, which hash with the name of their metric."""
 
@@ -85,6 +87,13 @@ class Lifetime:
             return None
         reports = Fraction(lifetime_epsilon) // Fraction(epsilon)
         return cls(lifetime_epsilon, reports, reports / sample_rate)
+
+    @property
+    def turns(self) -> int | None:
+        """The `one_in` with which they last a year of days; None where they do so without."""
+        if self.windows >= _A_YEAR or self.reports < 1:
+            return None
+        return math.ceil(_A_YEAR / self.reports)
 
 
 @dataclass(frozen=True)

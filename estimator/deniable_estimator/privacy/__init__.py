@@ -10,9 +10,8 @@ Foundations of Differential Privacy", 2014, sections 2.3 and 3.5). For memos see
 Every figure is rounded up.
 """
 
-from deniable_estimator.privacy.bounds import BEYOND, Bound
+from deniable_estimator.privacy.bounds import USEFUL, Bound
 from deniable_estimator.privacy.computing import (
-    WINDOWS_A_YEAR,
     guarantee,
     guarantee_in,
     together,
@@ -28,8 +27,7 @@ from deniable_estimator.privacy.guarantees import (
 from deniable_estimator.privacy.scope import learned_by, not_covered
 
 __all__ = [
-    "BEYOND",
-    "WINDOWS_A_YEAR",
+    "USEFUL",
     "Bound",
     "Change",
     "CrowdNeeded",

@@ -8,7 +8,12 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-BEYOND = 10_000.0
+from deniable.mechanisms import MAX_MEMO_EPSILON
+
+USEFUL = MAX_MEMO_EPSILON
+"""Above this epsilon a bound says nothing: a 50/50 guess may be wrong once in 10**8 times."""
+
+_BEYOND = 10_000.0
 """From this epsilon on the digits of the odds do not matter, and decimals would overflow."""
 
 
@@ -32,6 +37,11 @@ class Bound:
         return cls(nearest if nearest >= epsilon else math.nextafter(nearest, math.inf))
 
     @property
+    def useful(self) -> bool:
+        """Whether it bounds anything that matters; otherwise labels say so, and show no figure."""
+        return self.epsilon <= USEFUL
+
+    @property
     def odds(self) -> Fraction:
         """e**epsilon, rounded up in its 40th digit."""
         return _odds(self.epsilon)
@@ -39,7 +49,7 @@ class Bound:
     @property
     def belief(self) -> Fraction:
         """How often a 50/50 guess is right at most afterwards: from 1/2 to 1."""
-        if self.epsilon > BEYOND:
+        if self.epsilon > _BEYOND:
             return Fraction(1)
         return self.odds / (self.odds + 1)
 

@@ -21,6 +21,7 @@ from typing import Any
 from deniable import Metric, Registry
 from deniable.mechanisms import Memoizing
 from deniable.mechanisms.numeric import Numeric
+from deniable.windows import IN_A_YEAR
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.base import MemoryAnalysis
 from deniable_estimator.privacy.bounds import Bound
@@ -56,7 +57,6 @@ def reports_that_show(memory: MemoryAnalysis, epsilon: float) -> int | None:
     return 2 * high
 
 
-WINDOWS_A_YEAR = {"day": 365.25, "week": 365.25 / 7, "month": 12.0}
 _MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
 
 
@@ -93,23 +93,25 @@ def guarantee(
     mechanism = metric.scheme.mechanism
     # What the device's ledger charges for each report, and where it stops.
     if isinstance(mechanism, Memoizing):
-        memory = _memory(metric, mechanism, household)
         cost, own = Fraction(mechanism.fresh_epsilon), None
     else:
-        memory = None
         cost, own = Fraction(mechanism.epsilon), metric.lifetime_epsilon
     limits = [each for each in (own, cap) if each is not None]
     reports = math.floor(Fraction(min(limits)) / cost) if limits else None
-    most = _MOST_WINDOWS_A_YEAR[metric.window]
-    typical = WINDOWS_A_YEAR[metric.window] * metric.sample_rate
+    most = math.ceil(_MOST_WINDOWS_A_YEAR[metric.window] / (metric.one_in or 1))
+    typical = IN_A_YEAR[metric.window] * metric.rate
     if reports is not None:
         most, typical = min(most, reports), min(typical, float(reports))
+    lifetime = None if reports is None else Bound.of(household * reports * cost)
+    memory = None
+    if isinstance(mechanism, Memoizing):
+        memory = _memory(metric, mechanism, household, lifetime)
     return Guarantee(
         metric=metric.name,
         description=metric.description,
         mechanism=mechanism.name,
         window=metric.window,
-        sample_rate=metric.sample_rate,
+        sample_rate=metric.rate,
         household=household,
         report=Bound.of(household * Fraction(mechanism.epsilon)),
         each=Bound.of(household * cost),
@@ -118,7 +120,7 @@ def guarantee(
         most_reports=most,
         worst_year=Bound.of(household * most * cost),
         lifetime_reports=reports,
-        lifetime=None if reports is None else Bound.of(household * reports * cost),
+        lifetime=lifetime,
         memory=memory,
         numeric=isinstance(mechanism, Numeric),
         answer=metric.answer,
@@ -173,14 +175,28 @@ def together(registry: Registry, household: int = 1) -> Together:
     return Together(household, metrics, report, year, worst, cap, lifetime)
 
 
-def _memory(metric: Metric, mechanism: Memoizing[Any], household: int) -> MemoGuarantee:
-    lifetime = Fraction(mechanism.lifetime_epsilon)
+def _memory(
+    metric: Metric, mechanism: Memoizing[Any], household: int, lifetime: Bound | None
+) -> MemoGuarantee:
+    """What memos bound; never more than `lifetime`, where the registry's cap ends all reports."""
+    memo = Fraction(mechanism.lifetime_epsilon)
+
+    def of(memos: int) -> Bound:
+        bound = Bound.of(household * memos * memo)
+        return bound if lifetime is None else min(bound, lifetime, key=lambda each: each.epsilon)
+
     memory = memory_of(mechanism)
-    reports = reports_that_show(memory, float(2 * lifetime))
+    reports = reports_that_show(memory, float(2 * memo))
     change = None
     if reports is not None:
         shown = memory.alternation_loss(reports)
-        change = Change(reports, shown, Bound.of(2 * lifetime))
+        change = Change(reports, shown, Bound.of(2 * memo))
     cells = memory.entries(len(metric.values) or None)
-    values = None if cells is None else Bound.of(household * cells * lifetime)
-    return MemoGuarantee(Bound.of(household * lifetime), cells, values, change)
+    edits = math.floor(Fraction(metric.lifetime_epsilon) / memo)
+    return MemoGuarantee(
+        memo=of(1),
+        edited=of(edits) if edits > 1 else None,
+        cells=cells,
+        values=None if cells is None else of(cells),
+        change=change,
+    )

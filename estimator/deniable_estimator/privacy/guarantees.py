@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from deniable import Metric
 from deniable.mechanisms import PrefixTree
 from deniable.metric import Answer, Platform
+from deniable.windows import Kind
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_covered
@@ -34,7 +35,10 @@ class MemoGuarantee:
     """The guarantee for memoized noise."""
 
     memo: Bound
-    """All reports of one value together, however many, given the times of change."""
+    """All reports of one value together, however many, given the times of change, as long as the
+    metric is not edited."""
+    edited: Bound | None
+    """The same with the memos of all edits that the device accepts; None if it accepts none."""
     cells: int | None
     """How many memos a device can have at most; None if strings set no limit."""
     values: Bound | None
@@ -44,6 +48,7 @@ class MemoGuarantee:
     def to_dict(self) -> dict[str, Any]:
         return {
             "memo": self.memo.to_dict(),
+            "edited": None if self.edited is None else self.edited.to_dict(),
             "cells": self.cells,
             "values": None if self.values is None else self.values.to_dict(),
             "change": None if self.change is None else self.change.to_dict(),
@@ -71,7 +76,7 @@ class CrowdNeeded(NamedTuple):
             return None
         if devices is None:
             return cls(None, None, None, None)
-        reach = Reach.in_window(mechanism, devices * metric.sample_rate)
+        reach = Reach.in_window(mechanism, devices * metric.rate)
         shares = (reach.hidden, reach.half_text, reach.sure_text)
         return cls(devices, *(math.ceil(share * devices) for share in shares))
 
@@ -107,8 +112,9 @@ class Guarantee:
     metric: str
     description: str
     mechanism: str
-    window: str
+    window: Kind
     sample_rate: float
+    """The probability with which a device takes part in a window; with `one_in` they take turns."""
     household: int
     report: Bound
     """One report of each device."""

@@ -73,7 +73,7 @@ def assumed(*, segments: bool, remembers: bool, sampled: bool) -> Iterator[str]:
         yield message("n is the number of reports of a segment, not of the whole metric.")
     if sampled:
         yield message(
-            "A device draws by lot in which windows it reports (sample_rate). The figures hold "
+            "A device draws by lot in which windows it reports. The figures hold "
             "even if the reader knows in which it did."
         )
     yield message(

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
+from deniable.windows import IN_A_YEAR
 from deniable_estimator.messages import counted, listed, message, sentence, spaced
-from deniable_estimator.privacy import BEYOND, WINDOWS_A_YEAR, Bound, Guarantee
+from deniable_estimator.privacy import USEFUL, Bound, Guarantee
 
-_LONGEST = 1_000_000
-"""Factors from here on are given as powers of ten."""
-
+_MILLION = 1_000_000
 
 _SAME = sentence(
     "The reports of {metrics} are about the same values, so their epsilons add up: in one window "
@@ -27,6 +26,7 @@ _SAME_LIFETIME = sentence(
     "Together they reveal at most epsilon {typical} in a typical year, {worst} in the worst one, "
     "and {lifetime} in a lifetime."
 )
+_SAME_USELESS = sentence("Those of a year have no useful bound together.")
 _IN_PLACE = sentence(
     "Devices do not report this metric by itself: its shares come from the reports of {pair}, "
     "and the figures are those of {pair}."
@@ -79,7 +79,9 @@ def shared_words(guarantee: Guarantee) -> tuple[str, ...]:
             "typical": rounded_up(same.typical_year.epsilon, 3),
             "worst": rounded_up(same.worst_year.epsilon, 3),
         }
-        if same.lifetime is None:
+        if not same.worst_year.useful:
+            told.append(message(_SAME_USELESS))
+        elif same.lifetime is None or not same.lifetime.useful:
             told.append(message(_SAME_YEARS, **years))
         else:
             lifetime = rounded_up(same.lifetime.epsilon, 3)
@@ -95,10 +97,15 @@ def rounded_up(value: Fraction | float, digits: int) -> str:
 
 
 def factor(bound: Bound) -> str:
-    """The factor by which odds change at most."""
-    if bound.epsilon > BEYOND or (odds := bound.odds) >= _LONGEST:
-        return f"10^{math.ceil(bound.epsilon / math.log(10))}"
-    return rounded_up(odds, 2 if odds < 100 else 0)
+    """The factor by which odds change at most, with two decimals or at least three digits that
+    matter. Beyond what is useful it is no bound, and says how large it is at least."""
+    if not bound.useful:
+        return f"> {math.floor(Bound(USEFUL).odds / _MILLION) * _MILLION:,}"
+    odds = bound.odds
+    if odds < _MILLION:
+        return rounded_up(odds, 2 if odds < 100 else 0)
+    step = 10 ** (len(str(math.floor(odds))) - 3)
+    return f"{math.ceil(odds / step) * step:,}"
 
 
 def chance(bound: Bound) -> str:
@@ -142,7 +149,7 @@ def pace(guarantee: Guarantee) -> str:
     if rate >= 1:
         return words.stops(reports)
     expected = reports / rate
-    years = expected / WINDOWS_A_YEAR[guarantee.window]
+    years = expected / IN_A_YEAR[guarantee.window]
     if years >= 1.5:
         return message(words.lasts_years, rate=rate * 100, years=years)
     return words.lasts(round(expected), rate * 100)

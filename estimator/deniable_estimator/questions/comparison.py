@@ -17,9 +17,6 @@ devices would report false changes as soon as other devices report.
 
 from __future__ import annotations
 
-from deniable import Metric
-from deniable.mechanisms import Memoizing
-from deniable_collector.stores.base import Store
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -32,14 +29,14 @@ def compare(
     *,
     together: bool = True,
     adjust: Adjustment = "storey",
+    alpha: float | None = None,
 ) -> Comparison:
     """The change from `before` to `after` of every series that both have, in the order of `after`.
 
-    The noise of their reports must be drawn independently: one metric without memory
-    (`has_memory`) over different windows. With `together`, what counts as changed is corrected
-    for the number of series: by Storey's test, of those that are said to have changed 5% have not
-    (at the level .95); by Bonferroni's, which suits alerts, 5% of all comparisons name any that
-    has not.
+    With `together`, what counts as changed is corrected for the number of series: by Storey's
+    test, of those that are said to have changed 5% have not (at the level .95); by Bonferroni's,
+    which suits alerts, 5% of all comparisons name any that has not. `alpha`
+    takes the place of these 5%; the intervals stay.
 
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.
@@ -55,15 +52,4 @@ def compare(
                 window=min(shared),
             )
         )
-    return after.change_from(before, together=together, adjust=adjust)
-
-
-def has_memory(store: Store, metric: Metric) -> bool:
-    """Whether a device may have reported twice from the same memo, so that the reports of different
-    windows are not independent.
-
-    Raises:
-        StoreUnavailable: the store cannot answer now.
-    """
-    published = store.schemes().get(metric.name, {}).values()
-    return any(isinstance(scheme.mechanism, Memoizing) for scheme in (metric.scheme, *published))
+    return after.change_from(before, together=together, adjust=adjust, alpha=alpha)

@@ -1,4 +1,4 @@
-"""What is looked at in a single window of a metric, so that it can be compared with others.
+"""What is looked at in a single window of a metric, and whether it looks honest.
 
 A page looks at each window of a year. So windows of which each has one tally of a closed list, as
 most have, are looked at together: a call of numpy takes about as long for one window as for many.
@@ -43,8 +43,6 @@ class Look:
     """NaN where nothing is known, as of a quantile whose interval has no limit on a side."""
     figures: tuple[Figure, ...]
     """Those of its own tally."""
-    moved: str = "jump"
-    """The figure of the value that moved furthest; "shift" of numbers that are no shares."""
 
     @classmethod
     def of(cls, label: str, estimate: Answer) -> Self:
@@ -58,7 +56,6 @@ class Look:
             series.value,
             series.std_error**2,
             estimate.verdict.figures,
-            "jump" if estimate.unit.of_all else "shift",
         )
 
 

@@ -222,7 +222,7 @@ class Selection:
         scheme with windows; candidates are not among them."""
         name = self.metric.name
         return (
-            *(name, self.metric.sample_rate),
+            *(name, self.metric.sample_rate, self.metric.one_in),
             *(self.pair.version() if self.pair else ()),
             *(
                 (
@@ -241,7 +241,7 @@ class Selection:
     def each_version(self) -> dict[str, tuple[object, ...]]:
         """For each of its windows, plain values that differ when what would be read of it alone
         differs, with one call of the store for each scheme; the oldest window first."""
-        name, rate = self.metric.name, self.metric.sample_rate
+        name, rate = self.metric.name, (self.metric.sample_rate, self.metric.one_in)
         # As one text, because of many windows each would be turned into text again.
         about = repr(
             (name, rate, [(e.scheme.fingerprint, e.budget, e.places) for e in self.chosen])
@@ -351,7 +351,9 @@ class Selection:
 
     def participation(self, each: Chosen, reports: Mapping[str, int]) -> Participation:
         """How often the devices of these reports, by window, may have reported under a scheme."""
-        return Participation(reports, self.metric.sample_rate, each.budget, each.cost)
+        return Participation(
+            reports, self.metric.sample_rate, each.budget, each.cost, self.metric.one_in or 1
+        )
 
 
 def select(

@@ -81,7 +81,7 @@ class SegmentTrends:
             "small": [{"segment": dict(labels), "n": n} for labels, n in self.small],
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, *, raw: bool = False) -> str:
         """The lines of each trend, with the segment and its period in front; at the end the name of
         the segment once more, in a column that is called the same for all segments."""
         header: tuple[str, ...] = (*self.by, "by")
@@ -92,7 +92,7 @@ class SegmentTrends:
                 header = (*header, *columns)
             labels = [each.labels[name] for name in self.by]
             rows += [(*labels, each.trend.by, *line, name_of(each.labels)) for line in lines]
-        return csv_text((*header, "segment"), rows)
+        return csv_text((*header, "segment"), rows, raw=raw)
 
 
 def period_of(window: windows.Kind, reports: Mapping[str, int], enough: int) -> windows.Kind:

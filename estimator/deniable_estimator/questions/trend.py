@@ -27,7 +27,7 @@ from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.asking import check_days, find_metric
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.periods import read_ranges
 from deniable_estimator.questions.reading import unfinished
 
@@ -68,8 +68,8 @@ class Period:
     unreadable: tuple[str, ...] = ()
     """The windows in it that could not be read."""
     change: Comparison | None = None
-    """Not corrected for their number. None for a metric with memory, for a partial period and
-    where there are no reports to compare with."""
+    """Not corrected for their number. None for a partial period and where there are no reports to
+    compare with."""
 
     @property
     def n(self) -> int:
@@ -84,9 +84,6 @@ class Trend:
     metric: str
     by: windows.Kind
     level: float
-    memory: bool
-    """Whether devices report from memos. Then periods are not independent, and changes have no
-    interval."""
     periods: tuple[Period, ...]
     grouped: bool = False
     """Whether the windows of the metric are shorter than the periods."""
@@ -100,13 +97,6 @@ class Trend:
     def notes(self) -> tuple[str, ...]:
         """Notes on how to read the trend."""
         notes = []
-        if self.memory:
-            notes.append(
-                message(
-                    "devices report from memos, so the periods are not independent, and changes "
-                    "have no interval"
-                )
-            )
         changes = sum(period.change is not None for period in self.periods)
         if changes > 1:
             notes.append(
@@ -118,7 +108,7 @@ class Trend:
                 )
             )
         repeated = any(each.estimate and each.estimate.devices < each.n for each in self.periods)
-        if repeated and not self.memory:
+        if repeated:
             notes.append(message(self.unit.repeated))
         if any(period.unfinished for period in self.reported):
             notes.append(
@@ -161,15 +151,14 @@ class Trend:
             ],
         }
 
-    def to_csv(self, annotations: Mapping[str, str] | None = None) -> str:
+    def to_csv(self, annotations: Mapping[str, str] | None = None, *, raw: bool = False) -> str:
         """One line for each period that has reports and each value (RFC 4180); with a column of
         `annotations` at the end, by the label of the period, if they are given."""
         header, rows = self.table()
         if annotations is None:
-            return csv_text(header, rows)
-        return csv_text(
-            (*header, "annotations"), ((*row, annotations.get(row[0], "")) for row in rows)
-        )
+            return csv_text(header, rows, raw=raw)
+        noted = ((*row, annotations.get(row[0], "")) for row in rows)
+        return csv_text((*header, "annotations"), noted, raw=raw)
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """The header and the lines of `to_csv`; a line begins with the label of its period."""
@@ -241,11 +230,11 @@ def trend(
             )
         )
     check_days(first, last)
-    memory, grouped = has_memory(store, declared), by != declared.window
+    grouped = by != declared.window
     sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
     stored = {label for each in sources for label in _stored(store, each)}.difference(without)
     if not stored:
-        return Trend(metric, by, level, memory, (), grouped)
+        return Trend(metric, by, level, (), grouped)
     first = first or min(map(_first_day, stored))
     last = max(first, last or max(map(_last_day, stored)))
     count = _count(by, first, last)
@@ -262,7 +251,7 @@ def trend(
     labels = windows.span(by, first, last)
     now = time.time() if now is None else now
     # The first days are compared with those of the week before.
-    earlier = [] if memory or by != "day" else _week_before(first)
+    earlier = [] if by != "day" else _week_before(first)
     gone = {label for each in sources for label in _dropped(store, each)} if earlier else set()
     # Those that were dropped are missing in the same way as those without reports.
     earlier = [label for label in earlier if label not in gone]
@@ -312,9 +301,8 @@ def trend(
                 *(label, begins, ends, partial_, reported), unfinished=open_, unreadable=unreadable
             )
         )
-    if not memory:
-        periods = _compared(periods, by)
-    return Trend(metric, by, level, memory, tuple(periods[len(earlier) :]), grouped)
+    periods = _compared(periods, by)
+    return Trend(metric, by, level, tuple(periods[len(earlier) :]), grouped)
 
 
 def _group_longer(metric: str, error: OnlyLongerError) -> OnlyLongerError:

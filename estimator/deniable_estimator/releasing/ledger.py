@@ -261,10 +261,10 @@ class ReleaseLedger:
                 "(DENIABLE_RELEASE_DELTA), or release with a smaller --delta"
             )
         raise LedgerError(
-            f"the budget of releases does not allow this: {before.releases} so far spend epsilon "
-            f"{before.epsilon:.3g}, with this one it would be {spent.epsilon:.3g}, and the budget "
-            f"is {self.budget:g} (delta = {self.delta:g}). Nothing was released. Ask for a smaller "
-            "--epsilon, or raise --budget (DENIABLE_RELEASE_BUDGET)"
+            f"the budget of releases does not allow this: epsilon {before.epsilon:.3g} is spent "
+            f"({before.releases} so far), with this one it would be {spent.epsilon:.3g}, and the "
+            f"budget is {self.budget:g} (delta = {self.delta:g}). Nothing was released. Ask for a "
+            "smaller --epsilon, or raise --budget (DENIABLE_RELEASE_BUDGET)"
         )
 
     @contextmanager

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from deniable.randomness import Bits
-from deniable_estimator.answers.files import csv_text, harmless, plain
+from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.questions.discoveries import finds_of
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent, checked
@@ -91,10 +91,7 @@ def made(prepared: Prepared, kept: KeptRelease, bits: Bits | None = None) -> tup
     """The document of a release, and its table, with fresh noise."""
     columns, rows = _columns_and_rows(prepared, bits or BufferedBits())
     data = {"columns": columns, "rows": rows}
-    # A spreadsheet must not take a stranger's string for a formula.
-    csv = csv_text(
-        columns, ([harmless(x) if isinstance(x, str) else x for x in row] for row in rows)
-    )
+    csv = csv_text(columns, rows)
     return document(_manifest(prepared, kept), data, csv), csv
 
 

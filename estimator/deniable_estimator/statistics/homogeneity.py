@@ -26,6 +26,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable_estimator.statistics.counts import Counts
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.significance import CAUTION
 
@@ -42,7 +43,7 @@ def homogeneity(share: FloatArray, noises: Sequence[Noise]) -> FloatArray:
     """
     if any((each.c <= 0).any() for each in noises):
         return _regressed(share, noises)
-    own = [_Binomial(each) for each in noises]
+    own = [Counts.of(each) for each in noises]
     n = np.array([np.broadcast_to(each.trials, share.shape[1:]) for each in own])
     counts = n * np.array([each.rate(row) for each, row in zip(own, share, strict=True)])
     pooled = (n * share).sum(axis=0) / n.sum(axis=0)
@@ -57,7 +58,7 @@ def homogeneity(share: FloatArray, noises: Sequence[Noise]) -> FloatArray:
         shares = np.vstack([share, rest])
         null = np.where(sizes > 0, sizes * shares, 0.0).sum(axis=0) / sizes.sum(axis=0)
         variance = _with_merged(np.array([each.at(null) for each in noises]), few)
-        plain = _with_merged(np.array([each.plain.at(null) for each in own]), few)
+        plain = _with_merged(np.array([replace(each, kept=None).at(null) for each in noises]), few)
         supporters = np.vstack([counts, np.where(big, 0.0, counts).sum(axis=0)])
         turned = np.arcsin(np.sqrt(np.clip((supporters + 0.375) / (sizes + 0.75), 0.0, 1.0)))
         pearson = _spread(shares, np.where(sizes > 0, 1 / variance, 0.0))
@@ -83,26 +84,6 @@ def _regressed(share: FloatArray, noises: Sequence[Noise]) -> FloatArray:
     known = np.isfinite(x)
     p[known] = _chi_square_tails(x[known], len(noises) - 1)
     return p
-
-
-class _Binomial:
-    """The binomial count of supporting reports behind an estimate.
-
-    Of one scheme c = 1/n, step = 1/(n (p-q)) and a / step**2 = n q (1-q), which gives n, p-q and q
-    back; of several they are those of a scheme with the same noise.
-    """
-
-    def __init__(self, noise: Noise) -> None:
-        self.plain = replace(noise, kept=None)
-        self.trials = 1 / noise.c
-        self._slope = noise.c / noise.step
-        chance = np.clip(noise.a * noise.c / noise.step**2, 0.0, 0.25)
-        self._q = (1 - np.sqrt(1 - 4 * chance)) / 2
-
-    def rate(self, share: FloatArray) -> FloatArray:
-        """How often a report supports a value of this share."""
-        found: FloatArray = np.clip(self._q + share * self._slope, 0.0, 1.0)
-        return found
 
 
 def _with_merged(variance: FloatArray, few: FloatArray) -> FloatArray:

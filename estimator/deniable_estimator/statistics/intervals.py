@@ -1,4 +1,4 @@
-"""Unbiased shares from support counts, their variance, and calibrated intervals.
+"""Unbiased shares from support counts, and their variance.
 
 A report supports a value with probability r = q + f (p - q), where f is the value's share, so
 the count S of n reports is binomial and ::
@@ -6,11 +6,6 @@ the count S of n reports is binomial and ::
     share = (S/n - q) / (p - q)                            unbiased
     Var(share) = r (1 - r) / (n (p-q)**2) = a + b f - c f**2
     a = q (1-q) / (n (p-q)**2),  b = (1 - 2q) / (n (p-q)),  c = 1/n
-
-The interval holds all shares f that the score test does not reject,
-(share - f)**2 <= z**2 Var(f). For one scheme that is Wilson's interval for r
-(J. Am. Stat. Assoc. 1927) mapped by (r - q) / (p - q); because Var is a quadratic in f,
-the same closed form serves sums of several schemes. Nothing is clipped.
 
 If the same devices report again, a second quadratic is added for what they `kept` from one
 report to the next (`deniable_estimator.analyses.memoized`), where it is positive.
@@ -21,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
@@ -111,9 +105,9 @@ class Noise:
 
     def taken(self, places: NDArray[np.intp]) -> Noise:
         """That of the values at these indices."""
-        size = max(map(len, (self.a, self.b, self.c, self.step)))
         a, b, c, step = (
-            np.broadcast_to(each, (size,))[places] for each in (self.a, self.b, self.c, self.step)
+            each[places] if len(each) > 1 else np.broadcast_to(each, places.shape)
+            for each in (self.a, self.b, self.c, self.step)
         )
         return Noise(a, b, c, step, None if self.kept is None else self.kept.taken(places))
 
@@ -156,28 +150,3 @@ class Noise:
         a = np.where(square > 0, self.a, 0.0)
         kept = None if self.kept is None else self.kept.weighted(weight)
         return Noise(a * square, self.b * square, self.c * square, self.step * weight, kept)
-
-
-def score_interval(share: FloatArray, noise: Noise, level: float) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper ends, each of shape (d,), that cover the true share at `level`."""
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    ends = _ends(share, noise.a, noise.b, noise.c, z)
-    kept = noise.kept
-    if kept is None:
-        return ends
-    wider = _ends(share, noise.a + kept.a, noise.b + kept.b, noise.c + kept.c, z)
-    # Outside of the shares at which something is kept, the wider quadratic would fall below
-    # the other; at the edge both are equal, so an end inside it moves outwards and stays inside.
-    low, high = (np.where(kept.at(end) > 0, far, end) for end, far in zip(ends, wider, strict=True))
-    return low, high
-
-
-def _ends(
-    share: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray, z: float
-) -> tuple[FloatArray, FloatArray]:
-    """The roots f of (share - f)**2 = z**2 (a + b f - c f**2)."""
-    scale = 1 + z**2 * c
-    middle = (share + z**2 * b / 2) / scale
-    spread = a + b * share - c * share**2 + z**2 * (b**2 / 4 + a * c)
-    half = z * np.sqrt(np.maximum(spread, 0.0)) / scale
-    return middle - half, middle + half

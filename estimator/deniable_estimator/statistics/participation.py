@@ -10,10 +10,22 @@ where V = r (1-r) / (p-q)**2 is the variance of one report of each device, for t
 all devices. With memos, these stay the same too (`deniable_estimator.analyses.memoized`).
 
 Nobody can count the T_i, because a report does not say which device it is from, but they are
-bounded. Two windows of n_v and n_w reports share at most min(n_v, n_w) devices, or `sample_rate`
-times that. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device `most`
-reports: in W windows it reports min(Binomial(W, sample_rate), most) times. Both bounds are exact
-if every device stays once it has reported; if devices come and go, they are cautious.
+bounded. If N_v devices are there in window v and each reports with probability `sample_rate` s, two
+windows share s min(s N_v, s N_w) reports at most. Where s is 1 the s N_v are the counts n_v. Where
+it is less, counts differ by chance, and their smaller one is too small. So two windows count as
+different only by what their counts differ beyond two standard errors of chance, ::
+
+    min(s N_v, s N_w)  is taken as  [n_v + n_w - max(0, |n_v - n_w| - 2 sqrt((1-s)(n_v + n_w)))] / 2
+
+and windows without any report, of which a tally does not tell, are as many as a Poisson count with
+the same mean has. So all pairs of windows bound the sum of T_i**2. And the ledger allows a device
+`most` reports: in W windows it reports min(Binomial(W, s), most) times. Both bounds are exact if
+every device stays once it has reported; if devices come and go, they are cautious.
+
+Where devices take turns (`one_in` = M, as the rotation groups of a panel survey do), two windows
+are of the same group if their numbers differ by a multiple of M, and otherwise share no device.
+They are counted as if they shared 1 / M of them, which also covers an edit of M, as devices then
+draw another group.
 """
 
 from __future__ import annotations
@@ -28,8 +40,16 @@ from itertools import combinations
 
 import numpy as np
 
+from deniable import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
+
+_CAUTION = 2.0
+"""Standard errors by which two counts may differ by chance."""
+
+_ROUNDS = 100
+_FEWEST = 0.05
+"""So many reports a window are expected at least."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +64,8 @@ class Participation:
     """The epsilon that a device can spend on this metric; None without a limit."""
     cost: float = 1.0
     """The epsilon that each report spends."""
+    one_in: int = 1
+    """Of how many groups that take turns a device is in one."""
 
     @classmethod
     def evenly(cls, tally: Tally) -> Participation:
@@ -58,7 +80,8 @@ class Participation:
         for part in parts:
             reports.update(part.reports)
         rate, cost = max(part.sample_rate for part in parts), min(part.cost for part in parts)
-        return cls(dict(reports), rate, _common_budget(parts), cost)
+        groups = min(part.one_in for part in parts)
+        return cls(dict(reports), rate, _common_budget(parts), cost, groups)
 
     @cached_property
     def n(self) -> float:
@@ -75,13 +98,45 @@ class Participation:
         """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""
         if self.n == 0 or len(self.reports) == 1:
             return 1.0
-        # Each window is the smaller of the pair with every larger one: (rank from above) times.
-        falling = sorted(self.reports.values(), reverse=True)
-        pairs = 2 * sum(rank * n for rank, n in enumerate(falling))
-        by_windows = 1 + self.sample_rate * pairs / self.n
-        if self.most is None or self.most >= len(self.reports):
+        pairs = self._meetings(self)
+        by_windows = 1 + self.sample_rate * pairs * self._unseen / self.n
+        windows_there = math.ceil(len(self.reports) * self._unseen)
+        if self.most is None or self.most >= windows_there:
             return by_windows
-        return min(by_windows, _ledger_repeats(len(self.reports), self.sample_rate, self.most))
+        if self.one_in > 1:
+            return min(by_windows, self.most)
+        return min(by_windows, _ledger_repeats(windows_there, self.sample_rate, self.most))
+
+    def _meetings(self, other: Participation) -> float:
+        """How many reports the pairs of unlike windows may have had to share, over all pairs."""
+        mine, theirs = (np.array(list(each.reports.values())) for each in (self, other))
+        rate = max(self.sample_rate, other.sample_rate)
+        both = mine[:, np.newaxis] + theirs
+        apart = np.abs(mine[:, np.newaxis] - theirs)
+        by_chance = _CAUTION * np.sqrt((1 - rate) * both)
+        shared = (both - np.maximum(apart - by_chance, 0.0)) / 2
+        if self.one_in > 1:
+            one, two = (np.array(list(map(windows.number, each.reports))) for each in (self, other))
+            alike = (one[:, np.newaxis] - two) % self.one_in == 0
+            shared = np.where(alike, shared, shared / self.one_in)
+        # In one and the same window a device reports once.
+        places = {window: place for place, window in enumerate(other.reports)}
+        for place, window in enumerate(self.reports):
+            if window in places:
+                shared[place, places[window]] = 0.0
+        return float(shared.sum())
+
+    @cached_property
+    def _unseen(self) -> float:
+        """By what factor there may have been more windows than those with reports."""
+        if self.sample_rate == 1:
+            return 1.0
+        seen = self.n / len(self.reports)
+        mean = seen
+        # The mean of a Poisson count whose mean, where it is not 0, is the one that is seen.
+        for _ in range(_ROUNDS):
+            mean = max(seen * -math.expm1(-mean), _FEWEST)
+        return seen / mean
 
     @property
     def devices(self) -> float:
@@ -91,12 +146,8 @@ class Participation:
     def shared(self, other: Participation) -> float:
         """The largest possible sum of T_i U_i, where device i has reported U_i times under another
         scheme of the metric."""
-        sizes = np.array(list(other.reports.values()))
-        pairs = sum(
-            float(np.minimum(n, sizes).sum()) - min(n, other.reports.get(window, 0.0))
-            for window, n in self.reports.items()
-        )
-        bounds = [self.sample_rate * pairs]
+        rate = max(self.sample_rate, other.sample_rate)
+        bounds = [rate * self._meetings(other) * max(self._unseen, other._unseen)]
         if self.most is not None:
             bounds.append(self.most * other.n)
         if other.most is not None:

@@ -12,7 +12,6 @@ of the binomial tail at .05, and at most 1.6 times too large at one in a million
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from deniable_estimator.forecasting.detection import FEW_SUPPORTERS
 from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.tails import upper_tails
 
 Adjustment: TypeAlias = Literal["storey", "bonferroni"]
 """Storey's step-up test bounds the expected share of false discoveries, which suits lists;
@@ -42,16 +42,10 @@ _NORMAL = 1e-9
 """A skewness below this counts as 0, because the cube root would lose it to rounding."""
 
 
-def p_values(z: FloatArray) -> FloatArray:
-    """The upper tail of the standard normal at each z, accurate far into the tail; NaN stays."""
-    tail = np.fromiter(map(math.erfc, (z / math.sqrt(2)).tolist()), np.float64, len(z))
-    return tail / 2
-
-
 def share_p_values(share: FloatArray, noise: Noise) -> FloatArray:
     """The probability of a share this large or larger, shape (d,), if it is truly 0."""
     z = (share - noise.step / 2) / noise.null_error
-    p = p_values(normal_score(z, noise.skewness))
+    p = upper_tails(normal_score(z, noise.skewness))
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = noise.a / noise.step**2  # of the number of supporting reports
     few = np.isfinite(share) & (variance < FEW_SUPPORTERS)
@@ -126,28 +120,6 @@ def step_up(p: FloatArray) -> FloatArray:
     adjusted = np.empty(len(p))
     adjusted[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
     return adjusted
-
-
-def changes_beyond_noise(
-    excluded: Callable[[float], NDArray[np.bool_]], family: int, level: float
-) -> NDArray[np.bool_]:
-    """Which of `family` differences the test of `adjust_p` finds, where their p-values are known
-    by intervals alone: p is at most alpha just where the interval of level 1 - alpha does not hold
-    zero. `excluded` says where that is, shape (d,), for any level; intervals grow with their level.
-
-    The step-up test rejects the largest k for which k p-values are at most the threshold of k, so
-    it is reached from above: the threshold of k counts k' <= k, that of k' counts k'', and so on.
-    """
-    found = excluded(_HALF)
-    count = int(np.count_nonzero(found))
-    null = min(family, 2 * (1 + family - count))
-    while count:
-        found = excluded(1 - min(_HALF, (1 - level) * count / (CAUTION * null)))
-        fewer = int(np.count_nonzero(found))
-        if fewer == count:
-            break
-        count = fewer
-    return found
 
 
 def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:

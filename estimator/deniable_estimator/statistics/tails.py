@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 _SETTLED = 1e-17
 
@@ -17,6 +18,13 @@ Fisher, 1938); below it the sum has fewer than 3 million terms."""
 def normal_tails(z: float) -> float:
     """The chance that a standard normal is as far from 0 as z, on either side."""
     return math.erfc(abs(z) / math.sqrt(2))
+
+
+def upper_tails(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The upper tail of the standard normal at each z, accurate far into the tail; NaN stays."""
+    flat = (z / math.sqrt(2)).ravel().tolist()
+    tail = np.fromiter(map(math.erfc, flat), np.float64, len(flat))
+    return (tail / 2).reshape(z.shape)
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from deniable import Registry
-from deniable_collector.options import SettingOption, registry_option
+from deniable_collector.options import registry_option
+from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import reported
 
 
@@ -53,11 +54,8 @@ class _When(click.ParamType[date]):
 @click.option(
     "--file",
     "path",
-    cls=SettingOption,
-    envvar="DENIABLE_ANNOTATIONS",
-    default="annotations.toml",
-    show_default=True,
-    show_envvar=True,
+    default=lambda: file_in_folder(ANNOTATIONS),
+    show_default="annotations.toml in DENIABLE_DATA",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file of annotations.",
 )
@@ -78,7 +76,7 @@ def annotate(
     \b
       deniable annotate "Release 4.2" --date 2026-11-20 --metric browser
 
-    The file keeps its comments and its order. A dashboard with DENIABLE_ANNOTATIONS set to the file
+    The file keeps its comments and its order. A dashboard that keeps its data in that folder
     shows a change with the next page. To change or remove an entry, edit the file; `deniable lint`
     checks it.
     """

@@ -54,7 +54,7 @@ def anomalies(
     alarm_level: float,
     form: str | None,
 ) -> None:
-    """Find windows of METRIC that honest reports cannot explain, or that differ from earlier ones.
+    """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
 
     Exits with 4 on an alarm.
     """

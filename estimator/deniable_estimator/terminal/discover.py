@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption, registry_option
 from deniable_estimator.terminal.options import (
     as_csv,
@@ -27,6 +26,7 @@ from deniable_estimator.terminal.options import (
     reported,
     store_option,
 )
+from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds
@@ -187,12 +187,7 @@ def _print_trend(trend: Trend, form: str | None) -> None:
     if form == "json":
         click.echo(json.dumps(trend.to_dict(), allow_nan=False))
     elif form == "csv":
-        from deniable_estimator.answers.files import csv_text, harmless
-
-        header, rows = trend.table()
-        at = header.index("value")
-        safe = ((*row[:at], harmless(row[at]), *row[at + 1 :]) for row in rows)
-        click.echo(csv_text(header, safe), nl=False)
+        click.echo(trend.to_csv(), nl=False)
     else:
         from rich.console import Console
 

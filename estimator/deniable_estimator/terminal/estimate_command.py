@@ -7,15 +7,14 @@ yet.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from deniable_collector.numeric import AnyReal
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     adjust_option,
@@ -35,6 +34,14 @@ from deniable_estimator.terminal.options import (
     store_option,
     where_option,
 )
+from deniable_estimator.terminal.real_numbers import AnyReal
+from deniable_estimator.terminal.since import (
+    asked_since,
+    change_since,
+    since_document,
+    since_options,
+    told_since,
+)
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.base import Answer
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("metric")
 @range_options
+@since_options
 @registry_option
 @store_option
 @candidates_option
@@ -92,6 +100,8 @@ def estimate(
     first: date | None,
     last: date | None,
     without: tuple[str, ...],
+    since: str | None,
+    annotations: Path,
     registry: Path,
     store: str | None,
     candidates: Path | None,
@@ -109,7 +119,8 @@ def estimate(
 ) -> None:
     """Estimate how devices are spread over the values of METRIC, or over its numbers.
 
-    Every window that touches the range counts; without --from and --to, all of them.
+    Every window that touches the range counts; without --from and --to, all of them. With
+    --since, what changed is said first.
     """
     from deniable import Registry
     from deniable_estimator.questions.asking import find_metric
@@ -127,6 +138,9 @@ def estimate(
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
+    moment = asked_since(since, annotations, find_metric(declared, metric), first, last)
+    if moment:
+        first, last = moment.days.first, moment.days.last
     if segments:
         from deniable_estimator.questions.segments import by_segment
 
@@ -163,7 +177,25 @@ def estimate(
             adjust=adjust,
             where=where,
         )
-    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits, given)
+        change = None
+        if moment:
+            before = read(
+                tallies,
+                declared,
+                metric,
+                moment.days.before_first,
+                moment.days.before_last,
+                asked,
+                without=without,
+                level=level,
+                adjust=adjust,
+                where=where,
+            )
+            change = change_since(before, answer)
+    more = {"since": since_document(moment, change, metric)} if moment else {}
+    if moment and form is None:
+        click.echo(told_since(moment, change, metric))
+    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits, given, more)
     if answer.n == 0:
         no_data(metric)
 
@@ -181,7 +213,13 @@ def _print_split(split: Segmented, form: str | None) -> None:
         Console().print(segments_view(split))
 
 
-def _print(answer: Answer, form: str | None, limits: Sequence[float], given: str | None) -> None:
+def _print(
+    answer: Answer,
+    form: str | None,
+    limits: Sequence[float],
+    given: str | None,
+    more: Mapping[str, Any],
+) -> None:
     from deniable_estimator.answers.pair import PairAnswer
     from deniable_estimator.terminal.numbers import check_limits, shares_below
     from deniable_estimator.terminal.pairs import direction
@@ -190,8 +228,8 @@ def _print(answer: Answer, form: str | None, limits: Sequence[float], given: str
     check_limits(answer, limits)
     side = direction(answer, given)
     if form == "json":
-        more = {"shares_below": shares_below(answer, limits)} if limits else {}
-        click.echo(json.dumps({**answer.to_dict(), **more}, ensure_ascii=False))
+        below = {"shares_below": shares_below(answer, limits)} if limits else {}
+        click.echo(json.dumps({**answer.to_dict(), **below, **more}, ensure_ascii=False))
     elif form == "csv":
         click.echo(answer.to_csv(), nl=False)
     else:

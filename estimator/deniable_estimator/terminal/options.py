@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 import click
 
 from deniable import DeniableError, WindowError, windows
-from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption
+from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from deniable import Metric

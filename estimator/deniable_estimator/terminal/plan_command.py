@@ -11,10 +11,10 @@ import click
 
 from deniable import windows
 from deniable.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
-from deniable_collector.numeric import AnyReal, Real
 from deniable_estimator.forecasting.lifetime_split import SMALL_SHARE
 from deniable_estimator.terminal import planned
 from deniable_estimator.terminal.options import as_json, fakes_option, reported
+from deniable_estimator.terminal.real_numbers import AnyReal, Real
 
 # numpy and rich take longer to import than `deniable --help` should.
 

@@ -14,7 +14,7 @@ from deniable.coded_message import counted
 from deniable.mechanisms.number_range import number_text
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.forecasting.detection import LEVEL, POWER
-from deniable_estimator.planning.discoveries import DiscoveryPlan
+from deniable_estimator.planning.discovery_plan import DiscoveryPlan
 from deniable_estimator.planning.numbers import NumberPlan, QuantilePlan
 from deniable_estimator.planning.pairs import MOVE, PairPlan
 from deniable_estimator.planning.plan import Lifetime, Plan
@@ -306,7 +306,8 @@ def _too_few(plan: NumberPlan) -> Iterator[str]:
 def _lifetime_words(lifetime: Lifetime) -> str:
     """How long the budget of a device lasts."""
     times, windows = counted(lifetime.reports, "time"), counted(round(lifetime.windows), "window")
-    return f"each device reports {times}, over about {windows}"
+    turns = "" if lifetime.turns is None else f"; one_in = {lifetime.turns} makes them last 365"
+    return f"each device reports {times}, over about {windows}, and then falls silent{turns}"
 
 
 def _facts_table(facts: Iterable[tuple[str, str]]) -> Table:

@@ -45,7 +45,7 @@ def show(
 
 def discovery(context: click.Context, max_length: int) -> None:
     """Print the plan of a discovery; refuses the options that have no meaning for it."""
-    from deniable_estimator.planning.discoveries import plan_discovery
+    from deniable_estimator.planning.discovery_plan import plan_discovery
     from deniable_estimator.terminal.plan_views import discovery_plan_view
 
     told = _only(context, _OF_DISCOVERIES, "--discovery")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable_collector.numeric import Real
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import as_json, reported
+from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from deniable import Metric, Registry

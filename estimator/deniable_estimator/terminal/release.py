@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import click
 
-from deniable_collector.numeric import AnyReal
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     as_csv,
@@ -30,6 +29,7 @@ from deniable_estimator.terminal.options import (
     store_option,
     where_option,
 )
+from deniable_estimator.terminal.real_numbers import AnyReal
 from deniable_estimator.terminal.release_files import key, list_releases, verify
 from deniable_estimator.terminal.release_group import (
     budget_option,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deniable_collector.numeric import Real
 from deniable_collector.options import SettingOption
+from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from deniable_estimator.releasing.ledger import ReleaseLedger

@@ -15,7 +15,6 @@ import click
 from deniable.coded_message import counted
 from deniable.mechanisms.numeric import Numeric
 from deniable.types import Discovery, Pair
-from deniable_collector.numeric import Real
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     adjust_option,
@@ -26,6 +25,7 @@ from deniable_estimator.terminal.options import (
     read_candidates,
     reported,
 )
+from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -196,7 +196,7 @@ def _simulate_values(
 
     with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, spread)
-        reporting = rng.binomial(counts, declared.sample_rate)
+        reporting = rng.binomial(counts, declared.rate)
         tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
         answer = answer_of(tally, declared.scheme, asked, level=level, adjust=adjust)
     truth = counts / devices
@@ -237,7 +237,7 @@ def _simulate_numbers(
         numbers = np.rint(numbers)
     with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, population.weights / population.weights.sum())
-        reporting = rng.binomial(counts, declared.sample_rate)
+        reporting = rng.binomial(counts, declared.rate)
         tally = sample_numbers(declared.scheme, numbers, reporting, rng, metric=name)
         answer = answer_of(tally, declared.scheme, level=level, unit=declared.type.unit)
     truth = Crowd.of(numbers, counts.astype(np.float64))

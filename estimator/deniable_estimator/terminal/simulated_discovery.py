@@ -62,7 +62,7 @@ def simulate_discovery(
         )
     with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, spread)
-        reporting = rng.binomial(counts, declared.sample_rate)
+        reporting = rng.binomial(counts, declared.rate)
         finds = _found(declared, kind, _tally(declared, kind, texts, reporting, rng), level)
     truth: Counter[bytes] = Counter()
     for text, count in zip(texts, counts.tolist(), strict=True):

@@ -109,11 +109,9 @@ def history_view(history: History) -> RenderableType:
         )
     if not history.anomalous:
         return Group(table, Text("Nothing here is unlike honest reports.", style="green"))
-    figures = [figure for window in history.windows for figure in window.verdict.figures]
-    what = "estimates" if any(figure.name == "shift" for figure in figures) else "shares"
     advice = (
         "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
-        f"faulty app, or an event. Do not correct the {what}."
+        "faulty app, or an event. Do not correct the estimates."
     )
     return Group(table, Text(advice, style="red"))
 

@@ -28,6 +28,13 @@ from deniable_estimator.terminal.options import (
     store_option,
     where_option,
 )
+from deniable_estimator.terminal.since import (
+    asked_since,
+    change_since,
+    since_document,
+    since_options,
+    told_since,
+)
 
 if TYPE_CHECKING:
     from deniable_estimator.questions.segment_trends import SegmentTrends
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("metric")
 @range_options
+@since_options
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
@@ -69,6 +77,8 @@ def trend(
     first: date | None,
     last: date | None,
     without: tuple[str, ...],
+    since: str | None,
+    annotations: Path,
     by: Literal["day", "week", "month"] | None,
     value: str | None,
     segments: tuple[str, ...],
@@ -81,14 +91,19 @@ def trend(
 ) -> None:
     """Show METRIC over time, and which of its changes are more than noise.
 
-    The table shows one value; --json and --csv have all of them.
+    The table shows one value; --json and --csv have all of them. With --since, the days before
+    and after are shown, and what changed is said first.
     """
     from deniable import Registry
     from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.questions.reading import read
     from deniable_estimator.questions.trend import trend as read_trend
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
+    moment = asked_since(since, annotations, find_metric(declared, metric), first, last)
+    if moment:
+        first, last = moment.days.before_first, moment.days.last
     if segments:
         from deniable_estimator.questions.segment_trends import trends_by_segment
 
@@ -123,16 +138,37 @@ def trend(
             level=level,
             where=where,
         )
+        change = None
+        if moment:
+            days = moment.days
+            before, after = (
+                read(
+                    *(tallies, declared, metric, *ends, asked),
+                    without=without,
+                    level=level,
+                    where=where,
+                )
+                for ends in ((days.before_first, days.before_last), (days.first, days.last))
+            )
+            change = change_since(before, after)
+    more = {"since": since_document(moment, change, metric)} if moment else {}
+    if moment and form is None:
+        click.echo(told_since(moment, change, metric))
     if form == "json":
-        click.echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+        click.echo(json.dumps({**answer.to_dict(), **more}, ensure_ascii=False))
     elif form == "csv":
         click.echo(answer.to_csv(), nl=False)
     elif answer.reported:
         from rich.console import Console
 
+        from deniable_estimator.annotations import load_annotations
+        from deniable_estimator.questions.stepping import step_in_words
         from deniable_estimator.terminal.trend_view import leading_value, trend_view
 
-        Console().print(trend_view(answer, value or leading_value(answer)))
+        series = value or leading_value(answer)
+        Console().print(trend_view(answer, series))
+        if step := step_in_words(answer, series, load_annotations(annotations)):
+            click.echo(step)
     if not answer.reported:
         no_data(metric)
 

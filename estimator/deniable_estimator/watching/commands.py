@@ -17,6 +17,7 @@ import click
 
 from deniable import DeniableError
 from deniable_collector.options import registry_option
+from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import opened, reported, store_option
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ candidates_folder = click.option(
 
 annotations_option = click.option(
     "--annotations",
-    envvar="DENIABLE_ANNOTATIONS",
-    show_envvar=True,
+    default=lambda: file_in_folder(ANNOTATIONS),
+    show_default="annotations.toml in DENIABLE_DATA, if it is there",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file of annotations; the digest names those near a change.",
 )
@@ -95,7 +96,7 @@ def watch(
     registry: Path,
     store: str | None,
     candidates_dir: Path | None,
-    annotations: Path | None,
+    annotations: Path,
     state_file: Path | None,
     once: bool,
     every: float,
@@ -181,7 +182,7 @@ def digest(
     registry: Path,
     store: str | None,
     candidates_dir: Path | None,
-    annotations: Path | None,
+    annotations: Path,
     weeks: int,
     html: Path | None,
     text: Path | None,
@@ -217,14 +218,14 @@ def digest(
         click.echo(as_text(found, language), nl=False)
 
 
-def _annotations(path: Path | None) -> tuple[Annotation, ...]:
+def _annotations(path: Path) -> tuple[Annotation, ...]:
     """What the file says; with mistakes in it nothing, because a change must be told all the
     same."""
     from deniable_estimator.annotations import load_annotations
     from deniable_estimator.checked_files import CheckedFileError
 
     try:
-        return () if path is None else load_annotations(path)
+        return load_annotations(path) if path.exists() else ()
     except CheckedFileError as error:
         click.echo(f"warning: no annotations are named: {error}", err=True)
         return ()

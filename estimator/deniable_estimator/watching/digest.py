@@ -1,9 +1,11 @@
 """The weekly digest: of each metric whether it changed, what it says, and what needs attention.
 
 The last complete weeks are compared with as many before them. A metric with windows of a month
-takes part if a month ended in these weeks, and is compared by months. Over all metrics and values
-of a digest together, the expected number of false changes is at most 1 in 20: a metric's part of
-.05 is shared by its values (Bonferroni). Intervals that are shown have 95% each.
+takes part if a month ended in these weeks, and is compared by months. The days since the latest
+annotation are compared with as many before it (`deniable_estimator.questions.since`). Over all
+metrics and values of a digest together, the expected number of false changes is at most 1 in 20: a
+metric's part of .05 is shared by its values and by both comparisons (Bonferroni). Intervals that
+are shown have 95% each.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
 
 from deniable import Metric, Registry
 from deniable.types import Discovery
@@ -21,6 +26,8 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison
 from deniable_estimator.answers.units import half_width
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import (
     Judgement,
     first_day,
@@ -30,8 +37,9 @@ from deniable_estimator.judging.changes import (
 from deniable_estimator.judging.findings import findings_of, page_of, standing
 from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import Selection, select
+from deniable_estimator.questions.since import Moment, days_since, since_headline
 
 
 def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
@@ -50,6 +58,9 @@ MOST_WEEKS = 52
 NEAR_DAYS = 3
 """An annotation up to so many days before the weeks that are told is named beside a change."""
 
+SINCE_DAYS = 91
+"""What changed since an annotation is told until it is so many days old."""
+
 LEVEL = 0.05
 """The expected number of false changes in a digest."""
 
@@ -59,7 +70,6 @@ _NAMED = 3
 
 _VALUE = sentence("{series} {value} (95% CI {interval})")
 _SAME = sentence("{told}; {no_change}")
-_MEMORY = sentence("{told}; devices report from memos, so changes have no interval")
 _NEW = sentence("{told}; nothing before to compare with")
 _OPEN = message("no list of strings to look for")
 _DISCOVERY = message("`deniable discover` lists the strings that were found")
@@ -88,6 +98,12 @@ class WeeklyDigest:
     changed: tuple[DigestLine, ...]
     attention: tuple[DigestLine, ...]
     unchanged: tuple[DigestLine, ...]
+    moment: str = ""
+    """The latest annotation, if it is not too old; empty without one."""
+    since: tuple[DigestLine, ...] = ()
+    """The metrics that changed since."""
+    compared: int = 0
+    """Of how many metrics that is known."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +127,8 @@ def weekly_digest(
     candidates_folder: Path | None = None,
     annotations: Sequence[Annotation] = (),
 ) -> WeeklyDigest:
-    """The digest of these metrics over the last complete weeks. A change names the annotations of
-    its metric that lie near it in time.
+    """The digest of these metrics over the last complete weeks, and since the latest annotation. A
+    change names the annotations of its metric that lie near it in time.
 
     Raises:
         StoreUnavailable: the store cannot answer now.
@@ -122,6 +138,10 @@ def weekly_digest(
     changed: list[DigestLine] = []
     attention: list[DigestLine] = []
     unchanged: list[DigestLine] = []
+    noted = between(annotations, weekly.last - timedelta(SINCE_DAYS), weekly.last - timedelta(1))
+    latest = noted[-1] if noted else None
+    since: list[DigestLine | None] = []
+    family = len(metrics) * (2 if latest else 1)
     for metric in metrics:
         selection = select(
             *(store, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
@@ -130,17 +150,22 @@ def weekly_digest(
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         if period is not None:
             after = _answer(selection, period.first, period.last)
-            text, new, odd = _judged_line(store, metric, selection, period, after, len(metrics))
+            text, new, odd = _judged_line(metric, selection, period, after, family)
             page = page_of(dashboard, metric.name, period.first, period.last)
-            noted = _noted(metric, period, annotations) if new else ""
-            line = DigestLine(metric.name, text, page, noted)
+            near = _noted(metric, period, annotations) if new else ""
+            line = DigestLine(metric.name, text, page, near)
             (changed if new else unchanged).append(line)
             if odd:
                 needs.append(odd)
+        if latest and latest.concerns(metric.name):
+            since += _since(metric, selection, latest, weekly.last, family, dashboard)
         page = page_of(dashboard, metric.name)
         attention += [DigestLine(metric.name, each, page) for each in needs]
     return WeeklyDigest(
-        weekly.first, weekly.last, tuple(changed), tuple(attention), tuple(unchanged)
+        *(weekly.first, weekly.last, tuple(changed), tuple(attention), tuple(unchanged)),
+        moment=latest.text if latest else "",
+        since=tuple(filter(None, since)),
+        compared=len(since),
     )
 
 
@@ -170,7 +195,7 @@ def _noted(metric: Metric, period: _DigestDays, annotations: Sequence[Annotation
     return message(_NEAR, noted=joined(told)) if told else ""
 
 
-def _answer(selection: Selection, first: date, last: date, level: float = _TOLD) -> Answer | None:
+def _answer(selection: Selection, first: date, last: date) -> Answer | None:
     """None without reports, for strings without a list, and for a discovery."""
     inside = [
         each for each in selection.labels if first <= first_day(each) and last_day(each) <= last
@@ -178,7 +203,7 @@ def _answer(selection: Selection, first: date, last: date, level: float = _TOLD)
     question = selection.within(inside).read()
     if not question.n or any(part.unnamed for part in question.parts):
         return None
-    return question.estimate(level=level, adjust="bonferroni")
+    return question.estimate(level=_TOLD, adjust="bonferroni")
 
 
 def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: float) -> list[str]:
@@ -191,8 +216,27 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
     return [each.text for each in found]
 
 
+def _since(
+    metric: Metric, selection: Selection, noted: Annotation, last: date, family: int, dashboard: str
+) -> list[DigestLine | None]:
+    """What changed since an annotation; None where nothing did, nothing where that is unknown."""
+    try:
+        days = days_since(Moment(noted.text, noted.day), metric.window, last)
+    except EstimateError:
+        return []
+    before = _answer(selection, days.before_first, days.before_last)
+    after = _answer(selection, days.first, days.last)
+    if before is None or after is None:
+        return []
+    found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
+    if not found.changed.any():
+        return [None]
+    text = since_headline(metric.name, found, isolated(noted.text))
+    page = f"{page_of(dashboard, metric.name)}?{urlencode({'since': noted.text})}"
+    return [DigestLine(metric.name, text, page)]
+
+
 def _judged_line(
-    store: Store,
     metric: Metric,
     selection: Selection,
     period: _DigestDays,
@@ -208,22 +252,15 @@ def _judged_line(
     figures = after.verdict.alarms(ALARM_LEVEL / family)
     odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None
     told = _leading(after)
-    if has_memory(store, metric):
-        return message(_MEMORY, told=told), False, odd
     days = period.before_first, period.before_last
     before = _answer(selection, *days)
     if before is None:
         return message(_NEW, told=told), False, odd
-    level = 1 - LEVEL / family
-    old = _answer(selection, *days, level)
-    new = _answer(selection, period.first, period.last, level)
-    assert old is not None
-    assert new is not None
-    strict = compare(old, new, adjust="bonferroni")
-    places = [place for place in range(len(strict.values)) if strict.changed[place]]
+    found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
+    places = np.flatnonzero(found.changed).tolist()
     if not places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
-    return _changes(compare(before, after, adjust="bonferroni"), places), True, odd
+    return _changes(found, places), True, odd
 
 
 def _changes(found: Comparison, places: list[int]) -> str:

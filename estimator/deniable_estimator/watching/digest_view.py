@@ -6,7 +6,8 @@ from collections.abc import Callable
 from html import escape
 
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.messages import message, sentence, translated
+from deniable_estimator.isolation import isolated
+from deniable_estimator.messages import counted, message, sentence, translated
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest
 
 _TITLE = sentence("deniable: {first} to {last}")
@@ -73,7 +74,14 @@ def as_html(digest: WeeklyDigest, language: str) -> str:
 
 
 def _parts(digest: WeeklyDigest) -> list[tuple[str, tuple[DigestLine, ...]]]:
+    since = counted(
+        "Changed since {moment}, of {count} metric",
+        "Changed since {moment}, of {count} metrics",
+        digest.compared,
+        moment=isolated(digest.moment),
+    )
     return [
+        *([(since, digest.since)] if digest.compared else []),
         (message("Changed"), digest.changed),
         (message("Needs attention"), digest.attention),
         (message("Not changed"), digest.unchanged),

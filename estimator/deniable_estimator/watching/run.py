@@ -17,7 +17,6 @@ from deniable_estimator.judging.findings import MetricFinding, findings_of, link
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.messages import message, translated
 from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.reading import Question, Selection, select
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
 from deniable_estimator.watching.digest import candidates_of, weekly_digest
@@ -102,10 +101,7 @@ class Watcher:
         window = newest_settled(selection.labels, now, self.rules.wait_days)
         if window is not None and _is_later(window, state.judged.get(metric.name)):
             level = judgement_level(self.rules.false_alarms, len(self.metrics), metric.window)
-            judged = judge(
-                *(_asking(selection), selection.labels, window, rules, level),
-                memory=has_memory(self.store, metric),
-            )
+            judged = judge(_asking(selection), selection.labels, window, rules, level)
             if judged is not None:
                 state.judged[metric.name] = window
                 found += findings_of(metric, judged, rules, own=selection.pair is None)

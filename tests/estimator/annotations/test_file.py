@@ -288,6 +288,6 @@ def test_without_a_date_it_is_today(path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     """The error says what is needed."""
-    done = run("x", path=tmp_path / "absent" / "annotations.toml")
+    done = run("x", path=tmp_path / "absent" / "below" / "annotations.toml")
     assert done.exit_code == 1
     assert "its folder must exist" in done.output

@@ -63,3 +63,15 @@ def test_a_part_lies_between_0_and_1(value: str) -> None:
     """Anything else is refused, with its variable's name."""
     with pytest.raises(SettingsError, match=r"DENIABLE_FAKES must be a number between 0 and 1"):
         DashboardSettings.from_env({"DENIABLE_FAKES": value})
+
+
+def test_what_is_left_out_is_named(browser: FlaskClient) -> None:
+    """The windows that a reader leaves out are named in their order, those of these days alone."""
+    days = "from=2026-11-14&to=2026-11-20"
+    out = "without=2026-11-16,2026-11-15,2026-11-03"
+    text = browser.get(f"/metric/dark_mode?{days}&{out}").text
+    told = re.search(r"Left out: ([^<]*)\.", text)
+    assert told is not None
+    assert re.sub("[\u2066-\u2069]", "", told[1]) == "15 Nov 2026, 16 Nov 2026"
+    assert "Left out" not in browser.get(f"/metric/dark_mode?{days}").text
+    assert "Left out" not in browser.get(f"/metric/dark_mode?{days}&without=2026-11-03").text

@@ -66,9 +66,8 @@ def ask(tmp_path: Path, store: Store) -> Iterator[Ask]:
     services = yaml.safe_load((DEPLOY / "compose.dashboard.yml").read_text())["services"]
     shipped = services["dashboard"]["environment"]
     environ = shipped | {
-        "DENIABLE_DASHBOARD_PEOPLE": str(tmp_path / "people.toml"),
         "DENIABLE_DASHBOARD_PROXIES": "127.0.0.1",
-        "DENIABLE_DASHBOARD_LINKS": str(tmp_path / "links.db"),
+        "DENIABLE_DATA": str(tmp_path),
     }
     port = free_port()
     with running_dashboard(tmp_path, **environ) as (address, _):

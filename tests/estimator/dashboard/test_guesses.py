@@ -1,8 +1,6 @@
-"""Wrong tokens by themselves: what is counted, when it is told, and for how long one waits."""
+"""Wrong tokens by themselves: which are told to wait, for how long, and what the log says."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from flask import Request
@@ -29,86 +27,71 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Wrong tokens and slowed networks of each line in the log."""
-    lines: list[tuple[int, int]] = []
+def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Wrong tokens of each line in the log."""
+    lines: list[int] = []
 
-    def tell(level: str, event: str, text: str, **fields: Any) -> None:
+    def tell(level: str, event: str, text: str, *, wrong: int) -> None:
         assert (level, event) == ("warning", "wrong-token")
-        wrong, slowed = fields["wrong"], fields["networks_slowed"]
-        assert text == (
-            f"within a minute {wrong} wrong tokens were shown to the dashboard, and {slowed} "
-            "networks have to wait for showing too many"
-        )
-        lines.append((wrong, slowed))
+        assert text == f"within a minute {wrong} wrong tokens were shown to the dashboard"
+        lines.append(wrong)
 
     monkeypatch.setattr(module, "tell", tell)
     return lines
 
 
-def test_a_minute_is_told_as_one_number(clock: Clock, told: list[tuple[int, int]]) -> None:
+def wrong(guesses: Guesses, address: str, forwarded: str | None = None) -> int:
+    """The seconds that a wrong token is told to wait; 0 if it is told that it is wrong."""
+    found: list[ApiProblem] = []
+    try:
+        guesses.wrong(asked(address, forwarded))
+    except ApiProblem as problem:
+        found.append(problem)
+    for problem in found:
+        assert problem.code == 429
+        assert problem.kind == "urn:deniable:problem:too-many-guesses"
+        assert f"Wait {problem.retry_after} s" in str(problem.description)
+    return sum(problem.retry_after or 0 for problem in found)
+
+
+def test_a_minute_is_told_as_one_number(clock: Clock, told: list[int]) -> None:
     """What is counted begins anew a minute after its first, and not before; at 1, 10 and 100 it
     is told."""
-    guesses = Guesses("1000/minute", 0, clock)
+    guesses = Guesses(0, clock)
     clock.now = 5.0
     for _ in range(3):
-        guesses.wrong(asked("203.0.113.5"))
+        wrong(guesses, "203.0.113.5")
     clock.now = 64.5
     for _ in range(8):
-        guesses.wrong(asked("203.0.113.5"))
-    assert told == [(1, 0), (10, 0)]
+        wrong(guesses, "203.0.113.5")
+    assert told == [1, 10]
     clock.now = 65.0
     for _ in range(101):
-        guesses.wrong(asked("203.0.113.5"))
-    assert told[2:] == [(1, 0), (10, 0), (100, 0)]
+        wrong(guesses, "203.0.113.5")
+    assert told[2:] == [1, 10, 100]
 
 
-def test_slowed_networks_are_told(clock: Clock, told: list[tuple[int, int]]) -> None:
-    """A network counts once, when it reaches the rate; the first and the tenth are told, and a
-    minute later the count begins anew."""
-    guesses = Guesses("2/minute", 0, clock)
-    for network in range(12):
-        for _ in range(4):
-            guesses.wrong(asked(f"203.0.{network}.5"))
-    assert told == [(1, 0), (2, 1), (10, 3), (38, 10)]
-    clock.now = 60.0
-    guesses.wrong(asked("203.0.0.5"))
-    guesses.wrong(asked("203.0.0.5"))
-    assert told[4:] == [(1, 0), (2, 1)]
-
-
-def test_whole_seconds_are_told(clock: Clock, told: list[tuple[int, int]]) -> None:
-    """Who has to wait 59.5 seconds is told to wait 60, by header and text; a right token then
-    counts as nothing."""
-    guesses = Guesses("2/minute", 0, clock)
-    guesses.wrong(asked("203.0.113.5"))
-    guesses.check(asked("203.0.113.5"))
-    guesses.wrong(asked("203.0.113.5"))
+def test_whole_seconds_are_told(clock: Clock, told: list[int]) -> None:
+    """The eleventh of a minute is told to wait: 60 s where 59.5 are left; then all begin again."""
+    guesses = Guesses(0, clock)
+    assert [wrong(guesses, "203.0.113.5") for _ in range(10)] == [0] * 10
     clock.now = 0.5
-    for _ in range(2):
-        with pytest.raises(ApiProblem) as caught:
-            guesses.check(asked("203.0.113.99"))
-    problem = caught.value
-    assert (problem.code, problem.retry_after) == (429, 60)
-    assert problem.kind == "urn:deniable:problem:too-many-guesses"
-    assert "Wait 60 s" in str(problem.description)
+    assert wrong(guesses, "203.0.113.99") == 60
+    assert wrong(guesses, "203.0.114.5") == 0
     clock.now = 59.75
-    with pytest.raises(ApiProblem) as caught:
-        guesses.check(asked("203.0.113.99"))
-    assert caught.value.retry_after == 1
+    assert wrong(guesses, "203.0.113.5") == 1
     clock.now = 60.5
-    guesses.check(asked("203.0.113.5"))
+    assert wrong(guesses, "203.0.113.5") == 0
 
 
-def test_addresses_behind_proxies(clock: Clock, told: list[tuple[int, int]]) -> None:
+def test_addresses_behind_proxies(clock: Clock, told: list[int]) -> None:
     """Without trusted proxies the peer counts, whatever it claims; with one, what that saw, or the
     peer if it says nothing."""
-    direct, behind = Guesses("1/minute", 0, clock), Guesses("1/minute", 1, clock)
-    direct.wrong(asked("203.0.113.5", "198.51.100.1"))
-    direct.check(asked("198.51.100.1", "203.0.113.5"))
-    with pytest.raises(ApiProblem):
-        direct.check(asked("203.0.113.5", "192.0.2.1"))
-    behind.wrong(asked("203.0.113.5", "192.0.2.9, 198.51.100.1"))
-    behind.check(asked("203.0.113.5"))
-    with pytest.raises(ApiProblem):
-        behind.check(asked("10.0.0.1", "198.51.100.1"))
+    direct, behind = Guesses(0, clock), Guesses(1, clock)
+    for _ in range(10):
+        assert not wrong(direct, "203.0.113.5", "198.51.100.1")
+        assert not wrong(behind, "203.0.113.5", "192.0.2.9, 198.51.100.1")
+    assert not wrong(direct, "198.51.100.1", "203.0.113.5")
+    assert wrong(direct, "203.0.113.5", "192.0.2.1")
+    assert not wrong(behind, "203.0.113.5")
+    assert wrong(behind, "10.0.0.1", "198.51.100.1")

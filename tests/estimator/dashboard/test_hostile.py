@@ -121,7 +121,7 @@ def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, pa
     page.feed(answer.text)
     assert not page.tags & HARMFUL
     assert not page.handlers
-    assert all(source.startswith("/static/overview.js?") for source in page.scripts)
+    assert all(source.startswith("/static/pages.js?") for source in page.scripts)
     policy = answer.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self';")
     assert "unsafe" not in policy
@@ -159,10 +159,10 @@ def test_a_picture_is_well_formed(client: FlaskClient) -> None:
     ["/metric/hostile", "/api/v1/metrics/hostile/estimate", "/api/v1/metrics/hostile/trend"],
 )
 def test_files_hold_every_value_whole(client: FlaskClient, path: str) -> None:
-    """JSON and CSV carry the values themselves: quoted, not changed, and not to be sniffed."""
+    """JSON and raw CSV carry the values themselves: quoted, not changed, and not to be sniffed."""
     for form in ("csv", "json"):
         page = path.startswith("/metric")
-        answer = client.get(f"{path}.{form}" if page else f"{path}?format={form}")
+        answer = client.get(f"{path}.{form}?raw=1" if page else f"{path}?raw=1&format={form}")
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.mimetype == ("text/csv" if form == "csv" else "application/json")
         if form == "csv":

@@ -40,7 +40,7 @@ NAMES = frozenset(
             "MiB",
             "Safari",
         ),
-        *("epsilon", "sample_rate", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
+        *("epsilon", "sample_rate", "one_in", "DENIABLE_CANDIDATES_DIR", "DENIABLE_STORE"),
         *("DENIABLE_DASHBOARD_MEMORY", "DENIABLE_DASHBOARD_SECONDS"),
         *("RAPPOR", "basic", "one-time", "Hadamard", "Count", "Mean", "Sketch", "odds"),
         # What a registry may say.

@@ -19,25 +19,26 @@ def test_the_dashboards_files_are_checked(tmp_path: Path, monkeypatch: pytest.Mo
     """
     monkeypatch.chdir(tmp_path)
     Path("metrics.toml").write_text(REGISTRY)
-    for name in ("ANNOTATIONS", "BOARDS", "DASHBOARD_PEOPLE"):
+    for name in ("DATA", "BOARDS"):
         monkeypatch.delenv(f"DENIABLE_{name}", raising=False)
     assert json.loads(CliRunner().invoke(lint, ["--json"]).stdout)["files"] == []
-    Path("notes.toml").write_text(
+    Path("kept").mkdir(exist_ok=True)
+    Path("kept/annotations.toml").write_text(
         'schema = 1\n[[annotations]]\ndate = 2026-11-20\ntext = "x"\nmetrics = ["browsr"]\n'
     )
     Path("boards").mkdir()
     board = 'schema = 1\ntitle = "T"\n[[items]]\nmetric = "{}"\n'
     Path("boards/good.toml").write_text(board.format("browser"))
-    monkeypatch.setenv("DENIABLE_ANNOTATIONS", "notes.toml")
+    monkeypatch.setenv("DENIABLE_DATA", "kept")
     monkeypatch.setenv("DENIABLE_BOARDS", "boards")
     done = CliRunner().invoke(lint)
     assert done.exit_code == 0, "a warning is no mistake"
-    assert "notes.toml: warning: annotations.1.metrics: browsr fits no metric" in done.output
+    told = "kept/annotations.toml: warning: annotations.1.metrics: browsr fits no metric"
+    assert told in done.output
     assert "boards/good.toml: no mistakes" in done.output
     Path("boards/bad.toml").write_text(board.format("browsr"))
     Path("boards/Bad name.toml").write_text(board.format("browser"))
-    Path("people.toml").write_text("schema = 1\n[people.a]\nrole = 'king'\n")
-    monkeypatch.setenv("DENIABLE_DASHBOARD_PEOPLE", "people.toml")
+    Path("kept/people.toml").write_text("schema = 1\n[people.a]\nrole = 'king'\n")
     done = CliRunner().invoke(lint, ["--json"])
     assert done.exit_code == 1
     found = {
@@ -45,16 +46,16 @@ def test_the_dashboards_files_are_checked(tmp_path: Path, monkeypatch: pytest.Mo
         for each in json.loads(done.stdout)["files"]
     }
     assert found == {
-        "notes.toml": [(None, "warning")],
+        "kept/annotations.toml": [(None, "warning")],
         "boards/good.toml": [],
         "boards/bad.toml": [(4, "error")],
         "boards/Bad name.toml": [(None, "error")],
-        "people.toml": [(3, "error")],
+        "kept/people.toml": [(3, "error")],
     }
-    Path("notes.toml").write_text("schema = 9\n")
+    Path("kept/annotations.toml").write_text("schema = 9\n")
     monkeypatch.setenv("DENIABLE_BOARDS", "nowhere")
-    monkeypatch.setenv("DENIABLE_DASHBOARD_PEOPLE", "")
+    Path("kept/people.toml").unlink()
     done = CliRunner().invoke(lint)
     assert done.exit_code == 1
-    assert "notes.toml:1: error: schema" in done.output
+    assert "kept/annotations.toml:1: error: schema" in done.output
     assert "nowhere: error: is no folder" in done.output

@@ -86,7 +86,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     environ = {
         "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),
         "DENIABLE_DASHBOARD_TOKEN": PEOPLE,
-        "DENIABLE_ANNOTATIONS": str(folder / "annotations.toml"),
+        "DENIABLE_DATA": str(folder),
         "DENIABLE_RELEASES": str(folder / "releases.db"),
     }
     (folder / "annotations.toml").write_text(

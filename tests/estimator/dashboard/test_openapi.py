@@ -150,7 +150,6 @@ WRONG = (
     ("dark_mode/estimate?below=2", 400, "distribution"),
     ("browser/estimate?value=opera", 400, "does not list 1"),
     ("browser/trend?by=year", 400, "by"),
-    ("kept/comparison", 409, "remembered noise"),
     ("theme/segments", 400, "lacks the field `by`"),
     ("theme/segments?by=shoe", 400, "counted by platform"),
     ("theme/segments?by=platform&where=platform", 400, "like platform=web"),

@@ -287,3 +287,48 @@ def test_values_are_found_in_their_lines() -> None:
     assert list(values.having("c")) == ["c"]
     assert list(values.having("nothing")) == []
     assert filters.MOST_FOUND == 3
+
+
+def test_a_first_day_is_said_to_lack_a_week_and_not_reports(empty_store: Store) -> None:
+    """A metric whose only reports are younger than the newest complete week has nothing to be
+    compared with; its reports are there, and the forecast gives way to them."""
+    registry = declared("young", more={"young": "devices = 50"})
+    client = visit(empty_store, registry)
+    assert "Few devices are expected" in whole(client, "/")
+    fill(empty_store, registry, "young", SHARES, 40_000)
+    page = whole(client, "/")
+    assert "40,000 reports" in page
+    assert "no reports in these days" not in page
+    assert "nothing to compare: no reports in the newest complete week" in page
+    assert "Few devices are expected" not in page
+
+
+def test_what_is_missing_is_marked_to_be_filled_in(empty_store: Store) -> None:
+    """Parts of a cold overview are looked for again, by a script or by a refresh without one, until
+    they are there."""
+    registry = declared(*(f"m_{place}" for place in range(3)))
+    client = visit(empty_store, registry)
+    for name in registry.metrics:
+        fill(empty_store, registry, name, SHARES, 1000)
+    refresh = '<noscript><meta http-equiv="refresh" content="2"></noscript>'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deniable_estimator.dashboard.overview.page.PAGE_PATIENCE", 0.0)
+        cold = client.get("/")
+    assert cold.status_code == 202
+    assert refresh in cold.text
+    assert cold.text.count(" data-waiting") == 2
+    assert "being calculated, and appears here" in cold.text
+    page = whole(client, "/")
+    assert refresh not in page
+    assert " data-waiting" not in page
+
+
+def test_one_earlier_window_is_singular(empty_store: Store) -> None:
+    """A change against a single earlier window is "vs 1 earlier window"."""
+    registry = declared("moved")
+    client = visit(empty_store, registry)
+    for ago, shares in ((2, [0.5, 0.4, 0.1]), (9, SHARES)):
+        fill(empty_store, registry, "moved", shares, 20_000, (TODAY - timedelta(ago)).isoformat())
+    code, text = strip(whole(client, "/"))["moved"]
+    assert code == "change"
+    assert text.endswith("vs 1 earlier window")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,43 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     assert len(set(re.findall(r'"> (value \d+)</label>', whole))) == 1000
     assert client.get("/metric/many?lines=few").status_code == 400
     store.close()
+
+
+def test_the_first_day_of_an_app_that_reports_at_once(empty_store: Store) -> None:
+    """Where only today has reports, page and overview show today; with older ones the page shows
+    them, and today is one click away."""
+    registry = Registry.parse(
+        "schema = 1\napp = 'example'\n[metrics.m]\ntype = 'boolean'\ndescription = '?'\n"
+        "owner = 'me'\nexpires = 2027-06-30\nepsilon = 2.0\nlifetime_epsilon = 8.0\n"
+        "answer = 'at_once'\naggregate = 'first'\n"
+    )
+    empty_store.publish({"m": [registry["m"].scheme]})
+    fill(empty_store, registry, "m", [0.5, 0.5], 3000, "2026-11-21")
+    client = browser_of(dashboard_of(empty_store, registry))
+    page = client.get("/metric/m").text
+    assert "3,000 devices reported" in page
+    assert "No reports" not in page
+    assert '<a href="/metric/m?from=2026-11-21&amp;to=2026-11-21' in page
+    while (cards := client.get("/")).status_code == 202:
+        pass
+    assert "3,000 reports" in cards.text
+    assert "21 Nov 2026" in cards.text
+    other = client.get("/metric/m?from=2026-11-19&to=2026-11-20").text
+    assert "There are reports of 21 Nov 2026, which is not over yet." in other
+    assert '<a class="button primary" href="/metric/m?from=2026-11-21&amp;to=2026-11-21' in other
+    fill(empty_store, registry, "m", [0.5, 0.5], 5000, "2026-11-20")
+    page = client.get("/metric/m").text
+    assert "5,000 devices reported" in page
+    assert ">today</a>" in page
+
+
+def test_a_window_that_has_just_ended(empty_store: Store, registry: Registry) -> None:
+    """It ended less than an hour ago, not 0 hours ago."""
+    empty_store.publish({metric.name: [metric.scheme] for metric in registry})
+    fill(empty_store, registry, "browser", [0.5, 0.5, 0.0, 0.0], 3000)
+    midnight = datetime(2026, 11, 21, 0, 20, tzinfo=UTC).timestamp()
+    client = browser_of(dashboard_of(empty_store, registry, lambda: midnight))
+    assert "20 Nov 2026, ended less than an hour ago" in client.get("/metric/browser").text
 
 
 def test_an_unknown_metric_suggests_a_near_one(browser: FlaskClient) -> None:

@@ -33,7 +33,6 @@ from deniable_estimator.dashboard.access.people import (
 )
 from deniable_estimator.dashboard.access.people_command import people as command
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 from .conftest import TOKEN, browser_of, dashboard_of
@@ -208,7 +207,7 @@ def test_a_file_with_mistakes_is_not_edited(tmp_path: Path) -> None:
     assert "people.toml:3: error: people.a.role" in told
     assert path.read_bytes() == before
     assert "cannot be written" in run(
-        "add", "a", "--role", "reader", "--file", str(tmp_path / "no" / "file"), fine=False
+        "add", "a", "--role", "reader", "--file", str(tmp_path / "no" / "no" / "file"), fine=False
     )
     assert "NAME must be" in run("add", "<b>", "--role", "reader", "--file", str(path), fine=False)
 
@@ -250,7 +249,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def people_app(store: Store, registry: Registry, path: Path) -> Flask:
-    return dashboard_of(store, registry, dashboard_people=str(path))
+    return dashboard_of(store, registry, data=str(path.parent))
 
 
 def test_a_change_of_the_file_is_in_force_at_once(people_app: Flask, path: Path) -> None:
@@ -324,19 +323,17 @@ def test_mistakes_leave_the_last_good_file_in_force(
 def test_a_bad_file_keeps_the_dashboard_from_starting(
     store: Store, registry: Registry, tmp_path: Path
 ) -> None:
-    """The setting names the file's mistakes; text in place of a path is told from a path."""
+    """Its mistakes are named; without a file there is nobody, until `deniable people add` makes
+    one."""
     path = tmp_path / "people.toml"
-    environ = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_PEOPLE": str(path)}
-    with pytest.raises(SettingsError, match="does not exist: `deniable people add"):
-        DashboardSettings.from_env(environ)
+    app = dashboard_of(store, registry, data=str(tmp_path))
+    assert browser_of(app).get("/").status_code in (200, 202)
     path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
     with pytest.raises(SettingsError, match=r"people.toml:3: error: people.a.role"):
-        DashboardSettings.from_env(environ)
-    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_PEOPLE"):
-        dashboard_of(store, registry, dashboard_people=str(path))
-    by_file = {"DENIABLE_DASHBOARD_TOKEN": TOKEN, "DENIABLE_DASHBOARD_PEOPLE_FILE": str(path)}
-    with pytest.raises(SettingsError, match="must be the path of a file"):
-        DashboardSettings.from_env(by_file)
+        dashboard_of(store, registry, data=str(tmp_path))
+    path.unlink()
+    listed(path, ana="analyst")
+    assert app.test_client().post("/login", data={"token": "token of ana"}).status_code == 303
 
 
 def test_links_end_with_the_person(people_app: Flask, path: Path) -> None:
@@ -357,7 +354,7 @@ def test_links_end_with_the_person(people_app: Flask, path: Path) -> None:
 
     def made(name: str) -> str:
         page = makers[name].post("/share", data={"view": "/metric/browser", "days": "9"}).text
-        return re.search(r'value="(/shared/[^"]+)"', page)[1]  # type: ignore[index]
+        return re.search(r'value="http://localhost(/shared/[^"]+)"', page)[1]  # type: ignore[index]
 
     for name in ("Eve", "Zoe"):
         add(name)
@@ -390,5 +387,5 @@ def test_links_end_if_no_dashboard_runs(
             "/metric/browser", "", maker=maker, entry=entry, note="",
             today=date(2026, 11, 21), days=2, unfinished=False,
         )  # fmt: skip
-    dashboard_of(store, registry, dashboard_people=str(path), dashboard_links=file)
+    dashboard_of(store, registry, data=str(path.parent))
     assert {each.maker for each in SharedLinks(file).listed()} == {"bob", "by a proxy", ""}

@@ -30,7 +30,7 @@ def new_app(store: Store, registry: Registry, tmp_path: Path) -> NewApp:
     path.write_text('schema = 1\n[people.Ana]\nrole = "analyst"\n[people."Zoë"]\nrole = "reader"\n')
 
     def new(*, by_file: bool = False, **more: Any) -> Flask:
-        way = {"dashboard_people": str(path)} if by_file else {"dashboard_role_header": "X-Role"}
+        way = {"data": str(path.parent)} if by_file else {"dashboard_role_header": "X-Role"}
         return dashboard_of(
             store,
             registry,

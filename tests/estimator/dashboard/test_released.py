@@ -59,7 +59,7 @@ def new_app(store: Store, registry: Registry, tmp_path: Path, ledger: Path) -> C
             store,
             registry,
             clock=Clock(LATER),
-            dashboard_links=str(tmp_path / "links.db"),
+            data=str(tmp_path),
             releases=str(ledger),
             public_url="https://d.example",
             dashboard_frame_ancestors="https://site.example",

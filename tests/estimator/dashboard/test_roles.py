@@ -43,7 +43,7 @@ def people_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def people_app(store: Store, registry: Registry, people_file: Path) -> Flask:
-    return dashboard_of(store, registry, dashboard_people=str(people_file))
+    return dashboard_of(store, registry, data=str(people_file.parent))
 
 
 def test_every_route_has_its_role(app: Flask) -> None:
@@ -72,7 +72,7 @@ def test_only_these_routes_open_without_signing_in() -> None:
 def address(app: Flask, endpoint: str) -> str:
     """An address of the endpoint, with some text for each part of it."""
     rule = next(each for each in app.url_map.iter_rules() if each.endpoint == endpoint)
-    form = "svg" if endpoint.startswith("pictures.") else "csv"
+    form = "svg" if "picture" in endpoint else "csv"
     known = {
         "name": "browser",
         "form": form,
@@ -118,7 +118,7 @@ def test_a_reader_cannot_name_strings_in_an_address(empty_store: Store, people_f
     """To look for strings of one's own takes an analyst, sent as a list or named one by one."""
     registry = Registry.parse(SITE)
     empty_store.publish({"site": [registry["site"].scheme]})
-    app = dashboard_of(empty_store, registry, dashboard_people=str(people_file))
+    app = dashboard_of(empty_store, registry, data=str(people_file.parent))
     for role, status in ((Role.READER, 403), (Role.ANALYST, 200)):
         client = program_of(app, TOKENS[role])
         answer = client.get("/api/v1/metrics/site/estimate?value=a.example")

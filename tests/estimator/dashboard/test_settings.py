@@ -87,16 +87,80 @@ def test_a_random_token_is_taken(count: int) -> None:
         ("PUBLIC_URL", "deniable.acme.example"),
         ("PUBLIC_URL", "https://deniable.acme.example/"),
         ("PUBLIC_URL", 'https://x.example" onload="'),
-        ("DASHBOARD_GUESSES", "0/minute"),
-        ("DASHBOARD_GUESSES", "many"),
     ],
 )
-def test_addresses_and_rates_are_checked(name: str, text: str) -> None:
-    """What is no address, or no rate, is refused at the start."""
+def test_addresses_are_checked(name: str, text: str) -> None:
+    """What is no address is refused at the start."""
     with pytest.raises(SettingsError, match=f"DENIABLE_{name} must be"):
         DashboardSettings.from_env({f"DENIABLE_{name}": text})
-    good = {"PUBLIC_URL": "https://[2001:db8::1]:8443", "DASHBOARD_GUESSES": "5/second"}[name]
+    good = "https://[2001:db8::1]:8443"
     assert DashboardSettings.from_env({f"DENIABLE_{name}": good})
+
+
+_SWITCH, _PART = "must be 1 or 0", "must be a number between 0 and 1"
+_ABOVE, _ORIGIN = "must be an epsilon above 0", "must be origins"
+CHOICES = [
+    ("SHARE_RELEASES", "share_releases", {"1": True, "0": False}, ["yes", "", "2"], _SWITCH),
+    ("FAKES", "fakes", {"0.05": 0.05, ".5": 0.5}, ["0", "0.0", "1", "1.5", "-0.1"], _PART),
+    ("RELEASE_BUDGET", "release_budget", {"2.5": 2.5, "1e-3": 0.001}, ["0", "inf", "x"], _ABOVE),
+    (
+        *("RELEASE_DELTA", "release_delta", {"1e-6": 1e-6, "0.001": 0.001, "1e-30": 1e-30}),
+        *(["0.0011", "1e-31", "nan", "."], "must be a probability"),
+    ),
+    (
+        *("DASHBOARD_LINK_DAYS", "dashboard_link_days", {"1": 1, "3660": 3660}),
+        *(["0", "3661", "-1", "10000"], "must be a number of days from 1 to 3660"),
+    ),
+    (
+        *("DASHBOARD_MEMORY", "dashboard_memory", {"512 MiB": 1 << 29}),
+        *(["511 MiB", "1 KiB"], "must be at least 512 MiB"),
+    ),
+    (
+        *("DASHBOARD_CACHE", "dashboard_cache", {"1024": 1024, "1024 GiB": 1 << 40}),
+        *(["1023", "1025 GiB", "1 TiB"], "must be a size"),
+    ),
+    (
+        *("DASHBOARD_FRAME_ANCESTORS", "dashboard_frame_ancestors"),
+        {"http://A.example, https://b.example:8443": "http://A.example https://b.example:8443"},
+        *(["*", "https://*.example", "https://a.example/", "https://a.example x"], _ORIGIN),
+    ),
+    *(
+        (f"DASHBOARD_{name}", f"dashboard_{name.lower()}", {str(low): low, str(high): high}, bad,
+         f"must be a whole number from {low} to {high}")
+        for name, low, high in (
+            ("STRINGS", 1, 1_000_000), ("WORKERS", 1, 64), ("SECONDS", 1, 3600), ("QUEUE", 1, 1000),
+            ("QUEUE_OF_ONE", 1, 1000),
+        )
+        for bad in ([str(low - 1), str(high + 1), "many"],)
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field", "good", "bad", "told"), CHOICES)
+def test_what_a_setting_takes(
+    name: str, field: str, good: dict[str, object], bad: list[str], told: str
+) -> None:
+    """The bounds are taken, and what lies beyond them is refused in words."""
+    for text, value in good.items():
+        assert getattr(DashboardSettings.from_env({f"DENIABLE_{name}": text}), field) == value
+    for text in bad:
+        if text:
+            with pytest.raises(SettingsError, match=f"DENIABLE_{name} {told}"):
+                DashboardSettings.from_env({f"DENIABLE_{name}": text})
+
+
+def test_files_and_folders(tmp_path: Path) -> None:
+    """A folder must be there, a file must have one and be none."""
+    inside, away = str(tmp_path / "a.toml"), str(tmp_path / "away" / "a.toml")
+    for name, good, bad in (
+        ("CANDIDATES_DIR", str(tmp_path), [away, inside]),
+        ("BOARDS", str(tmp_path), [away]),
+        ("ANNOTATIONS", inside, [away, str(tmp_path)]),
+    ):
+        assert DashboardSettings.from_env({f"DENIABLE_{name}": good})
+        for each in bad:
+            with pytest.raises(SettingsError, match=f"DENIABLE_{name} must be a f"):
+                DashboardSettings.from_env({f"DENIABLE_{name}": each})
 
 
 def test_no_dashboard_opens_without_a_token(empty_store: Store, registry: Registry) -> None:

@@ -47,8 +47,7 @@ def new_app(store: Store, registry: Registry, tmp_path: Path, clock: Clock) -> C
 
     def new(**more: Any) -> Flask:
         given = {
-            "dashboard_people": str(tmp_path / "people.toml"),
-            "dashboard_links": str(tmp_path / "links.db"),
+            "data": str(tmp_path),
         }
         return dashboard_of(store, registry, clock, **{**given, **more})
 
@@ -76,7 +75,8 @@ def shared(client: FlaskClient, view: str, **more: str) -> str:
     assert page.status_code == 200, page.text
     found = re.search(r'id="address"[^>]* value="([^"]+)"', page.text)
     assert found is not None
-    return found[1]
+    assert found[1].startswith("http://localhost/shared/")
+    return urlsplit(found[1]).path
 
 
 def addresses(page: str) -> set[str]:
@@ -94,6 +94,26 @@ VIEW_PAGES = {
 }  # fmt: skip
 
 
+def test_a_link_says_what_it_holds_back(empty_store: Store, registry: Registry) -> None:
+    """Where all windows still take reports, the form warns and says from when on the link shows
+    something; the page says what it holds back and never that no device has reported."""
+    empty_store.publish({metric.name: [metric.scheme] for metric in registry})
+    fill(empty_store, registry, "dark_mode", [0.5, 0.5], 20_000, "2026-11-20")
+    app = dashboard_of(empty_store, registry)
+    client, stranger = browser_of(app), browser_of(app, "")
+    form = client.get("/share", query_string={"view": "/metric/dark_mode"}).text
+    assert "the link shows nothing before 28 Nov 2026" in form
+    page = stranger.get(shared(client, "/metric/dark_mode")).text
+    assert "No device has reported yet" not in page
+    assert "seven days after its end" in page
+    assert "now those up to 13 Nov 2026" in page
+    assert "What is reported today is shown from 29 Nov 2026" in page
+    whole = stranger.get(shared(client, "/metric/dark_mode", unfinished="1")).text
+    assert "20,000 devices reported" in whole
+    fill(empty_store, registry, "dark_mode", [0.5, 0.5], 20_000, "2026-11-01")
+    assert "shows nothing before" not in client.get("/share?view=/metric/dark_mode").text
+
+
 @pytest.mark.parametrize("view", VIEW_PAGES)
 def test_a_link_opens_its_view_and_nothing_else(
     app: Flask, ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry, view: str
@@ -108,7 +128,10 @@ def test_a_link_opens_its_view_and_nothing_else(
     page = stranger.get(link).text
     led = addresses(page)
     own = {each for each in led if each.startswith("/shared/")}
-    assert led - own <= {"#content", "/static/icon.svg", "/static/dashboard.css?v=0.1.0"}
+    assert led - own <= {
+        *("#content", "/static/icon.svg", "/static/dashboard.css?v=0.1.0"),
+        "/static/pages.js?v=0.1.0",
+    }
     files = {each.removeprefix(link) for each in own} - {"?lang=zh-Hans"}
     assert files == VIEW_PAGES[view]
     for each in own:
@@ -357,7 +380,7 @@ def test_a_chart_alone_can_be_shared(
         page = unescape(unescape(client.post("/share", data=sent, headers=forwarded).text))
         found = re.search(r'id="address"[^>]* value="([^"]+)"', page)
         assert found is not None
-        assert found[1].startswith(f"{public_url}/shared/")
+        assert found[1].startswith(f"{public_url or 'http://localhost'}/shared/")
         assert (f'<iframe src="{found[1]}"' in page) is not bool(lack)
         link = urlsplit(found[1]).path
         before = stranger.get(link)
@@ -397,11 +420,12 @@ def test_strings_of_a_session_are_not_shared(empty_store: Store, clock: Clock) -
 def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Path) -> None:
     """At the start it is named; one that breaks later gives 503, not the page of a link that has
     ended."""
-    with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_LINKS cannot be opened"):
-        new_app(dashboard_links=str(tmp_path / "none" / "links.db"))
-    broken = tmp_path / "broken.db"
-    broken.write_text("no database " * 200)
-    app = new_app(dashboard_links=str(broken))
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=r"DENIABLE_DATA: the folder .* cannot be made"):
+        new_app(data=str(tmp_path / "file"))
+    (tmp_path / "links.db").unlink(missing_ok=True)
+    (tmp_path / "links.db").write_text("no database " * 200)
+    app = new_app()
     client = browser_of(app)
     for answer in (
         client.get("/links"), client.get("/shared/x"),

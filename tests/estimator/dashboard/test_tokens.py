@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -42,6 +43,33 @@ def reader(
     """A program that shows this token to a dashboard with these tokens."""
     app = dashboard_of(store, registry or Registry.parse(TAGGED), api_tokens=lines, releases=ledger)
     return program_of(app, token)
+
+
+def test_a_revoked_token_opens_nothing_from_then_on(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The dashboard runs on while lines of its file of tokens are removed and added: the next
+    request already goes by them. With a mistake in the file, what it said before stays in force."""
+    token, lines = made("--scope", "read:metrics")
+    file = tmp_path / "tokens.toml"
+    file.write_text(lines)
+    monkeypatch.setenv("DENIABLE_API_TOKENS_FILE", str(file))
+    client = reader(store, lines, token)
+
+    def status() -> int:
+        return client.get("/api/v1/metrics").status_code
+
+    assert status() == 200
+    file.write_text("")
+    assert status() == 401
+    file.write_text(f"# back again\n{lines}")
+    assert status() == 200
+    with caplog.at_level(logging.WARNING):
+        file.write_text(f"{lines}\n[[tokens]]\nname = 3\n")
+        assert status() == 200
+    assert "tokens.toml" in caplog.text
+    file.unlink()
+    assert status() == 401
 
 
 def test_a_token_is_shown_once_apart_from_its_lines() -> None:
@@ -118,8 +146,14 @@ def test_a_token_may_be_limited_to_metrics(store: Store, limit: tuple[str, str])
         assert refused.status_code == 403
         assert refused.json["type"] == "urn:deniable:problem:metric-out-of-reach"
         assert refused.json["metric"] == "silent"
-    assert client.get("/api/v1/privacy").status_code == 403
-    assert client.get("/api/v1/metrics/nothing").status_code == 404
+    others = {"browser", "dark_mode", "silent"} - {mine}
+    for path in ("/api/v1/privacy", "/api/v1/privacy/outsider"):
+        assert client.get(path).status_code == 403
+        assert not any(name in client.get(path).text for name in others)
+    for name in others:
+        missed = client.get(f"/api/v1/metrics/{name}x")
+        assert missed.status_code == 404
+        assert not any(f" {other}?" in missed.text for other in others)
 
 
 def test_a_wrong_token_opens_nothing(store: Store) -> None:
@@ -194,3 +228,13 @@ def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice:
         DashboardSettings.from_env({"DENIABLE_API_TOKENS": text})
     assert SHA not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_no_address_leads_to_a_host_that_the_request_names(store: Store) -> None:
+    """Doubled slashes are no address, rather than a redirect to whatever Host says."""
+    secret, lines = made("--scope", "read:metrics")
+    client = reader(store, lines, secret)
+    for path in ("/metric//browser", "//metric/browser", "/api/v1//metrics"):
+        answer = client.get(path, base_url="http://evil.example")
+        assert "evil.example" not in answer.headers.get("Location", "")
+        assert answer.status_code in (403, 404)

@@ -50,6 +50,19 @@ def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
     assert "实时" in read(browser, "/live?lang=zh-Hans")
 
 
+def test_few_reports_are_shown_without_an_estimate(
+    browser: Browser, post: Post, batch: Make, seen: Seen
+) -> None:
+    """Below 100 reports noise would be shown as shares beyond 100 %: the page has the reports, and
+    says how many an estimate takes."""
+    post(batch(("browser", "firefox")))
+    page = read(browser)
+    assert "Too few for an estimate. Each report is shown by itself." in page
+    assert "A metric has an estimate from 100 reports on" in page
+    (found,) = seen()["estimates"]
+    assert (found["n"], found["series"], found["pending"]) == (1, [], False)
+
+
 def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: DevelopmentApp) -> None:
     """A page that waits for news is answered when a report arrives."""
     read(browser)

@@ -177,3 +177,9 @@ def test_the_script(tmp_path: Path) -> None:
     )
     assert (made.counts == np.ceil(expected)).all()
     assert CliRunner().invoke(main, arguments).exit_code != 0, "it replaced a file"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """The message has the system's reason."""
+    with pytest.raises(EstimateError, match="it cannot be read: No such file"):
+        read_prior(tmp_path / "away.json")

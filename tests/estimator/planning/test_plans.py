@@ -6,6 +6,7 @@ import itertools
 import math
 from bisect import bisect_left
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from deniable_estimator.forecasting.detection import (
     reports_to_detect,
     usable,
 )
-from deniable_estimator.planning.discoveries import plan_discovery
+from deniable_estimator.planning.discovery_plan import plan_discovery
 from deniable_estimator.planning.numbers import ASKS, QuantilePlan, plan_number
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.privacy import guarantee_in
@@ -258,3 +259,18 @@ def test_cells_limit_the_mean_of_a_distribution() -> None:
     assert made.mean.rounding <= made.mean.half_width < made.mean.rounding * 1.1
     assert made.mean.devices is None
     assert plan_number(0, 100, "mean", 1.0, 10**12, half_width=0.1).mean.rounding == 0
+
+
+def test_the_table_of_the_comparison_is_computed() -> None:
+    """How many devices an interval takes in docs/comparison.md, beside an exact sum."""
+    text = (Path(__file__).parents[3] / "docs/comparison.md").read_text()
+    for title, size, share, half in (
+        ("yes or no, 30% ± 1", 2, 0.3, 0.01),
+        ("one of 100 values, 1% ± 0.2", 100, 0.01, 0.002),
+    ):
+        needed = [math.ceil(share * (1 - share) * (1.959964 / half) ** 2)]
+        needed += [
+            reports_for_half_width(design("auto", size, epsilon), share, half)
+            for epsilon in (4.0, 2.0, 1.0)
+        ]
+        assert f"| {title} | {' | '.join(f'{each:,}' for each in needed)} |" in text

@@ -62,7 +62,7 @@ def test_a_spent_budget_refuses_in_words_and_charges_nothing(path: Path) -> None
     """The message has what was spent, what it would be, the budget, and what to do."""
     ledger = ReleaseLedger(path, 1e-6, 0.9)
     ledger.charged("a", TODAY, charge(0.5))
-    with pytest.raises(LedgerError, match=r"1 so far spend epsilon 0\.5.* would be 1.*--budget"):
+    with pytest.raises(LedgerError, match=r"epsilon 0\.5.* is spent \(1 so far\).* 1.*--budget"):
         ledger.charged("b", TODAY, charge(0.5))
     assert ledger.spent().releases == 1
     ledger.charged("c", TODAY, charge(0.4))
@@ -245,3 +245,22 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path: Path) -> None:
     connection.execute("PRAGMA max_page_count = 100000")
     assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
     assert ledger.charged("c", TODAY, charge(0.1)).document is None
+
+
+@pytest.mark.parametrize("content", [b"", b"S"])
+def test_a_ledger_that_is_cut_off_is_refused(path: Path, content: bytes) -> None:
+    """SQLite would take it for a new one, in which nothing was spent."""
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="is cut off"):
+        ReleaseLedger(path, 1e-6, None)
+
+
+def test_a_ledger_holds_so_many_releases(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one is charged, one more is not."""
+    monkeypatch.setattr("deniable_estimator.releasing.ledger.MOST_RELEASES", 2)
+    ledger = ReleaseLedger(path, 1e-6, None)
+    for name in ("a", "b"):
+        ledger.charged(name, TODAY, charge(0.1))
+    with pytest.raises(LedgerError, match="holds 2 releases, which is the most"):
+        ledger.charged("c", TODAY, charge(0.1))
+    assert ledger.spent().releases == 2

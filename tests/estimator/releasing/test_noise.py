@@ -248,3 +248,11 @@ def test_noise_of_no_scale_is_refused(wrong: Fraction) -> None:
         discrete_laplace(wrong)
     with pytest.raises(ValueError, match="positive"):
         discrete_gaussian(wrong)
+
+
+@pytest.mark.parametrize(("counts", "rate"), [([], Fraction(1)), ([1, 2], Fraction(-1))])
+def test_a_leader_of_nothing_is_refused(counts: list[int], rate: Fraction) -> None:
+    """There is none among no counts, and no negative rate; at rate 0 each is as likely."""
+    with pytest.raises(ValueError, match="at least one count"):
+        leader(counts, rate)
+    assert leader([3], Fraction(0)) == 0

@@ -339,3 +339,15 @@ def test_a_trend_has_one_table_a_window(run: Run) -> None:
     assert [row[0] for row in rows[::4]] == DAYS
     assert found["manifest"]["epsilon"] <= 4.0
     assert found["manifest"]["delta"] == 1e-8
+
+
+@pytest.mark.parametrize("text", ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n"])
+def test_what_is_no_key(tmp_path: Path, text: str) -> None:
+    """A file without a key is refused in words, as either half of a pair; so is none."""
+    file = tmp_path / "key.pem"
+    file.write_text(text)
+    for read in (private_key, public_key):
+        with pytest.raises(ManifestError, match="in PEM"):
+            read(file)
+        with pytest.raises(ManifestError, match="No such file"):
+            read(tmp_path / "away.pem")

@@ -206,3 +206,54 @@ def test_collisions_of_listed_strings_are_solved_for() -> None:
     asked = statistic(Scheme("string", HASHED, ()), rows, STRINGS)
     series = asked.answer(asked.exact(), 0.0).series
     assert (np.abs(series.value - counts / counts.sum()) < 5 * series.std_error).all()
+
+
+def test_a_single_string_has_noise() -> None:
+    """A report either supports it or not: two reports differ by one."""
+    scheme = Scheme("string", HASHED, ())
+    said = statistic(scheme, one_report(scheme, 0, [0]), STRINGS[:1]).sensitivity
+    assert (said.l1, said.l2_squared) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["tree", "bits"])
+def test_noise_on_counters_widens_a_distribution(name: str) -> None:
+    """Without noise a release says what the estimate does (of 400,000 devices spread evenly over 0
+    to 10, the median to 0.2). Noise adds to the variance what is said, and no verdict is given."""
+    mechanism = HISTOGRAMS[name]
+    scheme = Scheme("number", mechanism, ())
+    rng = np.random.default_rng(5)
+    items = np.linspace(0, 1 << 30, 1000).astype(np.int64)
+    rows = analysis_of(mechanism).sample_rows(items, np.full(1000, 400), rng)
+    asked = statistic(scheme, rows, None)
+    own, added = asked.variances(1e6)
+    again, less = asked.variances(1e5)
+    assert own == again > 0
+    assert added == pytest.approx(10 * less)
+    quiet, loud = (asked.answer(asked.exact(), variance) for variance in (0.0, 1e8))
+    place = quiet.series.place("p50")
+    assert place is not None
+    assert quiet.series.value[place] == pytest.approx(5, abs=0.2)
+    widths = [each.series.high[place] - each.series.low[place] for each in (quiet, loud)]
+    assert widths[1] > 1.2 * widths[0]
+    assert not loud.verdict.alarms(0.05)
+
+
+def test_noise_on_the_scores_widens_a_mean() -> None:
+    """A release without noise says what the estimate does: of 200,000 devices with 2.5 or 5 of 0 to
+    10, a mean of 3.75 within 0.1 (5 standard errors, seed 6). Noise of V on the sum adds V over
+    the square of reports to the variance."""
+    window = SlidingWindow.design(NumberRange("0", "10"), 2.0)
+    scheme = Scheme("number", window, ())
+    rng = np.random.default_rng(6)
+    items, counts = np.array([1 << 28, 1 << 29]), np.array([100_000, 100_000])
+    rows = analysis_of(window).sample_rows(items, counts, rng)
+    asked = statistic(scheme, rows, None)
+    n, unit = 200_000, float(1 << 20)
+    own, added = asked.variances((unit * 1000) ** 2)
+    assert added == pytest.approx((1000 / n) ** 2)
+    assert 0 < own < 10 / n
+    quiet, loud = (asked.answer(asked.exact(), each) for each in (0.0, (unit * 1000) ** 2))
+    assert quiet.series.value[0] == loud.series.value[0] == pytest.approx(3.75, abs=0.1)
+    gained = loud.series.std_error[0] ** 2 - quiet.series.std_error[0] ** 2
+    assert gained == pytest.approx(25 * added, rel=1e-6)
+    assert quiet.series.std_error[0] >= 5 * own**0.5

@@ -39,7 +39,8 @@ from deniable_estimator.analyses.cohorts.fit import (
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import adjust_p, normal_score, p_values
+from deniable_estimator.statistics.significance import adjust_p, normal_score
+from deniable_estimator.statistics.tails import upper_tails
 
 _MOST_SELECTED = 600
 _MOST_ENTRIES = 1 << 25
@@ -192,7 +193,7 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
         weights = 1 / table.variance(expected[:-1])
         variance = 1 / design.sums(weights)
         share = variance * design.sums(weights * table.y)
-    p = p_values(share / np.sqrt(null))
+    p = upper_tails(share / np.sqrt(null))
     detected = adjust_p(p, "storey") <= fdr
     held = share[detected]
     # Each device has one string, so the shares of two strings are negatively correlated.
@@ -207,7 +208,7 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     share, variance = singly(table, design, fit)
     z = share / np.sqrt(variance)
     z[fit.selected] = left_out(table, design, fit)
-    p = p_values(normal_score(z, np.full(len(z), skewness(table, design, fit))))
+    p = upper_tails(normal_score(z, np.full(len(z), skewness(table, design, fit))))
     detected = adjust_p(p, "storey") <= fdr
     left = _left_by_search(table, z, fit, fdr * _STRICTNESS)
     spread = covariance(table, design, fit, left)
@@ -261,7 +262,7 @@ def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
         z = score / np.sqrt(information * table.winsor.loss)
         z[fit.selected] = -np.inf
         z[dropped > 1] = -np.inf
-        p = np.concatenate([p_values(z), np.zeros(len(fit.selected))])
+        p = np.concatenate([upper_tails(z), np.zeros(len(fit.selected))])
         entering = np.flatnonzero(_accepted(p, fdr, len(design))[: len(design)])
         entering = entering[np.argsort(-z[entering], kind="stable")]
         room = min(_BATCH, most - len(fit.selected))
@@ -283,7 +284,7 @@ def _prune(
     """
     while len(fit.selected):
         z = fit.share / np.sqrt(fit.variance)
-        failing = np.flatnonzero(~_accepted(p_values(z), fdr, len(design)))
+        failing = np.flatnonzero(~_accepted(upper_tails(z), fdr, len(design)))
         if not len(failing):
             break
         weakest = failing[np.argsort(z[failing], kind="stable")][: (len(failing) + 1) // 2]

@@ -32,7 +32,7 @@ import numpy as np
 
 from deniable.mechanisms import DBitFlip
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums
+from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums, quadratic
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -89,6 +89,28 @@ class BitPart(SchemeSums):
         noise, each, told = self._terms(centred)
         variance = np.square(centred) @ each - np.square(told).sum(axis=1)
         return centred @ self.shares, np.maximum(variance, np.square(centred) @ noise)
+
+    def spread(
+        self, inside: FloatArray | None, within: FloatArray, without: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if inside is None:
+            inside = np.tri(self.cells - 1, self.cells)
+        # The number of a device scores its weight in its own row, and nothing in the others.
+        centred = inside - inside.mean(axis=1, keepdims=True)
+        count = len(self.row_reports)
+        inner, outer = (
+            np.array(
+                [
+                    (devices * centred**power).reshape(len(inside), -1, count).sum(axis=1).T
+                    for power in (1, 2)
+                ]
+            )
+            for devices in (within, without)
+        )
+        reports = (self.row_reports / self.repeats)[:, None]
+        a, b, c = quadratic(inner, outer, reports)
+        noise = np.broadcast_to(self.noise / self.row_reports, (self.cells // count, count))
+        return a + np.square(centred) @ noise.ravel(), b, c
 
     def planned_edges(self) -> FloatArray:
         below = np.arange(self.cells + 1)

@@ -4,12 +4,9 @@ Windows are independent, as each report has fresh noise. If the same devices wit
 report in both, the difference varies less than assumed, so that the tests are cautious.
 
 A quantile has changed if the two windows differ in the share below the quantile of both together:
-t* is where the monotone curve of (F1 + F2) / 2 reaches p, and ::
-
-    z = (F2 - F1)(t*) / sqrt(V1 + V2)
-
-which is positive if numbers became smaller. Its shift has the interval of Zou and Donner (Stat.
-Med. 2008), from the intervals (l, u) of both quantiles (q)::
+t* is where the monotone curve of (F1 + F2) / 2 reaches p, and the shares below it are compared as
+other shares are (`deniable_estimator.statistics.counts`). Its shift has the interval of Zou and
+Donner (Stat. Med. 2008), from the intervals (l, u) of both quantiles (q)::
 
     D = q2 - q1,   from D - hypot(q2 - l2, u1 - q1) to D + hypot(u2 - q2, q1 - l1)
 """
@@ -26,7 +23,7 @@ from deniable_estimator.analyses.numbers.distribution import (
     Quantile,
     monotone,
 )
-from deniable_estimator.statistics.tails import normal_tails
+from deniable_estimator.statistics.counts import change_p_values
 
 
 class Shift(NamedTuple):
@@ -36,10 +33,8 @@ class Shift(NamedTuple):
     low: float
     high: float
     """The interval; infinite where a quantile has no limit."""
-    z: float
-    """The test's score, positive if the number became larger; 0 if nothing is known."""
     p_value: float
-    """Two-sided."""
+    """Two-sided; 1 if nothing is known."""
 
 
 def quantile_shift(before: DistributionEstimate, after: DistributionEstimate, p: float) -> Shift:
@@ -52,20 +47,18 @@ def quantile_shift(before: DistributionEstimate, after: DistributionEstimate, p:
         raise ValueError("quantiles are compared on the same edges")
     variance = before.variance + after.variance
     known = np.isfinite(variance)
-    z = 0.0
+    p_value = 1.0
     if known.any():
-        apart = (after.cdf - before.cdf)[known]
         middle = (before.cdf + after.cdf)[known] / 2
-        variance = np.maximum(variance[known], 1e-18)
-        pooled = monotone(middle, 1 / variance)
-        at = min(int((pooled < p).sum()), len(pooled) - 1)
-        # The more lies below, the smaller the numbers.
-        z = -float(apart[at]) / math.sqrt(variance[at])
+        pooled = monotone(middle, 1 / np.maximum(variance[known], 1e-18))
+        at = np.flatnonzero(known)[[min(int((pooled < p).sum()), len(pooled) - 1)]]
+        first, second = before.noise.taken(at), after.noise.taken(at)
+        p_value = float(change_p_values(before.cdf[at], first, after.cdf[at], second)[0])
     one, two = before.quantile(p), after.quantile(p)
     change = two.point - one.point
     (down1, up1), (down2, up2) = _reach(one), _reach(two)
     low, high = change - math.hypot(down2, up1), change + math.hypot(up2, down1)
-    return Shift(change, low, high, z, normal_tails(z))
+    return Shift(change, low, high, p_value)
 
 
 def _reach(quantile: Quantile) -> tuple[float, float]:

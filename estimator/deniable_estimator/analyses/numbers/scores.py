@@ -29,7 +29,7 @@ reports a row has does not depend on the numbers, so this keeps the estimate unb
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class Scores:
     edges: tuple[FloatArray, ...]
     """For each row, shape (m_l + 1, K): the scores for "below the first edge of node x" for each
     node and for the end. Within a node scores change evenly, because the row does not see it."""
+    chances: tuple[FloatArray, ...]
+    """For each row, shape (m_l, K): how often a device of each node reports each column."""
     information: FloatArray
     """Lam_j of depths 1 to h, shape (h,); 0 where no row sees the depth."""
 
@@ -94,6 +96,21 @@ class Scores:
             return np.asarray(scores[int(node)])
         part = rest / each
         return np.asarray((1 - part) * scores[int(node)] + part * scores[int(node) + 1])
+
+    def at_edges(self, row: int) -> FloatArray:
+        """The column scores of "below this edge" for the edges 1 to d - 1, shape (d - 1, K)."""
+        return np.array([self.below(row, edge) for edge in range(1, self.cells)])
+
+    def moments(self, row: int, scored: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """The mean score, and the mean square, of a device of each node, shape (f, m_l) each, for
+        column scores of shape (f, K); None: `at_edges`."""
+        if scored is None:
+            return self._edge_moments[row]
+        return scored @ self.chances[row].T, np.square(scored) @ self.chances[row].T
+
+    @cached_property
+    def _edge_moments(self) -> list[tuple[FloatArray, FloatArray]]:
+        return [self.moments(row, self.at_edges(row)) for row in range(self.height)]
 
     def planned(self, weights: FloatArray) -> FloatArray:
         """n times the variance of f questions, shape (f, d), without sampling; inf if unseen."""
@@ -174,10 +191,13 @@ def _scores(levels: tuple[_Level, ...], weights: tuple[int, ...], live: tuple[bo
         noise = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
         told[row] = live[row] * weights[row] / sum(weights) / noise * cells / m
     information = np.cumsum(told[::-1])[::-1]
-    edges = []
+    edges, chances = [], []
     for row, level in enumerate(levels):
         order, dimension, columns, p, q = level
-        own = ownership(order, dimension, columns, nodes[row]) / (p - q)
+        owned = ownership(order, dimension, columns, nodes[row])
+        size = owned.sum(axis=1, keepdims=True)
+        chances.append(p * owned / size + (1 - p) * (1 - owned) / (columns - size))
+        own = owned / (p - q)
         each = np.zeros_like(own)
         for depth in range(1, row + 2) if live[row] else ():
             below = ARITY ** (row + 1 - depth)
@@ -190,7 +210,7 @@ def _scores(levels: tuple[_Level, ...], weights: tuple[int, ...], live: tuple[bo
         edges.append(np.concatenate([start, np.cumsum(each, axis=0)]))
         # Every report counts once in all, so the last edge has no score, but for rounding.
         edges[-1][-1] = 0.0
-    return Scores(height, live, tuple(edges), information)
+    return Scores(height, live, tuple(edges), tuple(chances), information)
 
 
 def _over(size: FloatArray, information: float) -> FloatArray:

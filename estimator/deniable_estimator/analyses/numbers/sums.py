@@ -10,6 +10,11 @@ devices. It is not known, and is taken at the upper end of two standard errors, 
 most that is possible: F (1 - F) at the F nearest to 1/2, or a quarter of the square of what W
 spans. With memos, a part counts all that devices keep itself.
 
+So is the variance of an interval's ends, which hold the shares F that the estimate does not
+contradict. It is that of F, not of the estimate, which may be 0 by chance: with the cells inside of
+a range and those outside in the proportions that are estimated, it is a quadratic in F (`Noise`),
+and so intervals are those of other shares (`deniable_estimator.statistics.counts`).
+
 Estimates under several schemes with the same cells are averaged with one weight each, for all
 questions the same, so that shares still add up. A weight is the reports over the planned variance
 of the curve, which does not depend on the numbers.
@@ -24,14 +29,17 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 LEAST_ROW = 30
 """A row with fewer reports is left out: its variance could not be estimated."""
 
 _SAMPLING = 1 / 6
 """F (1 - F) on average over all F."""
+
+_LEAST_SUM = 1e-300
 
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
@@ -75,6 +83,20 @@ class SchemeSums(ABC):
     def edges(self) -> tuple[FloatArray, FloatArray]:
         """Those of the shares below all edges, shape (d + 1,) each; infinite variances where the
         rows do not see the edge."""
+
+    @abstractmethod
+    def spread(
+        self, inside: FloatArray | None, within: FloatArray, without: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The variance of the shares F of f ranges of cells as a function of F, that is a, b and c
+        of `Noise`, shape (f,) each.
+
+        Args:
+            inside: 1 for the cells of each range, shape (f, d); None: those below the edges 1 to
+                d - 1.
+            within: how its devices are spread over each range, shape (f, d), with sums of 1.
+            without: the same of those outside.
+        """
 
     @abstractmethod
     def planned_edges(self) -> FloatArray:
@@ -152,6 +174,34 @@ class CellSums:
             return value, math.inf
         return value, float(variance + _kept(np.array(value), np.array(variance), self.shared))
 
+    def noise(self, first: int, last: int, shares: FloatArray) -> Noise:
+        """The noise of the share of the cells from edge `first` to edge `last`, shape (1,);
+        `shares` are likely ones of all cells, shape (d,)."""
+        cell = np.arange(self.cells)
+        inside = ((first <= cell) & (cell < last))[None].astype(np.float64)
+        found = self._noise(inside, inside, shares)
+        return found if first == last or self._sees(first, last) else _unknown(found)
+
+    def edge_noise(self, shares: FloatArray) -> Noise:
+        """That of the shares below the edges 1 to d - 1, shape (d - 1,)."""
+        inside = np.tri(self.cells - 1, self.cells)
+        found = self._noise(None, inside, shares)
+        return _unknown(found, np.isinf(self.variance[1:-1]))
+
+    def _noise(self, asked: FloatArray | None, inside: FloatArray, shares: FloatArray) -> Noise:
+        # One report that is spread evenly: a range without devices has some distribution, too.
+        likely = (self.reports * shares + 1 / self.cells) / (self.reports + 1)
+        within, without = inside * likely, (1 - inside) * likely
+        for each in (within, without):
+            each /= np.maximum(each.sum(axis=1, keepdims=True), _LEAST_SUM)
+        total = np.zeros((3, len(inside)))
+        for part in self.parts:
+            total += part.weight**2 * np.array(part.spread(asked, within, without))
+        a, b, c = total
+        zero, shared = np.zeros(len(inside)), np.full(len(inside), self.shared)
+        kept = Noise(zero, shared, shared, zero) if self.shared else None
+        return Noise(np.maximum(a, 0.0), b, c, np.maximum(c, 0.0), kept)
+
     def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """`linear` without what devices keep, other than memos."""
         value = weights.mean(axis=1)
@@ -214,6 +264,23 @@ def sum_weights(estimates: Sequence[CellSums]) -> list[float]:
         told.append(worth)
     total = sum(told)
     return [worth / total if total else 0.0 for worth in told]
+
+
+def quadratic(
+    inside: FloatArray, outside: FloatArray, reports: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """a, b and c of the variance of F, from the mean and the mean square of what a report inside,
+    and one outside, scores: means and squares, shape (2, R, f); `reports` has shape (R, 1)."""
+    (mean, square), (other, other_square) = inside, outside
+    apart = mean - other
+    a = ((other_square - other**2) / reports).sum(axis=0)
+    b = ((square - other_square - 2 * other * apart) / reports).sum(axis=0)
+    return a, b, (apart**2 / reports).sum(axis=0)
+
+
+def _unknown(noise: Noise, where: NDArray[np.bool_] | bool = True) -> Noise:
+    """Noise without limit there."""
+    return replace(noise, a=np.where(where, np.inf, noise.a))
 
 
 def _kept(share: FloatArray, variance: FloatArray, shared: float) -> FloatArray:

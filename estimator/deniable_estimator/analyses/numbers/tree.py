@@ -16,7 +16,7 @@ import numpy as np
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY, Scores, scores
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums
+from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums, quadratic
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -68,6 +68,29 @@ class TreePart(SchemeSums):
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
         return _edges(self.scores, self.rates, self.spreads, self.row_reports)
+
+    def spread(
+        self, inside: FloatArray | None, within: FloatArray, without: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        asked = None if inside is None else self.scores.of(inside)
+        added = np.zeros(len(within))
+        sides: list[list[FloatArray]] = [[], []]
+        for row, rate, reports in self.rows():
+            scored = None if asked is None else asked[row]
+            mean, square = self.scores.moments(row, scored)
+            nodes = mean.shape[1]
+            for side, devices in zip(sides, (within, without), strict=True):
+                told = devices.reshape(len(devices), nodes, -1).sum(axis=2)
+                side.append(np.array([(mean * told).sum(axis=1), (square * told).sum(axis=1)]))
+            if (noise := float((self.spreads[row] - rate).max())) > 0:
+                score = self.scores.at_edges(row) if scored is None else scored
+                added += noise * np.square(score).sum(axis=1) / reports
+        if not sides[0]:
+            return added, added, added
+        reports_of = np.array([reports for _, _, reports in self.rows()])[:, None]
+        inner, outer = (np.array(side).swapaxes(0, 1) for side in sides)
+        a, b, c = quadratic(inner, outer, reports_of)
+        return a + added, b, c
 
     def planned_edges(self) -> FloatArray:
         return self.scores.planned_edges()

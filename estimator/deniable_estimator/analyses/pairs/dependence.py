@@ -20,9 +20,15 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import p_values
+from deniable_estimator.statistics.counts import change_p_values
+from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import chi_square_tail
+
+_LEAST_PART = 1e-6
+"""A count of which each report is a smaller part has a Poisson distribution."""
+
+_KNOWN = 1e-4
+"""So much smaller is the error of a crowd whose shares are as good as known."""
 
 
 class Independence(NamedTuple):
@@ -94,9 +100,38 @@ def residuals(table: FloatArray, covariance: Covariance) -> Residuals:
         + 2 * c.all_share * total * meeting
         - (c.square + c.kept) * meeting**2
     )
-    std_error = np.sqrt(np.maximum(variance, 1e-300))
-    p_value = 2 * p_values(np.abs(value / std_error).ravel()).reshape(value.shape)
-    return Residuals(value, std_error, p_value)
+    # Without a dependence the cell itself would have the product of its margins.
+    own = np.outer(1 - rows, 1 - columns)
+    null = (
+        variance
+        - (c.own_share + c.kept) * own**2 * value
+        - 2 * c.all_share * total * own * value
+        + (c.square + c.kept) * (meeting**2 - (meeting - own * value) ** 2)
+    )
+    return Residuals(value, np.sqrt(np.maximum(variance, 1e-300)), _p_values(value, null, table, c))
+
+
+def _p_values(
+    value: FloatArray, variance: FloatArray, table: FloatArray, covariance: Covariance
+) -> FloatArray:
+    """Those of residuals that have mean 0 and this variance: the cell counts reports, of which it
+    expects so many as the product of its margins says."""
+    c = covariance
+    expected = np.maximum(table - value, 0.0)
+    # Reports that support the cell, in units of its share: their number is expected / step.
+    mean = (c.own + c.all + (c.own_share + 2 * c.all_share) * expected) / c.step
+    variance = np.clip(variance, 1e-3 * mean * c.step, None)
+    part = np.clip(1 - variance / (mean * c.step), _LEAST_PART, 1.0)
+    # A binomial count with that mean and variance.
+    noise = Noise(
+        variance.ravel(),
+        (c.step * (1 - 2 * part)).ravel(),
+        (c.step * part / mean).ravel(),
+        np.full(value.size, c.step),
+    )
+    known = noise.weighted(np.full(value.size, _KNOWN))
+    found = change_p_values(np.zeros(value.size), known, value.ravel(), noise)
+    return found.reshape(value.shape)
 
 
 def _complement(margin: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from deniable_estimator.dashboard.access.caller import (
     reader_of,
     reads_settled,
     require,
+    require_all,
     require_role,
 )
 from deniable_estimator.dashboard.access.door import guard
@@ -28,5 +29,6 @@ __all__ = [
     "reader_of",
     "reads_settled",
     "require",
+    "require_all",
     "require_role",
 ]

@@ -91,6 +91,24 @@ def require(scope: str, metric: Metric | None = None) -> None:
         )
 
 
+def require_all(scope: str) -> None:
+    """Let a request pass only if its token has the scope, and is limited to no metrics.
+
+    Raises:
+        ApiProblem: it has not, or is; the problem names no metric.
+    """
+    require(scope)
+    holder: ApiToken | None = g.get("holder")
+    if holder is not None and holder.limited:
+        raise ApiProblem(
+            403,
+            "metric-out-of-reach",
+            "Metric out of reach",
+            f"The token {holder.name} is limited to some metrics, and this is about all.",
+            scope=scope,
+        )
+
+
 def may_read(metric: Metric) -> bool:
     """Whether the request's token reaches the metric."""
     holder: ApiToken | None = g.get("holder")

@@ -4,14 +4,14 @@ The cookie names a session, which the server keeps (`sessions.py`): signing out 
 copy of the cookie. It is signed with a key derived from the dashboard's token, so that a new token
 ends all. What the server keeps of a person's session depends on the hash of that person's token:
 whoever is removed, or gets another token, is signed out at once. Wrong tokens are counted and
-slowed (`guesses.py`).
+slowed (`guesses.py`); a right one is let in at any time.
 """
 
 from __future__ import annotations
 
 import hmac
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 from flask import Flask, current_app, g, redirect, request
@@ -58,7 +58,7 @@ class Door:
         self,
         token: str,
         login_link: bool,
-        tokens: Sequence[ApiToken],
+        tokens: Callable[[], Sequence[ApiToken]],
         sessions: Sessions,
         guesses: Guesses,
         people: PeopleFile,
@@ -69,7 +69,7 @@ class Door:
         self.people, self.proxy = people, proxy
         self.sign_out = sign_out
         self._digest = digest_of_token(token)
-        self._tokens = tuple(tokens)
+        self._tokens = tokens
         self._link_left = login_link
         self._lock = threading.Lock()
 
@@ -86,7 +86,12 @@ class Door:
 
     def holder(self, token: str) -> ApiToken | None:
         """The token of the read API that this is."""
-        return find_token(self._tokens, token)
+        return find_token(self._tokens(), token)
+
+    @property
+    def takes_link(self) -> bool:
+        """Whether a login link can still open it."""
+        return self._link_left
 
     def opens_by_link(self, token: str) -> bool:
         """Whether a login link has the dashboard's token, and is the first to show it."""
@@ -230,11 +235,10 @@ def _by_authorization(credentials: Authorization) -> Person | None:
 
     Raises:
         Unauthorized: it is nobody's.
-        ApiProblem: too many wrong ones came from this network, or it opens the API alone.
+        ApiProblem: it is one of too many wrong ones of this network, or opens the API alone.
     """
     shown = (credentials.token or "") if credentials.type == "bearer" else ""
     entrance = door()
-    entrance.guesses.check(request)
     if (person := entrance.person(shown)) is not None:
         return person
     if (holder := entrance.holder(shown)) is None:

@@ -212,10 +212,10 @@ class PeopleFile:
     """The people of a file, read anew when it changes. "" is no file, and holds nobody.
 
     A file with mistakes leaves the last good one in force, and `mistake` says so. A file that is
-    gone holds nobody: to delete it is to let nobody in.
+    not there holds nobody: to delete it is to let nobody in.
 
     Raises:
-        PeopleError: at the start, the file is missing or has mistakes.
+        PeopleError: at the start, the file has mistakes.
     """
 
     def __init__(self, path: str) -> None:
@@ -227,11 +227,12 @@ class PeopleFile:
         self._people: Mapping[str, Person] = {}
         self._seen: tuple[int, ...] | None = None
         self.mistake = False
-        if self._path is not None:
-            self._seen, self._people = self._status(), load_people(self._path)
+        if self._path is not None and (seen := self._status()) is not None:
+            self._seen, self._people = seen, load_people(self._path)
 
     def __bool__(self) -> bool:
-        return self._path is not None
+        """Whether there is a file."""
+        return self._path is not None and self._seen is not None
 
     def current(self) -> Mapping[str, Person]:
         """The people in force, by name."""

@@ -23,6 +23,7 @@ from deniable_estimator.dashboard.access.people import (
 )
 from deniable_estimator.dashboard.access.roles import ROLES
 from deniable_estimator.dashboard.access.tokens import new_token
+from deniable_estimator.data_folder import PEOPLE, file_in_folder
 from deniable_estimator.edited_files import FileEditError, alone, replace_file
 
 
@@ -30,7 +31,7 @@ from deniable_estimator.edited_files import FileEditError, alone, replace_file
 def people() -> None:
     """People who may sign in to the dashboard, with names and roles.
 
-    They stand in the file that DENIABLE_DASHBOARD_PEOPLE names. A running dashboard reads it
+    They stand in people.toml in the folder that DENIABLE_DATA names. A running dashboard reads it
     again when it changes. To remove somebody or to change a role, edit the file; `deniable lint`
     checks it.
 
@@ -52,10 +53,8 @@ def people() -> None:
 @click.option(
     "--file",
     "path",
-    envvar="DENIABLE_DASHBOARD_PEOPLE",
-    show_envvar=True,
-    default="people.toml",
-    show_default=True,
+    default=lambda: file_in_folder(PEOPLE),
+    show_default="people.toml in DENIABLE_DATA",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file of people.",
 )

@@ -21,14 +21,13 @@ def sign_in() -> ResponseReturnValue:
     token = request.args.get("token")
     if token is None:
         return redirect(target, 303) if signed_in() else _form(target)
-    if (slowed := _slowed(target)) is not None:
-        return slowed
-    if not door().opens(token):
-        door().guesses.wrong(request)
+    if door().takes_link:
+        if door().opens_by_link(token):
+            remember(Person("", Role.OPERATOR))
+            return redirect(target, 303)
+        if (slowed := _wrong(target)) is not None:
+            return slowed
     # The redirect takes the token out of the address bar whether or not it was right.
-    if door().opens_by_link(token):
-        remember(Person("", Role.OPERATOR))
-        return redirect(target, 303)
     return redirect("/" if signed_in() else "/login?used=1", 303)
 
 
@@ -36,12 +35,9 @@ def sign_in() -> ResponseReturnValue:
 def sign_in_post() -> ResponseReturnValue:
     """Begin a session of the person whose token the form has."""
     target = local(request.form.get("next", "/"))
-    if (slowed := _slowed(target)) is not None:
-        return slowed
     person = door().person(request.form.get("token", "").strip())
     if person is None:
-        door().guesses.wrong(request)
-        return _form(target, wrong=True), 403
+        return _wrong(target) or (_form(target, wrong=True), 403)
     remember(person)
     return redirect(target, 303)
 
@@ -53,10 +49,11 @@ def sign_out() -> ResponseReturnValue:
     return redirect("/login", 303)
 
 
-def _slowed(target: str) -> Response | None:
-    """The form with how long to wait, for a network that has shown too many wrong tokens."""
+def _wrong(target: str) -> Response | None:
+    """Count a wrong token. The form with how long to wait, for a network that has shown too
+    many."""
     try:
-        door().guesses.check(request)
+        door().guesses.wrong(request)
     except ApiProblem as error:
         if not for_people(request):
             raise

@@ -64,7 +64,7 @@ def new(
     """Make a token. It is shown once, on standard error, and stored nowhere.
 
     The other lines go into the file that DENIABLE_API_TOKENS_FILE names (`>> tokens.toml`); the
-    dashboard reads it when it starts. To withdraw a token, remove its lines and restart.
+    dashboard reads it anew when it changes. To revoke a token, remove its lines.
     """
     secret = new_token()
     made = ApiToken(name, digest_of_token(secret), frozenset(scopes), metrics, tags, settled)

@@ -14,9 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from deniable import Metric
+from deniable.errors import Problem
+from deniable_estimator.checked_files import CheckedFileError, read_text
 
 SCOPES = {
     "read:metrics": "which metrics are declared, how many reported, what a report can reveal",
@@ -124,6 +127,18 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
         if len(set(seen)) < len(seen):
             raise ValueError(f"has two tokens of one {key}: make another token for each use")
     return tokens
+
+
+def read_tokens(path: Path) -> tuple[ApiToken, ...]:
+    """The tokens of a file.
+
+    Raises:
+        CheckedFileError: it cannot be read, or has a mistake.
+    """
+    try:
+        return parse_tokens(read_text(path))
+    except ValueError as error:
+        raise CheckedFileError([Problem(None, "", str(error))], str(path)) from None
 
 
 def _read(number: int, table: Any) -> ApiToken:

@@ -64,7 +64,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         *(f"{_NAMED}/comparison", comparison, _ESTIMATES, takes.ComparisonParameters),
-        *("Comparison", _BOTH), sends=True, errors=(409,),
+        *("Comparison", _BOTH), sends=True,
     ),
     Endpoint(
         *(f"{_NAMED}/finds", finds, _ESTIMATES, takes.FindsParameters, "Finds", _BOTH),
@@ -108,7 +108,7 @@ def _add(endpoint: Endpoint) -> None:
     def respond(**named: str) -> ResponseReturnValue:
         require(endpoint.scope)
         asked = takes.read_parameters(endpoint.parameters, request.args)
-        return endpoint.respond(asked, form_of(asked.format, *endpoint.forms), **named)
+        return endpoint.respond(asked, form_of(asked.format, asked.raw, *endpoint.forms), **named)
 
     methods = ["GET", "POST"] if endpoint.sends else ["GET"]
     api.add_url_rule(endpoint.path, endpoint.name, respond, methods=methods)

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.dashboard.access import may_read, require
-from deniable_estimator.dashboard.annotation_flags import current_annotations
+from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.dashboard.api.parameters import AnnotationParameters
 from deniable_estimator.dashboard.api.representations import (
     Form,
@@ -41,9 +41,9 @@ def list_annotations(asked: AnnotationParameters, form: Form) -> ResponseReturnV
     tag = etag(form, rows)
     if same := unchanged(tag):
         return same
-    if form == "csv":
+    if form != "json":
         lines = [{**row, "metrics": row["metrics"] or []} for row in rows]
-        return represent(form, to_csv(COLUMNS, [_safe(line) for line in lines]), tag=tag)
+        return represent(form, to_csv(form, COLUMNS, lines), tag=tag)
     return represent(form, to_json({"annotations": rows}), tag=tag)
 
 
@@ -80,10 +80,3 @@ def _row(annotation: Annotation, metrics: list[str] | None) -> dict[str, Any]:
         "link": annotation.link,
         "metrics": metrics,
     }
-
-
-def _safe(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with a text that no spreadsheet takes for a formula: it is for people, so a mark in
-    front does no harm."""
-    text = row["text"]
-    return {**row, "text": f"'{text}" if text.startswith(("=", "+", "-", "@")) else text}

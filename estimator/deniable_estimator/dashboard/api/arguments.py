@@ -46,10 +46,11 @@ def asked_range(
     without: str = "",
     kind: windows.Kind = "day",
     where: Sequence[str] = (),
+    since: str = "",
 ) -> DayRange:
-    """The days from `first` to `last`, as an address has them, the windows left out, and the
-    segments that count."""
-    given = {"from": first, "to": last, "without": without}
+    """The days from `first` to `last`, or `since` something, as an address has them, the windows
+    left out, and the segments that count."""
+    given = {"since": since, "from": first, "to": last, "without": without}
     days = read_range(given, source.seen_until, kind)
     return replace(days, where=tuple(sorted(asked_segments("where", where).items())))
 

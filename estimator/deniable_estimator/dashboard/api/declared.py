@@ -15,6 +15,7 @@ from deniable_estimator.dashboard.api.arguments import (
 from deniable_estimator.dashboard.api.listing import LISTED, LISTED_OF_NUMBERS, listed
 from deniable_estimator.dashboard.api.overview_rows import overview_csv, overview_document
 from deniable_estimator.dashboard.api.parameters import (
+    Common,
     DeclaredParameters,
     ListParameters,
     OverviewParameters,
@@ -51,14 +52,18 @@ def metrics(asked: ListParameters, form: Form) -> ResponseReturnValue:
         return same
     numbers = any(LISTED_OF_NUMBERS[0] in row for row in rows)
     columns = (*LISTED, *LISTED_OF_NUMBERS) if numbers else LISTED
-    text = to_csv(columns, rows) if form == "csv" else to_json({**days.query, "metrics": rows})
+    if form == "json":
+        return represent(form, to_json({**days.told, "metrics": rows}), tag=tag)
+    text = to_csv(form, columns, rows)
     return represent(form, text, tag=tag)
 
 
 def overview(asked: OverviewParameters, form: Form) -> ResponseReturnValue:
     """What the overview says of all metrics that the token reaches, and what needs attention."""
     source, kept = current_source(), summary_cache()
-    wanted = {name: text for name, text in request.args.items() if name != "format"}
+    wanted = {
+        name: text for name, text in request.args.items() if name not in Common.__struct_fields__
+    }
     view = read_overview(wanted, source.registry, source.seen_until)
     reachable = [metric for metric in source.registry if may_read(metric)]
     found = list_metrics(source, kept, view, source.patience, reachable=reachable, whole=True)
@@ -69,7 +74,7 @@ def overview(asked: OverviewParameters, form: Form) -> ResponseReturnValue:
     tag = etag(form, document)
     if same := unchanged(tag):
         return same
-    text = overview_csv(found) if form == "csv" else to_json(document)
+    text = to_json(document) if form == "json" else overview_csv(found, raw=form == "raw")
     return represent(form, text, tag=tag)
 
 

@@ -87,7 +87,7 @@ _ERRORS = {
     409: "the metric or the dashboard does not allow it; the detail says why",
     413: "more bytes than DENIABLE_DASHBOARD_UPLOAD allows",
     415: "the body is neither text nor JSON",
-    429: "too many wrong tokens came from this network: no token is looked at until Retry-After "
+    429: "the token is wrong, as were too many from this network: try no other until Retry-After "
     "seconds have passed",
     503: "the store cannot be read, or the result is still being calculated: `still-decoding`, or "
     "too much else is: `busy`. Send the same again after Retry-After seconds",

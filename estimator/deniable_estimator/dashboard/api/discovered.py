@@ -39,7 +39,7 @@ def finds(asked: FindsParameters, form: Form, name: str) -> ResponseReturnValue:
     tag = etag(form, metric, asked, days, found.version)
     if same := unchanged(tag):
         return same
-    return represent(form, finds_text(form, found.answer, days.query), tag=tag)
+    return represent(form, finds_text(form, found.answer, days.told), tag=tag)
 
 
 def finds_trend(asked: FindTrendParameters, form: Form, name: str) -> ResponseReturnValue:
@@ -53,7 +53,7 @@ def finds_trend(asked: FindTrendParameters, form: Form, name: str) -> ResponseRe
     tag = etag(form, metric, asked, days, found.version)
     if same := unchanged(tag):
         return same
-    return represent(form, trend_text(form, found.answer, days.query), tag=tag)
+    return represent(form, trend_text(form, found.answer, days.told), tag=tag)
 
 
 def _discovery(name: str) -> tuple[DataSource, Metric]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from deniable import windows
-from deniable_estimator.dashboard.annotation_flags import annotations_of
+from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
     MAX_VALUES,
@@ -38,17 +38,17 @@ from deniable_estimator.dashboard.calculations import (
     to_json,
     trend_text,
 )
-from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.versions import digest_of_candidates
-from deniable_estimator.questions.comparison import has_memory
 
 
 def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturnValue:
     """The share of each value over some days, or what is asked of a number."""
     source, metric = asked_metric(name, "read:estimates")
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    days = asked_range(
+        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+    )
     candidates = asked_candidates(source, metric, asked.value)
     asked_limit(metric, asked.limit)
     asked_below(metric, asked.below)
@@ -64,7 +64,7 @@ def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturn
     found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
     known = found.answer
     places = chosen(known, asked.value, asked.limit)
-    final, head = tag(found.version), {**days.query, "size": len(known.series.names)}
+    final, head = tag(found.version), {**days.told, "size": len(known.series.names)}
     text = source.written(
         len(known.series.names) if places is None else len(places),
         ("estimate", final),
@@ -77,7 +77,10 @@ def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturn
 def trend(asked: TrendParameters, form: Form, name: str) -> ResponseReturnValue:
     """The same in each day, week or month."""
     source, metric = asked_metric(name, "read:estimates")
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    days = asked_range(
+        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+    )
+    days = days.around
     by = asked.by or grouping(metric, days)
     candidates = asked_candidates(source, metric, asked.value)
     periods = len(windows.span(by, days.first, days.last))
@@ -96,24 +99,17 @@ def trend(asked: TrendParameters, form: Form, name: str) -> ResponseReturnValue:
     text = source.written(
         periods * len(candidates or metric.values),
         ("trend", final),
-        *(trend_text, form, found.answer, days.query, asked.value, noted),
+        *(trend_text, form, found.answer, days.told, asked.value, noted),
         candidates=candidates,
     )
     return represent(form, text, tag=final)
 
 
 def comparison(asked: ComparisonParameters, form: Form, name: str) -> ResponseReturnValue:
-    """How it has changed between two ranges of days."""
+    """How it has changed between two ranges of days, or since something happened."""
     source, metric = asked_metric(name, "read:estimates")
-    if has_memory(source.store, metric):
-        raise ApiProblem(
-            409,
-            "periods-not-independent",
-            "Periods not independent",
-            "Devices report this metric with remembered noise, so no interval of a "
-            "difference between two periods can be given.",
-        )
-    later = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    ends = asked.first, asked.last, asked.without
+    later = asked_range(source, *ends, metric.window, since=asked.since)
     earlier = earlier_range(
         later, metric.window, asked.before_from, asked.before_to, source.seen_until
     )
@@ -133,7 +129,7 @@ def comparison(asked: ComparisonParameters, form: Form, name: str) -> ResponseRe
     )
     found = compared(old.answer, new.answer, candidates)
 
-    final, head = tag(old.version, new.version), {"before": earlier.query, "after": later.query}
+    final, head = tag(old.version, new.version), {"before": earlier.told, "after": later.told}
     text = source.written(
         len(found.values),
         ("comparison", final),
@@ -148,6 +144,6 @@ def anomalies(asked: AnomaliesParameters, form: Form, name: str) -> ResponseRetu
     source, metric = asked_metric(name, "read:estimates")
     days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
     found = source.history(metric, days, source.estimate(metric, days))
-    document = {**days.query, **found.to_dict()}
+    document = {**days.told, **found.to_dict()}
     tag = etag(form, document)
     return unchanged(tag) or represent(form, to_json(document), tag=tag)

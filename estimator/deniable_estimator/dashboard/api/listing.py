@@ -19,7 +19,7 @@ from deniable_estimator.dashboard.sources import DataSource
 
 LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
-    *("sample_rate", "longitudinal", "mechanism", "values", "expires", "expired"),
+    *("sample_rate", "one_in", "longitudinal", "mechanism", "values", "expires", "expired"),
     *("n", "newest", "age_days"),
 )
 """What is said of each metric, in the order of the columns."""
@@ -50,6 +50,7 @@ def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]
         "epsilon": reported.epsilon,
         "lifetime_epsilon": reported.lifetime_epsilon,
         "sample_rate": reported.sample_rate,
+        "one_in": reported.one_in,
         "longitudinal": reported.longitudinal,
         "mechanism": reported.scheme.mechanism.name,
         "values": len(metric.values) or None,

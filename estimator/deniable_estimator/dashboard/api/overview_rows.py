@@ -19,17 +19,20 @@ _COLUMNS = (
 
 def overview_document(listing: Listing) -> dict[str, Any]:
     """The metrics of a listing, as JSON can carry them: `level` is that of every interval,
-    `false_changes` the expected number of false ones among all changes, `outdated` the number of
+    `false_changes` the expected number of false ones among all changes, `compared` the number of
+    metrics whose change is known, `changed` that of those that changed, `outdated` the number of
     metrics whose newest reports are not in it yet."""
     return {
         "level": 0.95,
         "false_changes": LEVEL,
         "outdated": listing.outdated,
+        "compared": listing.compared,
+        "changed": listing.changed,
         "metrics": [_row(each) for each in listing.entries],
     }
 
 
-def overview_csv(listing: Listing) -> str:
+def overview_csv(listing: Listing, *, raw: bool) -> str:
     """The same as a table: `attention` holds the codes, divided by spaces."""
     lines = []
     for each in listing.entries:
@@ -45,7 +48,7 @@ def overview_csv(listing: Listing) -> str:
                 "attention": " ".join(reason["code"] for reason in row["attention"]),
             }
         )
-    return csv_text(_COLUMNS, ([line[name] for name in _COLUMNS] for line in lines))
+    return csv_text(_COLUMNS, ([line[name] for name in _COLUMNS] for line in lines), raw=raw)
 
 
 def _row(entry: OverviewEntry) -> dict[str, Any]:
@@ -56,7 +59,8 @@ def _row(entry: OverviewEntry) -> dict[str, Any]:
         "name": metric.name,
         "type": metric.type.name,
         "window": metric.window,
-        **summary.days.query,
+        "from": summary.days.first.isoformat(),
+        "to": summary.days.last.isoformat(),
         "n": summary.n,
         "newest": summary.newest,
         "unit": metric.type.unit if isinstance(metric.type, Number) else "share",

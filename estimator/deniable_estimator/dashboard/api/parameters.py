@@ -24,6 +24,8 @@ from deniable_estimator.statistics.significance import Adjustment
 
 _T = TypeVar("_T", bound=Struct)
 
+_Since = Annotated[str, Meta(max_length=200)]
+
 _Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
 _End = Annotated[float, Meta(ge=-1e15, le=1e15)]
 _Household = Annotated[int, Meta(ge=1, le=10**6)]
@@ -36,6 +38,8 @@ class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     format: Literal["json", "csv"] | None = None
     """Wins over the Accept header."""
+    raw: bool = False
+    """Texts of a CSV as they are, for programs."""
 
 
 class _Ranged(Common, frozen=True, kw_only=True):
@@ -54,6 +58,8 @@ class ListParameters(_Ranged, frozen=True, kw_only=True):
 class OverviewParameters(_Ranged, frozen=True, kw_only=True):
     """Of the overview."""
 
+    since: _Since = ""
+    """The days after this annotation, or after a day like 2026-11-20, in place of from and to."""
     q: Annotated[str, Meta(max_length=LONGEST_SEARCH)] = ""
     owner: str = ""
     tag: str = ""
@@ -98,6 +104,8 @@ _Segments = Annotated[list[str], Meta(max_length=2)]
 
 
 class _Valued(AnomaliesParameters, frozen=True, kw_only=True):
+    since: _Since = ""
+    """The days after this annotation, or after a day like 2026-11-20, in place of from and to."""
     level: _Level = 0.95
     value: Annotated[list[str], Meta(max_length=1000)] = []
     """Only these; of a string metric, the strings to look for. In normal form C, as values are."""

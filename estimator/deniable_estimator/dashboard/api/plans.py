@@ -8,6 +8,7 @@ import msgspec
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.dashboard.api.parameters import (
+    Common,
     LifetimePlanParameters,
     NumberPlanParameters,
     PairPlanParameters,
@@ -59,7 +60,9 @@ def _planned(
     if same := unchanged(tag):
         return same
     numbers = {
-        name: number for name, number in msgspec.structs.asdict(asked).items() if name != "format"
+        name: number
+        for name, number in msgspec.structs.asdict(asked).items()
+        if name not in Common.__struct_fields__
     }
     text = current_source().written(size, ("plan", tag), text_of, numbers)
     return represent(form, text, tag=tag)

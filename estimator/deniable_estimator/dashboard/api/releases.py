@@ -66,7 +66,7 @@ def list_releases(asked: ReleasesParameters, form: Form) -> ResponseReturnValue:
     if form == "json":
         return represent(form, to_json(document), tag=tag)
     lines = [{**row, "where": [f"{k}={v}" for k, v in row["where"].items()]} for row in rows]
-    return represent(form, to_csv(COLUMNS, lines), tag=tag)
+    return represent(form, to_csv(form, COLUMNS, lines), tag=tag)
 
 
 def show_release(asked: ReleaseParameters, form: Form, release: str) -> ResponseReturnValue:

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from flask import Response, request
 
 import deniable
+from deniable_estimator.answers.files import csv_text
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.versions import digest
 
 GZIPPED = "-gzip"
 """What the tag of a compressed response ends with: a strong tag stands for certain bytes."""
 
-Form: TypeAlias = Literal["json", "csv"]
+Form: TypeAlias = Literal["json", "csv", "raw"]
+"""`raw` is a CSV whose texts are as they are, which no spreadsheet must be given."""
 
-_TYPES: dict[Form, str] = {"json": "application/json", "csv": "text/csv"}
+_TYPES: dict[Form, str] = {"json": "application/json", "csv": "text/csv", "raw": "text/csv"}
 _VARY = ("Accept", "Authorization", "Cookie")
 
 
-def form_of(asked: Form | None, *offered: Form) -> Form:
-    """The form that the request asks for: by `format`, or by its Accept header; else the first.
+def form_of(asked: Literal["json", "csv"] | None, raw: bool, *offered: Form) -> Form:
+    """The form that the request asks for: by `format`, or by its Accept header; else the first. A
+    CSV is `raw` where that is asked for.
 
     Raises:
         ApiProblem: the endpoint does not offer it.
     """
     offers = {_TYPES[form]: form for form in offered}
+    found: str | None
     if asked is not None:
-        if asked in offered:
-            return asked
-        found = None
+        found = _TYPES[asked]
     elif not request.accept_mimetypes:
-        return offered[0]
+        found = _TYPES[offered[0]]
     else:
         found = request.accept_mimetypes.best_match(list(offers))
-    if found is None:
+    if found not in offers:
         raise ApiProblem(
             406, "not-acceptable", "Not acceptable", f"This can be sent as {' or '.join(offers)}."
         )
-    return offers[found]
+    return "raw" if raw and offers[found] == "csv" else offers[found]
 
 
 def etag(form: Form, *parts: object) -> str:
@@ -77,16 +77,12 @@ def represent(form: Form, text: str, *, tag: str) -> Response:
     return _cacheable(response)
 
 
-def to_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+def to_csv(form: Form, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     """One line for each row under a header (RFC 4180); lists are joined by spaces, and what a row
     does not have is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    for row in rows:
-        cells = (row.get(name) for name in columns)
-        writer.writerow([" ".join(each) if isinstance(each, list) else each for each in cells])
-    return text.getvalue()
+    cells = ([row.get(name) for name in columns] for row in rows)
+    lines = ([" ".join(x) if isinstance(x, list) else x for x in line] for line in cells)
+    return csv_text(columns, lines, raw=form == "raw")
 
 
 def _cacheable(response: Response) -> Response:

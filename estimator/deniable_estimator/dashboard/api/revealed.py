@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable import Metric
-from deniable_estimator.dashboard.access import require
+from deniable_estimator.dashboard.access import require_all
 from deniable_estimator.dashboard.api.arguments import (
     asked_metric,
 )
@@ -45,8 +45,7 @@ def metric_privacy(asked: PrivacyParameters, form: Form, name: str) -> ResponseR
 def privacy(asked: PrivacyParameters, form: Form) -> ResponseReturnValue:
     """What the reports of all metrics together can reveal about a device."""
     registry = current_source().registry
-    for each in registry:
-        require("read:metrics", each)
+    require_all("read:metrics")
     tag = etag(form, list(registry), registry.lifetime_epsilon, asked.household)
     if same := unchanged(tag):
         return same
@@ -62,8 +61,7 @@ def metric_outsider(asked: OutsiderParameters, form: Form, name: str) -> Respons
 def outsider(asked: OutsiderParameters, form: Form) -> ResponseReturnValue:
     """What published sums of all metrics together reveal of a device."""
     metrics = list(current_source().registry)
-    for each in metrics:
-        require("read:metrics", each)
+    require_all("read:metrics")
     if not metrics:
         raise NotFound("The registry declares no metric, so there is nothing to publish.")
     return _outsider(metrics, None, asked, form)

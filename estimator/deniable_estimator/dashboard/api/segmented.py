@@ -40,7 +40,9 @@ from deniable_estimator.questions.segments import check_names
 def segments(asked: SegmentsParameters, form: Form, name: str) -> ResponseReturnValue:
     """The same for each segment, with their differences."""
     source, metric = asked_metric(name, "read:estimates")
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    days = asked_range(
+        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+    )
     if not metric.segments:
         raise ApiProblem(
             409,
@@ -69,7 +71,7 @@ def segments(asked: SegmentsParameters, form: Form, name: str) -> ResponseReturn
     text = source.written(
         len(found.answer.total.series.names) * (len(found.answer.groups) + 2),
         ("segments", final),
-        *(segmented_text, form, found.answer, days.query, asked.value),
+        *(segmented_text, form, found.answer, days.told, asked.value),
         candidates=candidates,
     )
     return represent(form, text, tag=final)
@@ -78,7 +80,9 @@ def segments(asked: SegmentsParameters, form: Form, name: str) -> ResponseReturn
 def segments_trend(asked: SegmentsTrendParameters, form: Form, name: str) -> ResponseReturnValue:
     """The trend of each segment that has enough reports."""
     source, metric = asked_metric(name, "read:estimates")
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window, asked.where)
+    days = asked_range(
+        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+    )
     check_names(metric, asked.by)
     by = asked.period or grouping(metric, days)
     asked_grouping(metric, by)
@@ -89,6 +93,6 @@ def segments_trend(asked: SegmentsTrendParameters, form: Form, name: str) -> Res
     trends = trends_of_segments(
         source, metric, days, found.answer, by, candidates, level=asked.level
     )
-    text = segment_trends_text(form, trends, days.query, asked.value)
+    text = segment_trends_text(form, trends, days.told, asked.value)
     tag = etag(form, metric, asked, days, text)
     return unchanged(tag) or represent(form, text, tag=tag)

@@ -13,8 +13,8 @@ from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import Given
 from deniable_estimator.answers.pair_words import (
-    conditional_words,
     fakes_words,
+    finding_words,
     remarks,
     verdict_words,
 )
@@ -53,6 +53,8 @@ class HeatCell:
     """Its interval; empty where there is no room."""
     beyond: str
     """By how many points the cell is above independence, with its sign."""
+    named: bool
+    """Whether the sentence over the picture names it."""
     level: int
     """The step of colour, from -4 to 4; 0 of a cell that cannot be told from independence."""
     known: bool
@@ -97,7 +99,7 @@ class PairKind(Kind[PairAnswer]):
     picture_template = "kinds/pair.svg"
 
     def headline(self, answer: PairAnswer) -> str:
-        return verdict_words(answer)
+        return finding_words(answer)[0]
 
     def unsound(self, answer: PairAnswer) -> str | None:
         if not answer.joint.impossible.any():
@@ -117,7 +119,7 @@ class PairKind(Kind[PairAnswer]):
         return {
             "heat": heat_map(answer, _direction(answer, view.given)),
             "names": answer.names,
-            "told": _example(answer, _direction(answer, view.given)),
+            "verdict": verdict_words(answer),
             "remarks": tuple(remarks(answer)),
             "lines": lines,
             "more": len(answer.joint.values) - len(lines),
@@ -128,9 +130,9 @@ class PairKind(Kind[PairAnswer]):
     def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:
         return heat_map(answer, _direction(answer, view.given), _SIDE)
 
-    def card(self, answer: PairAnswer) -> tuple[str, str]:
-        """The verdict and a conditional share, in words."""
-        return verdict_words(answer), _example(answer, "first")
+    def card(self, answer: PairAnswer) -> str:
+        """What the two have to do with each other, in a sentence."""
+        return finding_words(answer)[0]
 
     def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading conditional, the same of the other values, and the chosen series."""
@@ -146,6 +148,7 @@ class PairKind(Kind[PairAnswer]):
 
 def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:
     """The heat map of one direction, of the `most` largest values of each list."""
+    told, named = finding_words(answer, given)
     first, second = answer.names
     one, two = answer.margins
     if given == "second":
@@ -170,6 +173,7 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
             CONDITIONALS.full(number if sure else math.nan, spread),
             CONDITIONALS.interval(below, above, spread) if sure and narrow else "",
             "" if math.isnan(distance) else CONDITIONALS.signed(distance, float(error[i, j])),
+            ((i, j) if given == "first" else (j, i)) in named,
             int(math.copysign(level, distance)) if level else 0,
             sure,
         )
@@ -188,24 +192,13 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
         ),
         columns=tuple(value_words(two.values[j]) for j in columns),
         left_out=share.size - shown,
-        title=verdict_words(answer),
-        description=_example(answer, given),
+        title=told,
+        description=verdict_words(answer),
     )
 
 
 def _direction(answer: PairAnswer, given: str | None) -> Given:
     return "second" if given == answer.names[1] else "first"
-
-
-def _example(answer: PairAnswer, given: Given) -> str:
-    """The conditional of the cell that is furthest from independence, in a sentence."""
-    if answer.residuals is None:
-        row, column = (int(margin.share.argmax()) for margin in answer.margins)
-    else:
-        z = np.abs(answer.residuals.value / answer.residuals.std_error)
-        z = np.where(answer.conditionals[given].known, z, -1.0)
-        row, column = (int(each) for each in np.unravel_index(z.argmax(), z.shape))
-    return conditional_words(answer, given, row, column)
 
 
 def _cell_lines(answer: PairAnswer) -> tuple[CellLine, ...]:

@@ -14,12 +14,10 @@ from typing import Any
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview.judged import RULES
-from deniable_estimator.dashboard.overview.summary import MetricSummary
+from deniable_estimator.dashboard.overview.summary import MetricSummary, answer_notes
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.messages import message
 
@@ -72,9 +70,4 @@ def standing_notes(metric: Metric, newest: str | None, now: float) -> Iterator[s
 def attention(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:
     """What needs somebody's attention, on the metric's page."""
     notes = list(standing_notes(metric, source.newest(metric), source.seen_until))
-    if estimate is not None:
-        notes += kind_of(estimate).attention(estimate)
-    asked = metric.name not in source.registry.unasked
-    if asked and (warning := forecast(metric)):
-        notes.append(message(words.FEW_DEVICES, warning=warning))
-    return notes
+    return [*notes, *answer_notes(source, metric, estimate)]

@@ -15,7 +15,6 @@ from deniable_estimator.judging.changes import judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of
 from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
 from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.reading import select
 
 FALSE_ALARMS = FalseAlarms(0.05, "run")
@@ -70,10 +69,7 @@ def newest_findings(
     known = "judged", *selection.version(), window, level, digest_of_candidates(candidates)
 
     def work() -> JudgedWindow:
-        found = judge(
-            *(lambda each: selection.within(each).read(), labels, window, RULES, level),
-            memory=has_memory(source.store, metric),
-        )
+        found = judge(*(lambda each: selection.within(each).read(), labels, window, RULES, level))
         own = selection.pair is None
         return JudgedWindow(tuple(findings_of(metric, found, RULES, own=own)) if found else ())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
@@ -31,8 +32,10 @@ PAGE_SIZE = 50
 Layout = Literal["cards", "list"]
 Sort = Literal["registry", "name", "attention", "change", "reports", "newest"]
 
-NAMES = (*FILTERS, "from", "to", "view", "sort", "page")
+NAMES = (*FILTERS, "since", "from", "to", "view", "sort", "page")
 """The parameters of the overview."""
+
+_OF_DAYS = ("since", "from", "to")
 
 _T = TypeVar("_T", bound=str)
 
@@ -54,9 +57,9 @@ class OverviewView:
         change of anything but the page leads to the first one."""
         chosen = {
             **self.filters.query,
-            **(self.days.query if self.days else {}),
+            **(self.days.query if self.days and changes.keys().isdisjoint(_OF_DAYS) else {}),
             "view": None if self.layout == "cards" else self.layout,
-            "sort": None if self.sort == "registry" else self.sort,
+            "sort": None if self.sort == _usual_sort(self.days) else self.sort,
             "page": None if self.page == 1 or changes else str(self.page),
             **changes,
         }
@@ -93,6 +96,10 @@ class Listing:
     """How many of them cannot be shown yet."""
     waiting: bool
     """Whether no metric at all has a report."""
+    compared: int = 0
+    """Of how many of those that the filters admit it is known whether they changed."""
+    changed: int = 0
+    """How many of these did, by more than noise."""
 
 
 def read_overview(
@@ -106,8 +113,8 @@ def read_overview(
     check_names(arguments, (*NAMES, *more))
     filters = read_filters(arguments, registry)
     days = None
-    if arguments.get("from") or arguments.get("to"):
-        days = read_range({key: arguments.get(key, "") for key in ("from", "to")}, now)
+    if any(arguments.get(key) for key in _OF_DAYS):
+        days = read_range({key: arguments.get(key, "") for key in _OF_DAYS}, now)
     page = arguments.get("page") or "1"
     if not (page.isascii() and page.isdigit() and 1 <= len(page) <= 6 and int(page)):
         raise RangeError(message("“page” is a whole number from 1."), "page")
@@ -115,7 +122,7 @@ def read_overview(
         filters=filters,
         days=days,
         layout=_one_of(arguments, "view", get_args(Layout)),
-        sort=_one_of(arguments, "sort", get_args(Sort)),
+        sort=_one_of({"sort": _usual_sort(days), **arguments}, "sort", get_args(Sort)),
         page=int(page),
     )
 
@@ -145,7 +152,10 @@ def list_metrics(
     latest = {each.name: Asked(each, days[each.window], True, behind) for each in metrics}
     asked = latest
     if view.days is not None:
-        asked = {each.name: Asked(each, view.days, False, behind) for each in metrics}
+        asked = {
+            each.name: Asked(each, _days_of_kind(view.days, each.window, source), False, behind)
+            for each in metrics
+        }
 
     def values(metric: Metric) -> SearchedValues:
         return _searched(source, metric)
@@ -171,7 +181,11 @@ def list_metrics(
             replace(each, found=tuple(found_values(each.metric, words, values(each.metric))))
             for each in page
         ]
+    changes = [each.summary.change for each in found if each.summary]
+    compared = [each for each in changes if isinstance(each, WeekChange)]
     return Listing(
+        compared=len(compared),
+        changed=sum(each.changed for each in compared),
         view=view,
         attention=tuple(sorted((each for each in known.values() if each.reasons), key=_pressing)),
         entries=tuple(page),
@@ -182,6 +196,20 @@ def list_metrics(
         waiting=bool(known)
         and all(each.summary and each.summary.newest is None for each in known.values()),
     )
+
+
+def _usual_sort(days: DayRange | None) -> Sort:
+    """The order where none is asked for: since something happened, what changed comes first."""
+    return "change" if days and days.since else "registry"
+
+
+def _days_of_kind(days: DayRange, kind: windows.Kind, source: DataSource) -> DayRange:
+    """The days of a metric with such windows: those after what happened, if they are asked by it.
+    Where no window after it is complete, they stay as they are (`week_change` says so)."""
+    if days.since:
+        with suppress(RangeError):
+            return read_range({"since": days.since}, source.seen_until, kind)
+    return days
 
 
 def _known(

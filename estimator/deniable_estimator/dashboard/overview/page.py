@@ -12,15 +12,12 @@ from deniable_estimator.dashboard.overview.cache import SummaryCache, latest_day
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
 from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
-from deniable_estimator.dashboard.ranges import RangeError, presets
+from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
-from deniable_estimator.dashboard.words import freshness, type_name
-from deniable_estimator.messages import Message, message, sentence
-
-_REFRESH = 2
-"""Seconds after which a page looks again that has something to wait for."""
+from deniable_estimator.dashboard.words import freshness, kind, type_name
+from deniable_estimator.messages import message, sentence
 
 STRIP = 6
 """So many metrics that need attention are shown at once."""
@@ -45,12 +42,12 @@ SORT_NAMES = {
     "reports": message("most reports"),
     "newest": message("newest reports"),
 }
-_NOT_COMPARED: dict[NoChange, Message] = {
-    "no_reports": message("no reports in these days"),
-    "nothing_before": message("nothing before it to compare with"),
-    "anomalous": message("not compared, because one of the two looks dishonest"),
-    "uneven": message("not compared, because the two do not hold the same weekdays"),
-    "memory": message("changes have no interval, because devices report from memos"),
+_NOT_COMPARED: dict[NoChange, str] = {
+    "no_reports": sentence("nothing to compare: no reports in the newest complete {kind}"),
+    "nothing_before": sentence("nothing to compare: no reports in the {kind} before"),
+    "anomalous": sentence("not compared, because one of the two looks dishonest"),
+    "incomplete": sentence("no {kind} after it is complete yet"),
+    "uneven": sentence("not compared, because the two do not hold the same weekdays"),
 }
 _OTHERS = sentence("{told}; {count} more changed")
 _NAMED = sentence("{series}: {change}")
@@ -77,13 +74,12 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         days=view.days or _same_days(source, listing),
         total=len(source.registry.metrics),
         unasked=source.registry.unasked,
-        presets=presets(now),
+        presets=[*presets(now), *since_presets(None, now)],
         false_changes=LEVEL,
         states=STATE_NAMES,
         types={name: type_name(name) for name in view.filters.types},
         sorts=SORT_NAMES,
         strip=STRIP,
-        refresh=_REFRESH,
         folded=FOLDED,
         change=change_text,
         notes=lambda summary: _notes(summary, now),
@@ -92,10 +88,11 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
     return page, 400 if refused else 202 if listing.blank else 200
 
 
-def change_text(change: WeekChange | NoChange) -> str:
-    """A change in words, for a card."""
+def change_text(change: WeekChange | NoChange, window: str) -> str:
+    """A change in words, for the card of a metric with such windows."""
     if not isinstance(change, WeekChange):
-        return _NOT_COMPARED[change]
+        period = kind("month" if window == "month" else "week")
+        return message(_NOT_COMPARED[change], kind=period)
     label = message("yes") if change.label == "true" else change.label
     told = message(_NAMED, series=label, change=change.text)
     return message(_OTHERS, told=told, count=change.others) if change.others else told

@@ -111,6 +111,9 @@ def _summarize(
     try:
         candidates = source.candidates(metric)
         answer = source.estimate(metric, days, candidates)
+        if latest and answer and not answer.n and (running := source.running(metric)):
+            # The first day of an app that reports at once.
+            days, answer = running, source.estimate(metric, running, candidates)
     except (StillDecoding, TooManyDecodes):
         decoding = True
     except ValueListError as error:
@@ -141,7 +144,7 @@ def _summarize(
         spark=_spark(source, metric, days, answered) if answered else None,
         change=change,
         alarm=_alarming(alarm, answer),
-        notes=(*mistakes, *_notes(source, metric, answer)),
+        notes=(*mistakes, *answer_notes(source, metric, answer)),
         guess=even_guess(metric, source.registry),
         findings=newest_findings(source, metric, asked, family) if latest else (),
         decoding=decoding,
@@ -186,10 +189,12 @@ def _alarming(alarm: Alarm | None, answer: Answer | None) -> str | None:
     return kind_of(answer).unsound(answer) if answer is not None else None
 
 
-def _notes(source: DataSource, metric: Metric, answer: Answer | None) -> list[str]:
+def answer_notes(source: DataSource, metric: Metric, answer: Answer | None) -> list[str]:
+    """What an answer lacks. Without reports, whether enough devices are expected: once they have
+    reported, the answer itself says what it can tell."""
     notes = list(kind_of(answer).attention(answer)) if answer is not None else []
     asked = metric.name not in source.registry.unasked
-    if asked and (warning := forecast(metric)):
+    if asked and not (answer and answer.n) and (warning := forecast(metric)):
         notes.append(message(words.FEW_DEVICES, warning=warning))
     return notes
 

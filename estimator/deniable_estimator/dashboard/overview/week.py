@@ -1,4 +1,5 @@
-"""How a metric's newest complete week differs from the week before it, for its card.
+"""How a metric's newest complete week differs from the week before it, for its card; or the days
+since something happened from as many before it.
 
 Weeks begin on Monday, as those of the digest do; a metric whose windows are months is compared by
 months. Over all values and metrics of the overview together, the expected number of false changes
@@ -10,24 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, TypeAlias
-
-import numpy as np
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.comparison import compare, has_memory
+from deniable_estimator.questions.comparison import compare
+from deniable_estimator.questions.since import chosen_series
 
 LEVEL = 0.05
 """The expected number of false changes on an overview."""
 
-NoChange: TypeAlias = Literal["memory", "no_reports", "nothing_before", "anomalous", "uneven"]
-"""Why a week is not compared: devices report from memos; it has no reports; the week before has
-none; one of the two looks dishonest; one has reports of weekdays that the other lacks."""
+NoChange: TypeAlias = Literal["no_reports", "nothing_before", "anomalous", "uneven", "incomplete"]
+"""Why a week is not compared: it has no reports; the week before has
+none; one of the two looks dishonest; one has reports of weekdays that the other lacks;
+or no window after what happened is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,17 @@ def week_change(
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
+    if days.since and windows.window_at(metric.window, _midnight(days.first - timedelta(1))) in (
+        windows.span(metric.window, days.first, days.last)
+    ):
+        return "incomplete"
     try:
-        week, before = newest_week(days, metric.window)
+        if days.since:
+            week, before = days, days_before(days, metric.window)
+        else:
+            week, before = newest_week(days, metric.window)
     except (OverflowError, ValueError):
         return "nothing_before"
-    if has_memory(source.store, metric):
-        return "memory"
     if before.first < days.first:
         careful = replace(source, alarm_level=source.alarm_level / family)
         alarm = alarm_of(careful, metric, replace(days, first=before.first))
@@ -117,30 +124,13 @@ def week_change(
         return "nothing_before"
     if metric.window == "day" and _weekdays(old) != _weekdays(new):
         return "uneven"
-    level = 1 - LEVEL / family
-    strict = compare(
-        *(
-            source.estimate_at(metric, each, asked, level=level, adjust="bonferroni").answer
-            for each in (before, week)
-        )
-    )
-    return _change_words(
-        week, before, replace(compare(old, new), changed=strict.changed), answer.leading
-    )
+    return _change_words(week, before, compare(old, new, alpha=LEVEL / family), answer.leading)
 
 
 def _change_words(
     week: DayRange, before: DayRange, found: Comparison, leading: str
 ) -> WeekChange | NoChange:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = np.nan_to_num(np.abs(found.difference / found.std_error), nan=0.0, posinf=0.0)
-    # Of a boolean one half says it all.
-    halves = found.values == ("true", "false")
-    changed = np.flatnonzero(found.changed[:1] if halves else found.changed)
-    if len(changed):
-        place = int(changed[scores[changed].argmax()])
-    else:
-        place = found.values.index(leading) if leading in found.values else 0
+    place, others = chosen_series(found, leading)
     unit = found.after.unit
     numbers = (found.old, found.new, found.difference, found.low, found.high)
     old, new, difference, low, high = (float(each[place]) for each in numbers)
@@ -155,9 +145,13 @@ def _change_words(
         text=found.describe(place),
         short=unit.signed(difference, spread),
         ends=found.ends(place),
-        others=max(0, len(changed) - 1),
-        score=float(scores[place]),
+        others=others,
+        score=abs(difference) / error if (error := float(found.std_error[place])) > 0 else 0.0,
     )
+
+
+def _midnight(day: date) -> float:
+    return datetime.combine(day, time(), UTC).timestamp()
 
 
 def _weekdays(answer: Answer) -> set[int]:

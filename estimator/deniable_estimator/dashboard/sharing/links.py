@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from deniable import DeniableError
@@ -26,9 +25,6 @@ MOST_OF_ONE = 500
 
 NOTE_LENGTH = 200
 """The most characters of a note."""
-
-PASSING = "deniable-dashboard-"
-"""What the name of a folder begins with that is deleted when the dashboard stops."""
 
 KEPT_DAYS = 30
 """Days for which a link that has ended is still listed."""
@@ -81,7 +77,7 @@ class SharedLinks:
     @property
     def lasting(self) -> bool:
         """Whether they outlive the dashboard's process."""
-        return bool(self.path) and not Path(self.path).parent.name.startswith(PASSING)
+        return bool(self.path)
 
     def make(
         self,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from flask import Blueprint, current_app, g, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
+from deniable import windows
+from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard.access import allows, caller
 from deniable_estimator.dashboard.access.door import door
 from deniable_estimator.dashboard.access.people import Person
@@ -27,7 +30,7 @@ from deniable_estimator.dashboard.sharing.views import (
     ViewError,
     read_address,
 )
-from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.source import current_source, settled_day
 from deniable_estimator.messages import message
 
 sharing = Blueprint("sharing", __name__)
@@ -128,12 +131,11 @@ def make() -> ResponseReturnValue:
         return _page(form, view, str(error)), 409
     except sqlite3.Error:
         raise _away() from None
-    public: str = current_app.config["DENIABLE_PUBLIC_URL"]
+    public: str = current_app.config["DENIABLE_PUBLIC_URL"] or request.host_url.rstrip("/")
     return render_template(
         "share_made.html",
         link=link,
         view=view,
-        public=public,
         address=f"{public}/shared/{secret}",
         frame=_SIZES[view.endpoint] if path != view.path and _framable() else None,
         lasting=_links().lasting,
@@ -184,6 +186,7 @@ def _page(form: _Form, view: SharedView | None, refusal: str | None = None) -> s
         note_length=NOTE_LENGTH,
         framable=view is not None and view.endpoint in _ALONE,
         opens=_opens_instead(view),
+        empty=_empty_until(view),
         fixed=view is not None and ("from=" in view.query or "to=" in view.query),
         lasting=_links().lasting,
     )
@@ -201,6 +204,19 @@ def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "not
     if not shares_releases(current_app):
         return None
     return "newest" if view.endpoint in (_PAGE, _CHART) else "nothing"
+
+
+def _empty_until(view: SharedView | None) -> date | None:
+    """The day until which a link to this metric would show nothing, as all its windows still take
+    reports; None where it shows something, or nothing has been reported."""
+    source = current_source()
+    metric = source.registry.metrics.get(view.name) if view else None
+    labels = source.labels(metric) if metric else []
+    if not labels:
+        return None
+    if min(map(windows.end, labels)) + SETTLED <= source.clock():
+        return None
+    return min(map(settled_day, labels))
 
 
 def _framable() -> bool:
@@ -221,7 +237,7 @@ def _links() -> SharedLinks:
 def _away() -> ServiceUnavailable:
     return ServiceUnavailable(
         message(
-            "The file of links cannot be read or written. An operator can name another one in "
-            "DENIABLE_DASHBOARD_LINKS."
+            "The file of links cannot be read or written. An operator can name another folder for "
+            "it in DENIABLE_DATA."
         )
     )

@@ -16,6 +16,7 @@ from deniable.types import Discovery
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
 from deniable_estimator.dashboard.release_pages import release_named
+from deniable_estimator.dashboard.segments_page import SEGMENT_NAMES, requested_segments
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
@@ -24,7 +25,7 @@ MOST_ADDRESS = 2000
 """The most characters of a view's address."""
 
 
-_SEVERAL = frozenset({"value"})
+_SEVERAL = frozenset({"value", "where", "over"})
 """Parameters that may be given several times."""
 
 
@@ -75,10 +76,16 @@ def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
 
 def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
     metric, now = _declared(name), current_source().clock()
-    check_names(arguments, ("from", "to", "without", "before_from", "before_to"))
+    check_names(arguments, ("since", "from", "to", "without", "before_from", "before_to"))
     later = read_range(arguments, now, metric.window)
     named = arguments.get("before_from"), arguments.get("before_to")
     earlier_range(later, metric.window, *named, now)
+
+
+def _check_segments(name: str, arguments: Mapping[str, str]) -> None:
+    metric = _declared(name)
+    check_names(arguments, SEGMENT_NAMES)
+    requested_segments(current_source(), metric, MultiDict(arguments))
 
 
 def _check_board(name: str, arguments: Mapping[str, str]) -> None:
@@ -112,6 +119,9 @@ VIEWS: Mapping[str, _ViewKind] = {
     ),
     "comparing.comparison_page": _ViewKind(
         frozenset({"comparing.comparison_file"}), _check_comparison
+    ),
+    "segments.segments_page": _ViewKind(
+        frozenset({"segments.segments_file", "segments.segments_picture"}), _check_segments
     ),
     "released.release_page": _ViewKind(frozenset({"released.release_file"}), _check_release),
     "released.newest": _ViewKind(frozenset({"released.newest_file"}), _check_newest),

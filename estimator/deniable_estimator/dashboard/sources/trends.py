@@ -17,7 +17,6 @@ from deniable_estimator.dashboard.versions import (
     digest,
     digest_of_candidates,
 )
-from deniable_estimator.questions.comparison import has_memory
 from deniable_estimator.questions.periods import read_ranges
 from deniable_estimator.questions.trend import Points, Progress, Trend, trend
 
@@ -98,7 +97,7 @@ class TrendSource(AnswerSource):
         selection = self._select(metric, reach, candidates)
         parts = list(selection.each_version().values())
         # Which periods have ended changes at midnight.
-        known = has_memory(self.store, metric), self.today, day_of(lambda: self.seen_until)
+        known = self.today, day_of(lambda: self.seen_until)
         return digest(days.first, days.last, by, known, *parts)
 
     def _trend(

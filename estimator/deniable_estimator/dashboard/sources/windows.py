@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.sources.answers import check_listed
 from deniable_estimator.dashboard.sources.trends import TrendSource
 from deniable_estimator.dashboard.versions import (
@@ -77,14 +77,40 @@ class DataSource(TrendSource):
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that holds any report, whatever the range."""
+        return max(self.labels(metric), default=None)
+
+    def running(self, metric: Metric) -> DayRange | None:
+        """The days so far of the newest window, if it has reports and is not over."""
+        newest = self.newest(metric)
+        if newest is None or windows.end(newest) <= self.seen_until:
+            return None
+        first = datetime.fromtimestamp(windows.start(newest), UTC).date()
+        return DayRange(first, max(first, datetime.fromtimestamp(self.seen_until, UTC).date()))
+
+    def read_days(self, metric: Metric, arguments: Mapping[str, str]) -> DayRange:
+        """The days of an address. Where it names none, and the latest complete windows have no
+        reports, those of the window that runs: the first day of an app that reports at once.
+
+        Raises:
+            RangeError: it asks for days that cannot be shown.
+        """
+        days = read_range(arguments, self.seen_until, metric.window)
+        if any(arguments.get(name) for name in ("since", "from", "to")):
+            return days
+        running = self.running(metric)
+        if running is None or any(map(days.touches, self.labels(metric))):
+            return days
+        return replace(running, without=days.without)
+
+    def labels(self, metric: Metric) -> list[str]:
+        """The windows that hold reports of a metric, or of the pair that answers for it."""
         pair = self.registry.unasked.get(metric.name)
-        labels = [
+        return [
             label
             for name in (metric.name, *((pair.name,) if pair else ()))
             for scheme in self.store.schemes().get(name, {})
-            for label in self.store.all_windows(name, scheme)[-1:]
+            for label in self.store.all_windows(name, scheme)
         ]
-        return max(labels, default=None)
 
     def _looks(self, selection: Selection) -> tuple[Look, ...]:
         """What is looked at in each window. Those that have not changed are known; the others are

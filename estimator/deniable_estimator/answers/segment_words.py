@@ -1,0 +1,99 @@
+"""What an answer by segments has found, in a sentence.
+
+It names a series and two segments whose difference stands out from the noise when it is corrected
+for all segments and series (`Comparison.changed`). Where none does, the verdict stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import half_width
+from deniable_estimator.messages import message, sentence
+
+_TWICE = 0.15
+"""A ratio within so much of 2 is called twice; below 1 and this, the ratio is not told."""
+
+_LEADS = sentence("{segment} has the highest {series}: {value}, {times} {other} ({less}).")
+_ABOVE = sentence(
+    "{segment} has a higher {series} than {other}: {value}, {times} as much ({less})."
+)
+_LEADS_PLAIN = sentence("{segment} has the highest {series}: {value}; {other} has {less}.")
+_ABOVE_PLAIN = sentence("{segment} has a higher {series} than {other}: {value} against {less}.")
+
+
+def finding(found: Segmented) -> str:
+    """The finding; or why there is none."""
+    series = leading_series(found)
+    if series is None:
+        return found.verdict
+    ordered = _ordered(found.groups, series)
+    top, second, bottom = ordered[0], ordered[1], ordered[-1]
+    leads = _number(top, series, "low") > _number(second, series, "high")
+    other = second if leads else bottom
+    if not leads and not _differs(top, other, series):
+        return found.verdict
+    value, less = (_number(each, series, "value") for each in (top, other))
+    times = _times(value / less) if less > 0 and _number(other, series, "low") > 0 else None
+    arguments = {
+        "segment": top.name,
+        "series": _series_words(found, series),
+        "other": other.name,
+        "value": _text(top, series),
+        "less": _text(other, series),
+    }
+    if times is None:
+        return message(_LEADS_PLAIN if leads else _ABOVE_PLAIN, **arguments)
+    return message(_LEADS if leads else _ABOVE, times=times, **arguments)
+
+
+def leading_series(found: Segmented) -> str | None:
+    """The series to tell of: the leading one of the total if it differs, or else the one that
+    differs most surely; None if none differs."""
+    differing = [name for name, differs in zip(found.names, found.differs, strict=True) if differs]
+    if not differing:
+        return None
+    leading = found.total.leading
+    if leading in differing:
+        return leading
+    return differing[int(np.argmin([found.p_adjusted[found.names.index(x)] for x in differing]))]
+
+
+def _ordered(groups: Sequence[Group], series: str) -> list[Group]:
+    return sorted(groups, key=lambda each: -_number(each, series, "value"))
+
+
+def _number(group: Group, series: str, column: str) -> float:
+    found = group.answer.series
+    place = found.place(series)
+    number = math.nan if place is None else float(getattr(found, column)[place])
+    return -math.inf if math.isnan(number) else number
+
+
+def _differs(one: Group, other: Group, series: str) -> bool:
+    comparison = one.answer.change_from(other.answer)
+    return series in comparison.values and bool(comparison.changed[comparison.values.index(series)])
+
+
+def _times(ratio: float) -> str | None:
+    if abs(ratio - 2) <= _TWICE:
+        return message("twice")
+    return None if ratio < 1 + 2 * _TWICE else message("{ratio:.2g} times", ratio=ratio)
+
+
+def _text(group: Group, series: str) -> str:
+    value, low, high = (_number(group, series, each) for each in ("value", "low", "high"))
+    return group.answer.unit.full(value, half_width(value, low, high))
+
+
+def _series_words(found: Segmented, series: str) -> str:
+    if not isinstance(found.total, Shares):
+        return series
+    if found.total.boolean:
+        return message("share of yes")
+    return message("share of {value}", value=found.total.unit.label(series))

@@ -1,0 +1,104 @@
+"""The option --since of commands: the days after an annotation, and the change from before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+
+import click
+
+from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
+
+if TYPE_CHECKING:
+    from deniable import Metric
+    from deniable_estimator.answers.base import Answer, Comparison
+    from deniable_estimator.questions.since import SinceDays
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_OPTIONS = (
+    click.option(
+        "--since",
+        metavar="ANNOTATION",
+        help="The complete windows after this annotation, or after a day like 2026-11-20, with the "
+        "change from as many before it; in place of --from and --to.",
+    ),
+    click.option(
+        "--annotations",
+        default=lambda: file_in_folder(ANNOTATIONS),
+        show_default="annotations.toml in DENIABLE_DATA",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The file of annotations that --since names one of.",
+    ),
+)
+
+
+class AskedSince(NamedTuple):
+    """What --since asks for."""
+
+    moment: str
+    days: SinceDays
+
+
+def since_options(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The options --since and --annotations."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def asked_since(
+    since: str | None, path: Path, metric: Metric, first: date | None, last: date | None
+) -> AskedSince | None:
+    """The days after the annotation and before it; None without --since.
+
+    Raises:
+        click.UsageError: there are other days too.
+        EstimateError: there is no such annotation, or no complete window after it.
+        CheckedFileError: the file has mistakes.
+    """
+    if since is None:
+        return None
+    if first or last:
+        raise click.UsageError("--since takes the place of --from and --to")
+    from deniable import windows
+    from deniable_estimator.annotations import load_annotations
+    from deniable_estimator.questions.since import days_since, find_moment
+
+    moment = find_moment(since, load_annotations(path), metric.name)
+    running = windows.start(windows.window_at(metric.window, time.time()))
+    newest = datetime.fromtimestamp(running, UTC).date() - timedelta(1)
+    return AskedSince(moment.name, days_since(moment, metric.window, newest))
+
+
+def change_since(before: Answer, after: Answer) -> Comparison | None:
+    """What has changed; None where one of the two has no reports."""
+    from deniable_estimator.questions.comparison import compare
+
+    return compare(before, after) if before.n and after.n else None
+
+
+def told_since(asked: AskedSince, found: Comparison | None, metric: str) -> str:
+    """What has changed, in a sentence, and the days."""
+    from deniable_estimator.isolation import isolated
+    from deniable_estimator.questions.since import since_headline
+
+    days, moment = asked.days, isolated(asked.moment)
+    compared = f"({days.first} to {days.last} vs {days.before_first} to {days.before_last})"
+    if found is None:
+        return f"{metric}: nothing to compare with since {moment} {compared}."
+    notes = "".join(f"\nNote: {note}." for note in found.notes)
+    return f"{since_headline(metric, found, moment)} {compared}.{notes}"
+
+
+def since_document(asked: AskedSince, found: Comparison | None, metric: str) -> dict[str, Any]:
+    """The same for JSON: `moment`, `text`, and the `change` as the API has a comparison."""
+    return {
+        "moment": asked.moment,
+        "text": told_since(asked, found, metric),
+        "change": None if found is None else found.to_dict(),
+    }

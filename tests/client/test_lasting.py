@@ -1,0 +1,181 @@
+"""For how long devices report: the forecast, checked against real devices, and lint's warning."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from deniable import Registry
+from deniable.commands import lint
+from deniable.lasting import groups, lasting, remedies
+from deniable.starting.add_command import add
+
+from .conftest import metrics_toml
+from .test_turns import DAY, START, Life
+
+TODAY = date(2027, 1, 1)
+YEAR = {"expires": "2027-12-31"}
+MEMO = {"longitudinal": "memoize", "memo_epsilon": 2.0, "lifetime_epsilon": 6.0}
+
+
+def registry(top: str = "", **keys: Any) -> Registry:
+    return Registry.parse(metrics_toml(top, m={**YEAR, "lifetime_epsilon": 4.0, **keys}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({}, "a device falls silent on day 5 of 365 days"),
+        ({"lifetime_epsilon": 400.0}, "a device reports on 365 of 365 days"),
+        ({"one_in": 92}, "a device reports on 4 of 365 days"),
+        ({"one_in": 10}, "a device falls silent on day 41 of 365 days"),
+        ({"sample_rate": 0.05}, "a device falls silent on day 81 of 365 days"),
+        ({"sample_rate": 0.01}, "a device reports on 4 of 365 days"),
+        ({"window": "week"}, "a device falls silent in week 5 of 53 weeks"),
+        ({"window": "month", "one_in": 3}, "a device reports in 4 of 12 months"),
+        (MEMO, "a device reports on 365 of 365 days"),
+        ({"expires": "2027-01-01"}, "a device reports on 1 of 1 day"),
+    ],
+)
+def test_it_is_said_in_one_line(keys: dict[str, Any], told: str) -> None:
+    """For each way to take part: how many reports a device sends, or when it falls silent."""
+    assert lasting(registry(**keys), TODAY)["m"].text == told
+
+
+@pytest.mark.parametrize("keys", [{}, {"one_in": 7}, {"lifetime_epsilon": 20.0, "one_in": 2}])
+def test_real_devices_do_as_it_says(keys: dict[str, Any]) -> None:
+    """A device of the first group, which is used daily over 60 days, sends its last report before
+    the day that is told, and so does one of the last group."""
+    declared = registry(expires="2027-03-01", **keys)
+    told = lasting(declared, TODAY)["m"]
+    counts = []
+    for group in (0, (declared["m"].one_in or 1) - 1):
+        life = Life(declared, group)
+        for day in range(60):
+            life.use(START + day * DAY)
+        life.wait(START + 61 * DAY)
+        days = [(date.fromisoformat(each) - TODAY).days + 1 for each in life.reported()]
+        life.state.close()
+        counts.append(len(days))
+        assert told.silent is None or max(days) < told.silent
+    assert min(counts) - 1 <= told.reports <= max(counts) + 1
+
+
+def test_the_registrys_budget_ends_all() -> None:
+    """With a cap, metrics fall silent together on the day that their sum passes it."""
+    text = metrics_toml(
+        "lifetime_epsilon = 10.0",
+        a={**YEAR, "lifetime_epsilon": 1000.0},
+        b={**YEAR, "lifetime_epsilon": 3.0},
+        short={"expires": "2026-12-01"},
+    )
+    found = lasting(Registry.parse(text), TODAY)
+    assert found.keys() == {"a", "b"}
+    # Both spend 2 a day for three days, and then a spends 1 for four more.
+    assert (found["a"].silent, found["a"].capped) == (8, True)
+    assert (found["b"].silent, found["b"].capped) == (4, False)
+
+
+@pytest.mark.parametrize(("window", "least"), [("day", 92), ("week", 14), ("month", 3)])
+def test_so_many_groups_make_it_last(window: str, least: int) -> None:
+    """The proposed number of groups lasts until the metric expires, and one less would not."""
+    declared = registry(window=window)
+    assert groups(lasting(declared, TODAY)["m"], 1.0) == least
+    assert lasting(registry(window=window, one_in=least), TODAY)["m"].silent is None
+    assert least == 2 or lasting(registry(window=window, one_in=least - 1), TODAY)["m"].silent
+
+
+def test_no_device_has_the_same_weekday_for_ever() -> None:
+    """A multiple of 7 days is not proposed."""
+    declared = registry(expires=str(TODAY + timedelta(363)))
+    assert groups(lasting(declared, TODAY)["m"], 1.0) == 92  # not 91
+
+
+@pytest.mark.parametrize(
+    ("keys", "lines"),
+    [
+        ({}, ['longitudinal = "memoize"', "one_in = 92"]),
+        (
+            {"lifetime_epsilon": 12.0},
+            ['longitudinal = "memoize"', 'window = "month"', "one_in = 31"],
+        ),
+        ({"type": "number", "low": 0, "high": 9, "ask": "mean"}, ["one_in = 92"]),
+        (
+            {"lifetime_epsilon": 60.0},
+            ['longitudinal = "memoize"\nmemo_epsilon = 2', 'window = "week"', "one_in = 8"],
+        ),
+    ],
+)
+def test_each_line_to_paste_lasts(keys: dict[str, Any], lines: list[str]) -> None:
+    """Each proposal, pasted into the registry, is valid and lasts until the metric expires."""
+    declared = registry(**keys)
+    assert [line for line, _ in remedies(declared["m"], declared, TODAY)] == lines
+    text = metrics_toml(m={**YEAR, "lifetime_epsilon": 4.0, **keys})
+    for line in lines:
+        pasted = Registry.parse(text + line)
+        assert lasting(pasted, TODAY)["m"].silent is None
+
+
+def run_lint(tmp_path: Path, text: str) -> dict[str, Any]:
+    path = tmp_path / "metrics.toml"
+    path.write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(lint, [str(path), "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_lint_warns_of_silence_with_lines_to_paste(tmp_path: Path) -> None:
+    """A metric whose devices fall silent gets a warning, its proposals with their forecasts; each
+    pasted proposal ends the warning."""
+    expires = datetime.now(UTC).date() + timedelta(364)
+    keys = {"expires": str(expires), "lifetime_epsilon": 4.0, "devices": 50_000}
+    text = metrics_toml(m=keys)
+    found = run_lint(tmp_path, text)
+    (warning,) = [
+        each["message"] for each in found["problems"] if "falls silent" in each["message"]
+    ]
+    head, *options = warning.split("\n")
+    assert head.startswith("a device falls silent on day 5 of 365 days until it expires")
+    assert [each["severity"] for each in found["problems"] if each["message"] == warning] == [
+        "warning"
+    ]
+    assert found["metrics"][0]["lasting"]["silent"] == 5
+    assert len(options) == 2
+    for option in options:
+        assert all(f"in a {span}" in option for span in ("day", "week", "month"))
+        again = run_lint(tmp_path, text + option.strip())
+        assert not [each for each in again["problems"] if "falls silent" in each["message"]]
+
+
+def test_lint_says_what_is_missing_without_the_estimator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK alone knows when devices fall silent; the figures of a crowd need the estimator."""
+    monkeypatch.setattr("deniable.commands.forecasts", lambda: None)
+    text = metrics_toml(m={"lifetime_epsilon": 4.0, "devices": 50_000})
+    messages = [each["message"] for each in run_lint(tmp_path, text)["problems"]]
+    assert any("deniable[estimator]" in each for each in messages)
+    (warning,) = [each for each in messages if "falls silent" in each]
+    assert "in a week" not in warning
+    assert "one_in = " in warning
+
+
+def test_add_writes_turns_for_a_number(tmp_path: Path) -> None:
+    """`add` writes turns where there are no memos, at once or not, and nothing falls silent."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(metrics_toml(m={"devices": 1_000_000, **MEMO}), encoding="utf-8")
+    for name, more in (("one", []), ("two", ["--at-once"])):
+        arguments = [name, "--registry", str(path), "--yes", "--low", "0", "--high", "9"]
+        done = CliRunner().invoke(add, [*arguments, *more])
+        assert done.exit_code == 0, done.output
+        assert "A device reports on 4 of 365 days" in done.output
+    declared = Registry.load(path)
+    assert [declared[name].one_in for name in ("one", "two")] == [92, 92]
+    found = lasting(declared, datetime.now(UTC).date())
+    assert [each.silent for each in found.values()] == [None, None, None]

@@ -1,0 +1,78 @@
+"""`deniable lint --notice`: the privacy notice and the question for consent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.registries import declared
+
+from deniable import Registry
+from deniable.commands import lint
+
+PEOPLE = 'recipient = "Acme [Ltd] | Springfield"\ncontact = "privacy@acme.example"\n'
+METRICS: dict[str, dict[str, Any]] = {
+    "plain": {"type": "boolean", "description": "Is *it* on?", "epsilon": 1.0,
+              "lifetime_epsilon": 3.5},
+    "kept": {"type": "category", "values": ["a", "b", "c"], "longitudinal": "memoize",
+             "description": "Which one?", "memo_epsilon": 4.0, "lifetime_epsilon": 8.0,
+             "sample_rate": 0.25, "window": "week"},
+    "seen": {"type": "boolean", "description": "Seen?", "platform": "web", "answer": "at_once",
+             "aggregate": "first", "segments": ["system"]},
+}  # fmt: skip
+
+
+def run(tmp_path: Path, text: str, *words: str) -> Result:
+    path = tmp_path / "metrics.toml"
+    path.write_text(text)
+    return CliRunner().invoke(lint, [str(path), "--notice", *words])
+
+
+@pytest.mark.parametrize("language", ["en", "zh-Hans"])
+def test_the_notice_follows_from_the_registry(tmp_path: Path, language: str) -> None:
+    """Each metric with its question, its figures as the mechanism in force has them, who receives
+    reports, where to ask, how to switch off, what is told in clear, and no brace left."""
+    text = PEOPLE + declared({"system": ["linux", "other"]}, **METRICS)
+    done = run(tmp_path, text, "--lang", language)
+    assert done.exit_code == 0, done.stderr
+    page = done.stdout
+    assert "{" not in page.replace("\\{", "")
+    for needed in (r"Acme \[Ltd\] \| Springfield", "privacy@acme.example", r"Is \*it\* on?",
+                   "`deniable sent --switch-off`", "system (linux, other)", "25%"):  # fmt: skip
+        assert needed in page
+    rows = {each.split("(`")[1].split("`")[0]: each for each in page.splitlines() if "(`" in each}
+    assert set(rows) == set(METRICS)
+    registry = Registry.parse(text)
+    shown = [float(each) for each in re.findall(r"(\d+\.\d+)[ \uff08]", rows["plain"])]
+    odds = registry["plain"].scheme.mechanism.odds
+    for guess, times in zip(shown, (1, 3), strict=True):
+        whole = odds**times
+        assert 100 * whole / (whole + 1) <= guess < 100 * whole / (whole + 1) + 0.1
+    assert "epsilon 4" in rows["kept"]
+    assert page.count("[ ") == 2
+
+
+def test_a_notice_needs_names(tmp_path: Path) -> None:
+    """Without recipient and contact there is no notice, and both are named; nor is there one of a
+    registry with mistakes, or of one that protects nothing."""
+    done = run(tmp_path, declared(plain=METRICS["plain"]))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert 'recipient = "..."' in done.stderr
+    assert 'contact = "..."' in done.stderr
+    for wrong in ({"epsilon": 11.0}, {"lifetime_epsilon": 900.0}):
+        done = run(tmp_path, PEOPLE + declared(plain={**METRICS["plain"], **wrong}))
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "epsilon" in done.stderr
+
+
+def test_what_is_asked_together_is_said(tmp_path: Path) -> None:
+    """A metric whose shares come from a pair is not listed as a report of its own."""
+    both = {"type": "pair", "of": ["plain", "other"], "forget": "marginals", "description": "Both?"}
+    text = PEOPLE + declared(plain=METRICS["plain"], other=METRICS["plain"], both=both)
+    page = run(tmp_path, "lifetime_epsilon = 6.0\n" + text).stdout
+    assert "`plain` is not reported by itself" in page
+    assert page.count("(`") == 1
+    assert "All reports of all metrics together: 99.8 (epsilon 6)" in page

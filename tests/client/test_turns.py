@@ -1,0 +1,285 @@
+"""Metrics with `one_in`: devices draw a group once, and the groups take turns."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deniable import Registry, windows
+from deniable.device import Device
+from deniable.ledger import Ledger
+from deniable.recording import Recorder
+from deniable.state import State
+
+from .conftest import metrics_toml
+
+DAY = 86_400.0
+START = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+YEAR = {"expires": "2027-12-31", "lifetime_epsilon": 4.0}
+
+
+class Life:
+    """One device in memory, whose clock the test sets."""
+
+    def __init__(self, registry: Registry, group: int | None = None, seed: int = 0) -> None:
+        self.registry, self.now, self.group = registry, START, group
+        self.random = random.Random(seed)
+        self.state = State(None)
+        self.recorder = Recorder(registry)
+        self.device = Device(
+            registry, self.state, None, clock=lambda: self.now, bits=self.bits, spread=0.0
+        )
+
+    def bits(self, count: int) -> int:
+        if self.group is not None and count == 53:
+            drawn, self.group = self.group, None  # the first number that the device draws
+            return drawn
+        return self.random.getrandbits(count)
+
+    def use(self, now: float, value: Any = True) -> None:
+        """Record a value of each metric at that time."""
+        self.now = now
+        records = [self.recorder.admit(metric.name, value, now) for metric in self.registry]
+        self.device.write([each for each in records if each is not None])
+
+    def wait(self, now: float) -> None:
+        """Let time pass without a use."""
+        self.now = now
+        self.device.write([])
+
+    def reported(self, metric: str = "m") -> list[str]:
+        """The windows that have a report."""
+        with self.state.transaction() as connection:
+            rows = connection.execute("SELECT metric, window FROM reports").fetchall()
+        return sorted(window for name, window in rows if name == metric)
+
+    def spent(self) -> Fraction:
+        with self.state.transaction() as connection:
+            return Ledger(connection).spent("m")
+
+
+@pytest.fixture
+def lives() -> Iterator[list[Life]]:
+    """Lives whose states are closed in the end."""
+    found: list[Life] = []
+    yield found
+    for each in found:
+        each.state.close()
+
+
+def one_in(count: int, **keys: Any) -> Registry:
+    return Registry.parse(metrics_toml(m={**YEAR, "one_in": count, **keys}))
+
+
+def groups_of(registry: Registry, lives: list[Life], times: list[float]) -> Counter[str]:
+    """How many devices report in each window, if there is one device of each group."""
+    count = registry["m"].one_in
+    assert count is not None
+    found: Counter[str] = Counter()
+    for group in range(count):
+        life = Life(registry, group)
+        lives.append(life)
+        for now in times:
+            life.use(now)
+        life.wait(times[-1] + 40 * DAY)
+        found.update(life.reported())
+        assert life.spent() <= Fraction(registry["m"].lifetime_epsilon)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "keys"),
+    [
+        ("day", 13, {"lifetime_epsilon": 5.0}),
+        ("day", 13, {"lifetime_epsilon": 5.0, "answer": "at_once", "aggregate": "first"}),
+        ("week", 3, {"lifetime_epsilon": 4.0}),
+        ("month", 4, {"lifetime_epsilon": 3.0}),
+    ],
+)
+def test_each_window_has_each_device_equally_often(
+    kind: windows.Kind, count: int, keys: dict[str, Any], lives: list[Life]
+) -> None:
+    """Exact enumeration of the draw: of one device in each group, all of which use the app in each
+    window, exactly one reports in every window, through the real device."""
+    last = {"day": 61, "week": 80, "month": 364}[kind]
+    registry = one_in(count, window=kind, **keys)
+    times = [START + day * DAY for day in range(last)]
+    if kind == "month":
+        times = times[::5]
+    found = groups_of(registry, lives, times)
+    first_day = date(2027, 1, 1)
+    labels = windows.span(kind, first_day, first_day + timedelta(days=last - 1))
+    assert found == Counter(labels)
+
+
+def test_a_year_spends_the_budget_evenly(lives: list[Life]) -> None:
+    """Over a simulated year of daily use, a device with four reports and one_in 92 sends 3 or 4,
+    exactly 92 days apart, whatever group it draws; two such devices differ by their draw alone."""
+    registry = one_in(92)
+    for group in (0, 10**15):
+        life = Life(registry, group)
+        lives.append(life)
+        for day in range(365):
+            life.use(START + day * DAY)
+        life.wait(START + 366 * DAY)
+        numbers = [windows.number(each) for each in life.reported()]
+        assert len(numbers) in (3, 4)
+        assert {number % 92 for number in numbers} == {group % 92}
+        assert [b - a for a, b in pairwise(numbers)] == [92] * (len(numbers) - 1)
+        assert life.spent() <= 4
+
+
+def test_clocks_that_lie_give_no_other_group(lives: list[Life]) -> None:
+    """A clock that goes back and forward at random, by up to two years (seed 3), opens no window of
+    another group, none twice, and spends no more than the lifetime."""
+    life = Life(one_in(5, lifetime_epsilon=6.0), group=3)
+    lives.append(life)
+    clock = random.Random(3)
+    for _ in range(400):
+        life.use(START + clock.randrange(-365, 365) * DAY)
+    life.wait(START + 400 * DAY)
+    found = life.reported()
+    assert len(found) == len(set(found)) == 6
+    assert {windows.number(each) % 5 for each in found} == {3}
+    assert life.spent() <= 6
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_the_value_does_not_decide(value: bool, lives: list[Life]) -> None:
+    """From the same bits the same windows take part, whatever the values are."""
+    life = Life(one_in(7, lifetime_epsilon=50.0), seed=11)
+    lives.append(life)
+    for day in range(60):
+        life.use(START + day * DAY, value)
+    with life.state.transaction() as connection:
+        rows = connection.execute("SELECT window, state FROM windows").fetchall()
+        stored = [window for (window,) in connection.execute("SELECT window FROM open_values")]
+    taking = sorted(window for window, state in rows if state != "passed")
+    other = Life(one_in(7, lifetime_epsilon=50.0), seed=11)
+    lives.append(other)
+    for day in range(60):
+        other.use(START + day * DAY, not value)
+    with other.state.transaction() as connection:
+        rows = connection.execute("SELECT window FROM windows WHERE state != 'passed'").fetchall()
+    assert taking == sorted(window for (window,) in rows)
+    assert set(stored) <= set(taking), "no value is kept of a window in which it takes no part"
+
+
+@pytest.mark.campaign
+def test_windows_have_the_same_part_of_a_crowd(lives: list[Life]) -> None:
+    """Of 300 devices with bits of their own (seeds 0 to 299), installed on different days, each of
+    six days has one in three: a two-sided binomial test of each at alpha = 1e-6 / 6 in all."""
+    registry = one_in(3, lifetime_epsilon=100.0)
+    found: Counter[str] = Counter()
+    for seed in range(300):
+        life = Life(registry, seed=seed)
+        lives.append(life)
+        for day in range(seed % 3, 9):
+            life.use(START + day * DAY)
+        found.update(life.reported())
+    days = windows.span("day", date(2027, 1, 3), date(2027, 1, 8))
+
+    def outside(count: int) -> float:
+        """The probability of so few or so many of 300 devices at one in three."""
+        chance = [comb(300, k) * (1 / 3) ** k * (2 / 3) ** (300 - k) for k in range(301)]
+        return 2 * min(sum(chance[: count + 1]), sum(chance[count:]))
+
+    assert [outside(found[day]) > 1e-6 / 6 for day in days] == [True] * 6
+
+
+PROCESS = """
+import sys
+from deniable import Client
+now = {start} + 86400.0 * int(sys.argv[2])
+with Client("metrics.toml", state_dir=sys.argv[1], consent=True, clock=lambda: now) as client:
+    client.record("m", True)
+"""
+
+
+@pytest.mark.campaign
+def test_processes_and_restarts_share_the_group(tmp_path: Path) -> None:
+    """Each day two new processes use one state at once: together they report on one day of five,
+    like one device that never ended."""
+    (tmp_path / "metrics.toml").write_text(metrics_toml(m={**YEAR, "one_in": 5}))
+    script = PROCESS.format(start=START)
+    for day in range(6):
+        both = [
+            subprocess.Popen(
+                [sys.executable, "-c", script, str(tmp_path / "state"), str(day)], cwd=tmp_path
+            )
+            for _ in range(2)
+        ]
+        assert [each.wait() for each in both] == [0, 0]
+    state = State(tmp_path / "state")
+    with state.transaction() as connection:
+        ((drawn,),) = connection.execute("SELECT drawn FROM groups").fetchall()
+        rows = connection.execute("SELECT window, state FROM windows").fetchall()
+    state.close()
+    assert len(rows) == 6
+    for window, told in rows:
+        turn = (windows.number(window) - drawn) % 5 == 0
+        assert (told != "passed") == turn
+
+
+def test_an_erasure_keeps_the_group(lives: list[Life]) -> None:
+    """Opting out and erasing give no second group: the next turn is that of the first."""
+    life = Life(one_in(5, lifetime_epsilon=50.0), group=2)
+    lives.append(life)
+    life.use(START)
+    life.device.withdraw()
+    life.device.erase()
+    for day in range(1, 20):
+        life.use(START + day * DAY)
+    assert {windows.number(each) % 5 for each in life.reported()} == {2}
+
+
+def test_a_pair_takes_turns_by_itself(lives: list[Life]) -> None:
+    """A pair draws a group of its own; its metrics need not take part."""
+    text = metrics_toml(
+        a={"expires": "2027-12-31", "sample_rate": 1e-9},
+        b={"expires": "2027-12-31", "sample_rate": 1e-9},
+        both={"type": "pair", "of": ["a", "b"], "expires": "2027-12-31", "one_in": 4},
+    )
+    registry = Registry.parse(text)
+    life = Life(registry, seed=5)
+    lives.append(life)
+    for day in range(41):
+        life.now = START + day * DAY
+        life.device.write(
+            [r for name in "ab" if (r := life.recorder.admit(name, True, life.now)) is not None]
+        )
+    found = life.reported("both")
+    assert len(found) == 10
+    assert len({windows.number(each) % 4 for each in found}) == 1
+    assert life.reported("a") == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"one_in": 1}, "must be a whole number from 2 to 10,000"),
+        ({"one_in": 2.5}, "must be a whole number from 2 to 10,000"),
+        ({"one_in": True}, "must be a whole number from 2 to 10,000"),
+        ({"one_in": 92, "sample_rate": 0.5}, "both say in which windows"),
+    ],
+)
+def test_mistakes(keys: dict[str, Any], told: str) -> None:
+    """A number of groups is from 2 on, and stands in the place of a sample_rate."""
+    from deniable import RegistryError
+
+    text = metrics_toml(m=keys)
+    with pytest.raises(RegistryError) as caught:
+        Registry.parse(text)
+    assert [each.where for each in caught.value.problems] == ["metrics.m.one_in"]
+    assert told in str(caught.value)

@@ -1,0 +1,94 @@
+"""CSV files: no cell is taken for a formula, numbers stay as they are, programs get raw texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from flask.testing import FlaskClient
+
+from deniable import Registry
+from deniable_collector.stores import Store
+from deniable_estimator.answers.files import csv_text
+
+from .conftest import TOKEN, dashboard_of, fill
+
+HOSTILE = ("=1+1", "+a", "-b", "@c", "-0.5")
+REGISTRY = """
+schema = 1
+app = "example"
+[defaults]
+owner = "growth@acme.example"
+expires = 2027-06-30
+[segments.system]
+values = ["=linux", "mac"]
+[metrics.odd]
+type = "category"
+description = "Which one?"
+values = ["=1+1", "+a", "-b", "@c", "-0.5"]
+epsilon = 4.0
+lifetime_epsilon = 8.0
+segments = ["system"]
+"""
+
+
+@pytest.fixture
+def odd(empty_store: Store) -> FlaskClient:
+    """A signed-in browser at a metric whose values are formulas, over two days."""
+    registry = Registry.parse(REGISTRY)
+    empty_store.publish({metric.name: [metric.scheme] for metric in registry})
+    for day in ("2026-11-19", "2026-11-20"):
+        fill(empty_store, registry, "odd", [0.3, 0.2, 0.2, 0.2, 0.1], 5000, day)
+    client = dashboard_of(empty_store, registry).test_client()
+    client.post("/login", data={"token": TOKEN})
+    return client
+
+
+def values(text: str, column: str = "value") -> set[str]:
+    """What stands in a column."""
+    return {row[column] for row in csv.DictReader(io.StringIO(text, newline=""))}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/metric/odd.csv",
+        "/metric/odd/trend.csv",
+        "/metric/odd/segments.csv",
+        "/metric/odd/compare.csv?from=2026-11-20&to=2026-11-20&before_from=2026-11-19&before_to=2026-11-19",
+        "/api/v1/metrics/odd/estimate?format=csv",
+        "/api/v1/metrics/odd/trend?format=csv",
+        "/api/v1/metrics/odd/segments?format=csv&by=system",
+    ],
+)
+def test_texts_are_no_formulas_and_programs_get_them_raw(odd: FlaskClient, path: str) -> None:
+    """Of pages and API, of estimates, trends, segments and comparisons alike."""
+    safe = odd.get(path)
+    assert safe.status_code == 200
+    assert values(safe.text) == {"'=1+1", "'+a", "'-b", "'@c", "-0.5"}
+    raw = odd.get(f"{path}{'&' if '?' in path else '?'}raw=1")
+    assert values(raw.text) == set(HOSTILE)
+
+
+def test_a_value_that_is_asked_for_is_found_though_it_is_escaped(odd: FlaskClient) -> None:
+    """The trend of "=1+1" has its lines, escaped or raw."""
+    path = "/api/v1/metrics/odd/trend?format=csv&value=%3D1%2B1"
+    assert values(odd.get(path).text) == {"'=1+1"}
+    assert values(odd.get(path + "&raw=1").text) == {"=1+1"}
+
+
+def test_segments_are_no_formulas_either(odd: FlaskClient) -> None:
+    """The segment's own column is escaped as values are."""
+    path = "/metric/odd/segments.csv"
+    assert "'=linux" in values(odd.get(path).text, "system")
+    assert "=linux" in values(odd.get(path + "?raw=1").text, "system")
+
+
+def test_cells_by_kind() -> None:
+    """Numbers, however they are written, stay; tabs and line ends cannot begin a formula."""
+    rows = [(-0.5, "-0.5", "+1e-3", "\t=1", "\r=1", "-x", None)]
+    expected = [["-0.5", "-0.5", "+1e-3", "\\t=1", "\\r=1", "'-x", ""]]
+    assert list(csv.reader(io.StringIO(csv_text(("=a",), rows), newline="")))[1:] == expected
+    assert csv_text(("=a",), ()) == "'=a\r\n"
+    assert csv_text(("=a",), (), raw=True) == "=a\r\n"

@@ -1,0 +1,84 @@
+"""The days since something happened, and what is said of them."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable import windows
+from deniable_estimator.annotations import parse_annotations
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.questions.since import Moment, SinceDays, days_since, find_moment
+
+NOTED = parse_annotations("""
+schema = 1
+[[annotations]]
+date = 2026-11-01
+text = "Release 4.2"
+[[annotations]]
+date = 2026-11-10T23:30:00Z
+text = "release 4.2"
+metrics = ["browser"]
+[[annotations]]
+date = 2026-11-15
+text = "Outage"
+metrics = ["checkout_*"]
+""")
+
+
+def day(text: str) -> date:
+    return date.fromisoformat(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "moment", "last", "expected"),
+    [
+        # Ten days with the weekdays of ten before; the day itself and three more are in neither.
+        ("day", "2026-11-05", "2026-11-15", ("11-06", "11-15", "10-23", "11-01")),
+        # Seven days, and the day itself is not among the seven before.
+        ("day", "2026-11-05", "2026-11-12", ("11-06", "11-12", "10-23", "10-29")),
+        ("day", "2026-11-05", "2026-11-06", ("11-06", "11-06", "10-30", "10-30")),
+        # A Thursday: its week is in neither.
+        ("week", "2026-11-05", "2026-11-22", ("11-09", "11-22", "10-19", "11-01")),
+        ("month", "2026-11-05", "2026-12-31", ("12-01", "12-31", "10-01", "10-31")),
+    ],
+)
+def test_the_windows_after_are_compared_with_as_many_before(
+    kind: windows.Kind, moment: str, last: str, expected: tuple[str, ...]
+) -> None:
+    """The window in which it happened is in neither."""
+    found = days_since(Moment("m", day(moment)), kind, day(last))
+    assert found == SinceDays(*(day(f"2026-{each}") for each in expected))
+
+
+@given(st.dates(date(2020, 1, 1), date(2030, 1, 1)), st.integers(1, 800))
+def test_days_before_hold_the_same_weekdays(happened: date, count: int) -> None:
+    """As many as after it, on the same weekdays, all before it, and as late as that allows."""
+    last = happened + timedelta(count)
+    found = days_since(Moment("m", happened), "day", last)
+    assert (found.first, found.last) == (happened + timedelta(1), last)
+    assert found.before_last - found.before_first == found.last - found.first
+    assert (found.first - found.before_first).days % 7 == 0
+    assert timedelta(1) <= happened - found.before_last <= timedelta(7)
+
+
+@pytest.mark.parametrize("kind", ["day", "week", "month"])
+def test_without_a_complete_window_it_is_refused(kind: windows.Kind) -> None:
+    """The last complete window is the one in which it happened."""
+    with pytest.raises(EstimateError, match=f"no {kind} after Release 4.2 is complete yet"):
+        days_since(Moment("Release 4.2", day("2026-11-30")), kind, day("2026-11-30"))
+
+
+def test_a_moment_is_found_by_its_text_or_day() -> None:
+    """The latest of a text, whatever its case, among those that concern the metric."""
+    assert find_moment("release 4.2", NOTED, "browser") == Moment("release 4.2", day("2026-11-10"))
+    assert find_moment("RELEASE 4.2", NOTED, "other") == Moment("Release 4.2", day("2026-11-01"))
+    assert find_moment("outage", NOTED) == Moment("Outage", day("2026-11-15"))
+    assert find_moment("2026-11-03", NOTED) == Moment("2026-11-03", day("2026-11-03"))
+    with pytest.raises(EstimateError, match=r"Release 4.1.*did you mean Release 4\.2\?"):
+        find_moment("Release 4.1", NOTED, "other")
+    with pytest.raises(EstimateError, match="no annotation"):
+        find_moment("Outage", NOTED, "browser")
