@@ -101,11 +101,11 @@ class Protocol(asyncio.Protocol):
 class Worker(worker.HttpWorker):
     async def _serve(self):
         loop = asyncio.get_running_loop()
-        self._ended = asyncio.Event()
-        loop.add_signal_handler(15, self._ended.set)
+        ended = self._ended = asyncio.Event()
+        loop.add_signal_handler(15, self.handle_exit, 15, None)
         for each in self.sockets:
             await loop.create_server(Protocol, sock=each.sock, backlog=2048)
-        await self._live()
+        await self._live(ended)
 
 def unused(environ, start):
     pass

@@ -34,6 +34,9 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 class HttpWorker(Worker):  # type: ignore[misc]  # gunicorn brings no types
     """Serves the handler that the app is; `handler` says otherwise."""
 
+    _ended: asyncio.Event | None = None
+    """Set at the end; None before there is an event loop."""
+
     def handler(self) -> Handler:
         """What answers requests. The app has been loaded."""
         made: Handler = self.wsgi
@@ -51,29 +54,30 @@ class HttpWorker(Worker):  # type: ignore[misc]  # gunicorn brings no types
             runner.run(self._serve())
 
     def handle_exit(self, sig: Any, frame: Any) -> None:
-        """Called on the event loop, for each signal that ends the worker."""
+        """Called for each signal that ends the worker, at first by Python and then on the loop."""
         super().handle_exit(sig, frame)
-        self._ended.set()
+        if self._ended is not None:
+            self._ended.set()
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        self._ended = asyncio.Event()
+        ended = self._ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             loop.add_signal_handler(number, self.handle_exit, number, None)
         loop.set_exception_handler(_tell)
         sockets = [each.sock for each in self.sockets]
         grace, backlog = self.cfg.graceful_timeout, self.cfg.backlog
-        await serve(self.handler(), sockets, self._live(), grace, backlog)
+        await serve(self.handler(), sockets, self._live(ended), grace, backlog)
 
-    async def _live(self) -> None:
+    async def _live(self, ended: asyncio.Event) -> None:
         """Tell the master that this worker lives, until it is to end."""
         self.booted = True
         # If the master was killed, nobody supervises this worker any more, and it would keep the
         # port from the next master.
-        while not self._ended.is_set() and os.getppid() == self.ppid:
+        while self.alive and os.getppid() == self.ppid:
             self.notify()
             try:
-                await asyncio.wait_for(self._ended.wait(), _HEARTBEAT_SECONDS)
+                await asyncio.wait_for(ended.wait(), _HEARTBEAT_SECONDS)
             except TimeoutError:
                 continue
 
