@@ -415,7 +415,7 @@ def compared(folder: Path, url: str, pid: int, registry: Registry, part: int) ->
                 "p99, ms": p99,
             }
         )
-    table.note = "Goals: 3.5 times the bare protocol on Redis; SQLite at least 60% of Redis."
+    table.note = "Goals: 6 times the bare protocol; SQLite at least 60% of Redis."
     return table
 
 
