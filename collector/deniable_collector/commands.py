@@ -25,7 +25,7 @@ def collect(**options: str | None) -> None:
         _check(Settings.from_env(environ))
     except DeniableError as error:
         raise click.ClickException(str(error)) from error
-    become("deniable_collector.gunicorn_conf", "deniable_collector.asgi:app()", environ)
+    become("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()", environ)
 
 
 def _check(settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """gunicorn's settings for a collector, from ours.
 
-gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.asgi:app()'
+gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.collector:app()'
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ globals().update(shared(_settings, "collector", "deniable"))
 def on_starting(server: Any) -> None:
     """Raise the limit of open files for the connections; here, because the log is open now."""
     # Imported here, because it imports prometheus_client, which needs the folder of `shared`.
-    from deniable_collector.serving.guard import open_files
+    from deniable_collector.serving.limits import open_files
 
     open_files(_settings.max_connections)
     if problems := cannot_listen(_settings.addresses):

@@ -241,6 +241,11 @@ class Settings:
         _whole(1, 1_000_000),
         "most connections of one process; beyond that it responds with 503",
     )
+    network_connections: int = setting(
+        600,
+        _whole(1, 1_000_000),
+        "most of these from a network (/24, /48); behind trusted proxies: any number",
+    )
     rate: str = setting(
         "20/second",
         _rate,

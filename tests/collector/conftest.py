@@ -13,11 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import pytest
-import uvicorn
 from flask import Flask
 from tests.ports import free_port
 from tests.stores import (  # noqa: F401  (fixtures)
@@ -35,13 +34,14 @@ from tests.stores import (  # noqa: F401  (fixtures)
     until,
 )
 from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401  (a hook)
-from uvicorn.server import ServerState
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
 
 from deniable import Registry, windows
-from deniable_collector.asgi import Collector as AsgiCollector
-from deniable_collector.connection import Connection
+from deniable_collector.collector import Collector as Service
+from deniable_collector.serving.connection import Connection
+from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.rates import Peer
 from deniable_collector.settings import Settings
 
 from .certificates import Certificates, make_certificates
@@ -217,28 +217,21 @@ class SocketClient:
     connections with their short way."""
 
     def __init__(self, app: Flask, settings: Settings) -> None:
-        self.app = AsgiCollector(app, settings)
+        self.app = Service(app, settings)
         self.loop = asyncio.new_event_loop()
-        self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.life = self.loop.create_task(
-            self.app({"type": "lifespan"}, self.events.get, self.told.put)
-        )
-        self._turn("startup")
-        config = uvicorn.Config(
-            cast(Any, self.app),
-            http=Connection,
-            ws="none",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-        )
-        config.load()
-        self.state = ServerState()
         self.peer = "127.0.0.1"
-        make = self.loop.create_server(lambda: self._accept(config), "127.0.0.1", 0)
-        self.server = self.loop.run_until_complete(make)
-        self.address = self.server.sockets[0].getsockname()
+        self.loop.run_until_complete(self._start())
+
+    async def _start(self) -> None:
+        self.server = HttpServer(self.app)
+        await self.app.start(self.server)
+        self.listening = await self.loop.create_server(lambda: Here(self), "127.0.0.1", 0)
+        self.address = self.listening.sockets[0].getsockname()
+
+    @property
+    def held(self) -> int:
+        """Bytes of bodies that wait."""
+        return self.server.held
 
     def get(self, path: str, **options: Any) -> TestResponse:
         return self.loop.run_until_complete(self.request(path, method="GET", **options))
@@ -249,30 +242,10 @@ class SocketClient:
     def open(self, path: str, **options: Any) -> TestResponse:
         return self.loop.run_until_complete(self.request(path, **options))
 
-    def _turn(self, event: str) -> None:
-        self.events.put_nowait({"type": f"lifespan.{event}"})
-        told = self.loop.run_until_complete(self.told.get())
-        assert told == {"type": f"lifespan.{event}.complete"}
-
-    def _accept(self, config: uvicorn.Config) -> Connection:
-        client = self
-
-        class Here(Connection):
-            def connection_made(self, transport: Any) -> None:
-                super().connection_made(transport)
-                self.client = (client.peer, 5)
-
-        return Here(config, self.state, {}, self.loop)
-
     def close(self) -> None:
-        self.server.close()
-        for connection in list(self.state.connections):
-            connection.shutdown()
-        self.loop.run_until_complete(self.server.wait_closed())
-        if self.state.tasks:
-            self.loop.run_until_complete(asyncio.wait(self.state.tasks))
-        self._turn("shutdown")
-        self.loop.run_until_complete(self.life)
+        self.listening.close()
+        self.loop.run_until_complete(self.server.close())
+        self.loop.run_until_complete(self.app.stop())
         self.loop.close()
 
     async def request(
@@ -303,6 +276,18 @@ class SocketClient:
         if ("transfer-encoding", "chunked") in pairs:
             body = body.partition(b"\r\n")[2].removesuffix(b"\r\n0\r\n\r\n")
         return TestResponse([body], status.partition(" ")[2], Headers(given), asked)
+
+
+class Here(Connection):
+    """A connection from where the client says that it is."""
+
+    def __init__(self, client: SocketClient) -> None:
+        super().__init__(client.server)
+        self._client = client
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.peer = Peer(self._client.peer)
 
 
 @pytest.fixture(params=["flask", "socket"])

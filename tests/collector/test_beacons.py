@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable_collector.app import create_app
-from deniable_collector.asgi import Collector as AsgiCollector
+from deniable_collector.collector import Collector as Service
 from deniable_collector.serving import cors, framing
+from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings
 
 from .test_admission import KEY, OTHER, hashed
@@ -114,8 +115,8 @@ def test_a_page_is_answered_on_the_fast_path(client, new_body, monkeypatch):
     client = client(cors_origins=(OURS,))
     send(client, new_body())
     slow = []
-    monkeypatch.setattr(AsgiCollector, "handle", lambda *call: slow.append(call))
-    monkeypatch.setattr(AsgiCollector, "_elsewhere", lambda *call: slow.append(call))
+    monkeypatch.setattr(Service, "handle_slowly", lambda *call: slow.append(call))
+    monkeypatch.setattr(WsgiThreads, "handle", lambda *call: slow.append(call))
     for content_type in (TEXT, "text/plain;charset=utf-8", JSON):
         answer = send(client, new_body(), content_type, Origin=OURS)
         assert (answer.status_code, answer.json["accepted"]) == (202, 1)

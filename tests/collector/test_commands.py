@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from click.testing import CliRunner
 
-from deniable_collector import commands
 from deniable_collector.commands import collect
 
 from .devices import fetch
@@ -30,7 +31,7 @@ def test_it_serves_and_ends(new_collector, home, body):
 def execve(monkeypatch):
     """What `collect` would become, instead of becoming it."""
     calls = []
-    monkeypatch.setattr(commands.os, "execve", lambda *call: calls.append(call))
+    monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
     # Somebody may listen at the default one here.
     monkeypatch.setenv("DENIABLE_BIND", "127.0.0.1:0")
     return calls

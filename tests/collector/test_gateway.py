@@ -182,7 +182,7 @@ def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, r
                 1 - accepted,
             )
         assert counted(store, registry) == place
-    assert client.app._held == 0
+    assert client.held == 0
     keys = client.get(PATH)
     assert keys.content_type == "application/ohttp-keys"
     assert keys.headers["Deniable-Signature"]

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 from tests.ports import free_port
 
-from deniable_collector.serving.guard import PIPELINED, ROOM, open_files
+from deniable_collector.serving.limits import PIPELINED, ROOM, open_files
 
 from .conftest import Collector
 

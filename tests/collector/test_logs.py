@@ -91,7 +91,7 @@ def test_exceptions_without_their_words(form):
         raise ValueError("marker")
     except ValueError:
         error = sys.exc_info()
-    for name, told in (("uvicorn.error", False), ("gunicorn.error", True)):
+    for name, told in (("asyncio", False), ("gunicorn.error", True)):
         record = logging.LogRecord(name, logging.ERROR, "", 0, "it failed", (), error)
         line = EventFormatter(form).format(record)
         assert "ValueError" in line

@@ -51,6 +51,7 @@ EACH = {
     "max_headers": ("32", 32),
     "request_timeout": ("6", 6),
     "keep_alive": ("7", 7),
+    "network_connections": ("5", 5),
     "max_connections": ("800", 800),
     "rate": ("600/minute", "600/minute"),
     "ingest_keys": (

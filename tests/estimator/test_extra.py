@@ -29,8 +29,8 @@ print(len(found))
 
 def test_it_needs_no_server_of_reports() -> None:
     """Every module and command of the estimator loads where the packages that only the collector
-    asks for cannot be imported; these are its server and its metrics."""
-    missing = {"uvicorn", "httptools", "uvloop", "aiohttp", "prometheus_client"}
+    asks for cannot be imported: its faster event loop, its relay's client and its metrics."""
+    missing = {"uvloop", "aiohttp", "prometheus_client"}
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT.format(missing=missing)],
         capture_output=True,

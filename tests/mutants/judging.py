@@ -28,7 +28,15 @@ from .mutants import Mutant, statement_lines
 
 _LIBRARIES = (
     *("scipy.stats", "numpy.testing", "hypothesis.extra.numpy", "hypothesis.strategies", "redis"),
-    *("flask.testing", "aiohttp.web", "uvicorn", "msgspec", "click.testing", "rich.table", "babel"),
+    *(
+        "flask.testing",
+        "aiohttp.web",
+        "httptools",
+        "msgspec",
+        "click.testing",
+        "rich.table",
+        "babel",
+    ),
     *("mmh3", "sqlite3", "prometheus_client"),
 )
 _OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Coroutine
 from typing import Any
 
 import aiohttp
@@ -17,7 +17,6 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE, RESPONSE_TYPE
-from deniable_collector.asgi import Send
 from deniable_collector.oblivious.gateway import OVERHEAD
 from deniable_collector.oblivious.relay_metrics import GATEWAY_SECONDS, HELD, exposition
 from deniable_collector.oblivious.relay_settings import RelaySettings
@@ -26,10 +25,10 @@ from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.cors import Cors, origin_refused
-from deniable_collector.serving.guard import Guard
-from deniable_collector.serving.incoming import Gone, Incoming, Receive, Scope
+from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.responses import HttpResponse, head
+from deniable_collector.serving.request import Request
+from deniable_collector.serving.responses import HttpResponse, lines_of
 
 LARGEST_RESPONSE = 1 << 18
 """Most bytes of a response of the gateway."""
@@ -44,134 +43,147 @@ _FEWEST_SECONDS = 1.0
 _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
 
-_PROBES = frozenset(("/healthz", "/readyz", "/metrics"))
+_PATH = PATH.encode()
+_PROBES = frozenset((b"/healthz", b"/readyz", b"/metrics"))
 _PROBLEM = "application/problem+json"
 _EXPOSED = "Access-Control-Expose-Headers"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
-_READ = (b"content-type", b"content-length", b"origin", b"x-forwarded-for")
 
 
 class CapsuleRelay:
-    """The ASGI app. The lifespan protocol must be on: it opens the connections to the gateway."""
+    """Serves a relay, by tasks of the event loop."""
 
     def __init__(self, settings: RelaySettings) -> None:
-        self._settings = settings
+        self.settings = settings
+        self.max_body = settings.max_body
         self._admission = Admission(settings)
         self._cors = Cors.of(settings)
-        self.guard = Guard(settings)
         self._most = 2 * settings.max_body + OVERHEAD
         self._url = settings.relay_gateway + PATH
         self._headers = {"Content-Type": REQUEST_TYPE}
         if settings.relay_key:
             self._headers["Authorization"] = f"Bearer {settings.relay_key}"
+        self._timeout = settings.relay_timeout
         self._session: aiohttp.ClientSession | None = None
         self._keys: tuple[HttpResponse, str] | None = None
         self._asked = self._until = float("-inf")
         self._asking = asyncio.Lock()
-        self._held = 0
+        self._tasks: set[asyncio.Task[None]] = set()
         self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
-        else:
-            await send({"type": "websocket.close", "code": 1000})
+    def __call__(self, environ: object, start_response: object) -> None:
+        """gunicorn takes for an app what can be called."""
+        raise TypeError("a relay is served by its own worker")
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        await receive()
+    async def start(self, server: HttpServer) -> None:
+        """Open what leads to the gateway."""
+        self._server = server
         self._session = aiohttp.ClientSession(
             # Nothing of one device's exchange may reach another's: no cookie is kept.
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(self._settings.relay_timeout),
-            connector=aiohttp.TCPConnector(limit=self._settings.max_connections),
+            timeout=aiohttp.ClientTimeout(self._timeout),
+            connector=aiohttp.TCPConnector(limit=self.settings.max_connections),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
             auto_decompress=False,
         )
-        sampling = asyncio.create_task(self._sample()) if self._private_port > 0 else None
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        if sampling is not None:
-            sampling.cancel()
-            await asyncio.wait([sampling])
-        await self._session.close()
-        await send({"type": "lifespan.shutdown.complete"})
+        if self._private_port > 0:
+            self._keep(self._sample())
+
+    async def stop(self) -> None:
+        """Close it, when every request has been answered."""
+        for task in self._tasks:
+            task.cancel()
+        if self._session is not None:
+            await self._session.close()
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _sample(self) -> None:
         while True:
-            HELD.set(self._held)
+            HELD.set(self._server.held)
             await asyncio.sleep(_SAMPLE_SECONDS)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        incoming = Incoming(scope, receive)
-        found = dict.fromkeys(_READ, b"")
-        found.update((name, value) for name, value in scope["headers"] if name in found)
-        given = {name: value.decode("latin-1") for name, value in found.items()}
-        more: list[tuple[str, str]] = []
-        held = 0
+    def admit(self, request: Request) -> int:
+        """Check the sender of a capsule, and its type.
 
-        def reserve(size: int) -> None:
-            nonlocal held
-            held += size
-            self._held += size
-            if self._held > self._settings.queue:
-                raise _away("queue-full", "the relay is busy", 1.0)
-
-        try:
-            if scope["path"] in _PROBES and scope["method"] == "GET":
-                response = await self._probe(scope)
-            elif scope["path"] != PATH:
-                raise IntakeError("http-404", "there is nothing at this path")
-            elif scope["method"] == "OPTIONS" and self._cors is not None:
-                more += self._cors.preflight(given[b"origin"]).items()
-                response = HttpResponse(204, b"", "text/plain")
-            elif scope["method"] in ("GET", "HEAD"):
-                response, signature = await self._read_keys()
-                more.append((SIGNATURE, signature))
-            elif scope["method"] == "POST":
-                client = scope.get("client")
-                forwarded = given[b"x-forwarded-for"]
-                hops = self._settings.trusted_proxies
-                address = client_address(client[0] if client else "", forwarded, hops)
-                self._admission.pace(address, forwarded)
-                self._check_type(given[b"content-type"], given[b"origin"])
-                length = given[b"content-length"]
-                if length.isdecimal() and length.isascii() and int(length) > self._most:
-                    raise too_large(self._most)
-                response = await self._forward(await incoming.collect(self._most, reserve))
+        Raises:
+            IntakeError: its network sends too much, or it is no capsule.
+        """
+        if request.path != _PATH:
+            return 0
+        headers = request.headers
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if self._cors is not None:
+            if request.method == b"OPTIONS":
+                found = self._cors.preflight(origin)
             else:
-                told = "this path takes GET and POST"
-                raise IntakeError("http-405", told)
-        except Gone:
-            return
+                found = self._cors.headers(origin)
+                if _EXPOSED in found:
+                    found[_EXPOSED] += f", {SIGNATURE}"
+            request.given = lines_of(found)
+        if request.method != b"POST":
+            return 0
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        peer = request.connection.peer.address
+        hops = self.settings.trusted_proxies
+        self._admission.pace(client_address(peer, forwarded, hops), forwarded)
+        self._check_type(headers.get(b"content-type", b"").decode("latin-1"), origin)
+        return self._most
+
+    def handle(self, request: Request) -> None:
+        """Answer a request that has come whole."""
+        self._keep(self._serve(request))
+
+    def problem(self, error: Exception) -> HttpResponse:
+        """The response for an exception, which is counted."""
+        return problem_of(error)
+
+    async def _serve(self, request: Request) -> None:
+        try:
+            response = await self._answer(request)
         except Exception as error:
             response = problem_of(error)  # which is counted by its code
         else:
             # What is in a problem of the gateway is not looked at: it is one code for all.
             count_answer(response.status, "" if response.status < 400 else "gateway")
-        finally:
-            self._held -= held
-        if not await incoming.pass_over(self.guard.max_request):
-            more.append(("Connection", "close"))
-        if self._cors is not None and scope["method"] != "OPTIONS":
-            headers = self._cors.headers(given[b"origin"])
-            if _EXPOSED in headers:
-                headers[_EXPOSED] += f", {SIGNATURE}"
-            more += headers.items()
-        await _send(send, response, more, body=scope["method"] != "HEAD")
+        request.respond(response)
 
-    async def _probe(self, scope: Scope) -> HttpResponse:
+    async def _answer(self, request: Request) -> HttpResponse:
+        """The response to a request.
+
+        Raises:
+            IntakeError: there is none.
+        """
+        if request.path in _PROBES and request.method == b"GET":
+            return await self._probe(request)
+        if request.path != _PATH:
+            raise IntakeError("http-404", "there is nothing at this path")
+        if request.method == b"OPTIONS" and self._cors is not None:
+            return HttpResponse(204, b"", "text/plain")
+        if request.method in (b"GET", b"HEAD"):
+            response, signature = await self._read_keys()
+            request.given += lines_of({SIGNATURE: signature})
+            return response
+        if request.method == b"POST":
+            if request.size > self._most:
+                raise too_large(self._most)
+            return await self._forward(request.body)
+        raise IntakeError("http-405", "this path takes GET and POST")
+
+    async def _probe(self, request: Request) -> HttpResponse:
         """The response to a probe or a scrape.
 
         Raises:
             IntakeError: 503, the gateway is away; 404, this is not the private address.
         """
-        if scope["path"] == "/metrics":
-            if (scope.get("server") or ("", 0))[1] != self._private_port:
+        if request.path == b"/metrics":
+            if request.connection.port != self._private_port or self._private_port < 0:
                 raise IntakeError("http-404", "there is nothing at this path")
             return HttpResponse(200, await asyncio.to_thread(exposition), CONTENT_TYPE_LATEST)
-        if scope["path"] == "/readyz":
+        if request.path == b"/readyz":
             await self._read_keys()
             return HttpResponse(200, b'{"status": "ready"}')
         return HttpResponse(200, b'{"status": "ok"}')
@@ -262,18 +274,6 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
 def _away(code: str, told: str, seconds: float = 5.0) -> IntakeError:
     told = f"{told}: nothing is lost while you keep the batch, so send it again later"
     return IntakeError(code, told, retry_after=seconds)
-
-
-async def _send(
-    send: Send, response: HttpResponse, more: Iterable[tuple[str, str]], *, body: bool
-) -> None:
-    headers: list[Any] = [
-        (b"content-length", b"%d" % len(response.body)),
-        *head(response.content_type, response.retry_after, response.status),
-        *((name.lower().encode(), text.encode("latin-1")) for name, text in more),
-    ]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body if body else b""})
 
 
 def app() -> CapsuleRelay:

@@ -17,7 +17,7 @@ globals().update(shared(_settings, "relay", "deniable relay"))
 
 def on_starting(server: Any) -> None:
     """Raise the limit of open files: each capsule may need a connection on both sides."""
-    from deniable_collector.serving.guard import open_files
+    from deniable_collector.serving.limits import open_files
 
     open_files(2 * _settings.max_connections)
     for told in RelaySettings.strangers():

@@ -22,7 +22,7 @@ _SHARED = (
         "max_body",
     ),
     *("max_header", "max_headers", "request_timeout", "keep_alive", "max_connections"),
-    "queue",
+    *("network_connections", "queue"),
 )
 """The collector's settings that hold for a relay too."""
 

@@ -2,8 +2,8 @@
 
 Every line has the same members: `time` (UTC), `level`, `event` (what happened, in one word),
 `message` (the same for people), `process` (its id), and the members of the event. It uses the
-standard library's logging, as gunicorn and uvicorn do, so one formatter gives the lines of all
-three the same form.
+standard library's logging, as gunicorn does, so one formatter gives the lines of both the same
+form.
 """
 
 from __future__ import annotations
@@ -96,3 +96,10 @@ def listen(form: str, stream: TextIO | None = None) -> logging.Handler:
     _log.handlers = [handler]
     _log.setLevel(logging.INFO)
     return handler
+
+
+def tell_unexpected(error: Exception) -> None:
+    """Log a bug for the operator."""
+    # Neither the message nor the values of a traceback: both may contain what was sent.
+    kind, where = type(error).__name__, places(error)
+    tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")

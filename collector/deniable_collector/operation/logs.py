@@ -19,7 +19,7 @@ class DiscreetLogger(Logger):  # type: ignore[misc]  # gunicorn brings no types
     """
 
     def setup(self, cfg: Any) -> None:
-        """One handler for its lines, for ours, and for uvicorn's, which uses gunicorn's."""
+        """One handler for its lines and for ours."""
         super().setup(cfg)
         handler = listen(Settings.from_env().log_format)
         handler._gunicorn = True  # type: ignore[attr-defined]  # so that a second setup drops it

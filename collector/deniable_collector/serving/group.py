@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.intake import Intake
-from deniable_collector.serving.problems import tell_unexpected
+from deniable_collector.operation.events import tell_unexpected
 from deniable_collector.stores.commits import shard_of
 from deniable_collector.stores.errors import StoreUnavailable
 

@@ -77,12 +77,11 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
     return {
         "bind": [settings.bind, *([settings.metrics_bind] if settings.metrics_bind else [])],
         "workers": settings.workers,
-        "worker_class": "deniable_collector.worker.EventLoopWorker",
+        "worker_class": "deniable_collector.serving.worker.HttpWorker",
         "logger_class": DiscreetLogger,
         "accesslog": None,
         "errorlog": "-",
         "loglevel": "warning",
-        "keepalive": settings.keep_alive,
         "timeout": 60,
         "graceful_timeout": 30,
         "proc_name": f"deniable-{place}",

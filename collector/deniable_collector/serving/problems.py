@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-from deniable_collector.operation.events import places, tell
+from deniable_collector.operation.events import tell, tell_unexpected
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving.responses import HttpResponse
+from deniable_collector.serving.responses import HttpResponse, problem_document
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
 
@@ -15,15 +13,8 @@ def problem(
     code: str, status: int, title: str, detail: str, retry_after: float | None = None
 ) -> HttpResponse:
     """A problem document, about to be sent, which is also counted."""
-    document = {
-        "type": f"urn:deniable:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-    }
     count_answer(status, code)
-    body = json.dumps(document).encode()
-    return HttpResponse(status, body, "application/problem+json", retry_after)
+    return problem_document(code, status, title, detail, retry_after)
 
 
 def problem_of(error: Exception) -> HttpResponse:
@@ -40,10 +31,3 @@ def problem_of(error: Exception) -> HttpResponse:
     tell_unexpected(error)
     told = "the collector has a bug; the batch may be sent again"
     return problem_of(IntakeError("internal", told))
-
-
-def tell_unexpected(error: Exception) -> None:
-    """Log a bug for the operator."""
-    # Neither the message nor the values of a traceback: both may contain what was sent.
-    kind, where = type(error).__name__, places(error)
-    tell("error", "unexpected-error", f"unexpected {kind} at {where}", error=f"{kind} at {where}")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from http import HTTPStatus
-from typing import TypeAlias
+from http.client import responses
 
 import msgspec
 
@@ -32,6 +31,30 @@ class HttpResponse(msgspec.Struct, frozen=True, gc=False):
     content_type: str = "application/json"
     retry_after: float | None = None
 
+    @property
+    def length(self) -> int | None:
+        """Of its body, as the header has it; 204 has none."""
+        return None if self.status == 204 else len(self.body)
+
+    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...] = ()) -> bytes:
+        """The header up to its length; `given` are lines of this response alone."""
+        return _start(self.status, self.content_type, self.retry_after, keep_alive, given)
+
+
+@lru_cache(maxsize=64)
+def _start(
+    status: int,
+    content_type: str,
+    retry_after: float | None,
+    keep_alive: bool,
+    given: tuple[tuple[bytes, bytes], ...],
+) -> bytes:
+    lines = [b"HTTP/1.1 %d %b" % (status, responses.get(status, "").encode())]
+    lines += [b"%b: %b" % each for each in (*head(content_type, retry_after, status), *given)]
+    if not keep_alive:
+        lines.append(b"connection: close")
+    return b"\r\n".join([*lines, b""])
+
 
 _PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": [], "refused": {}}'
 
@@ -42,7 +65,7 @@ def head(
 ) -> tuple[tuple[bytes, bytes], ...]:
     """The headers of a response, except for its length; names in lower case."""
     headers = [(b"content-type", content_type.encode())]
-    headers += [(name.lower().encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
+    headers += lines_of(SECURITY_HEADERS)
     if retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, round(retry_after))))
     if status == 401:
@@ -67,41 +90,20 @@ def accepted(receipt: Receipt) -> HttpResponse:
     return HttpResponse(202, json.dumps(document).encode())
 
 
-_Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+def problem_document(
+    code: str, status: int, title: str, detail: str, retry_after: float | None = None
+) -> HttpResponse:
+    """A problem as RFC 9457 describes it."""
+    document = {
+        "type": f"urn:deniable:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+    }
+    body = json.dumps(document).encode()
+    return HttpResponse(status, body, "application/problem+json", retry_after)
 
-_MOST_STARTS = 64
 
-
-class _Starts(dict[tuple[object, ...], bytes]):
-    """Responses up to their length, all with the same headers in common."""
-
-    def __init__(self, common: _Headers) -> None:
-        self.common = common
-
-
-_starts = _Starts(())
-
-
-def wire(
-    response: HttpResponse,
-    keep_alive: bool,
-    common: _Headers = (),
-    given: tuple[tuple[bytes, bytes], ...] = (),
-) -> bytes:
-    """A response in HTTP/1.1. `common` are the headers that the server adds to every one: the same
-    object until one of them changes. `given` are those of this response."""
-    global _starts
-    starts = _starts
-    if starts.common is not common or len(starts) > _MOST_STARTS:
-        starts = _starts = _Starts(common)
-    named = response.status, response.content_type, response.retry_after, keep_alive, given
-    start = starts.get(named)
-    if start is None:
-        status = response.status
-        lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
-        every = (*common, *given, *head(response.content_type, response.retry_after, status))
-        lines += [b"%s: %s" % each for each in every]
-        if not keep_alive:
-            lines.append(b"connection: close")
-        start = starts[named] = b"\r\n".join([*lines, b"content-length: "])
-    return b"%s%d\r\n\r\n%s" % (start, len(response.body), response.body)
+def lines_of(headers: Mapping[str, str]) -> tuple[tuple[bytes, bytes], ...]:
+    """Headers as they are written, with names in lower case."""
+    return tuple((name.lower().encode(), text.encode("latin-1")) for name, text in headers.items())

@@ -288,6 +288,12 @@ def _limit() -> None:
     request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
 
 
+def body_limits(settings: DashboardSettings) -> dict[bytes, int]:
+    """The most bytes of a body by what its path begins with, for a server that reads it first."""
+    lists = max(MAX_FORM, settings.dashboard_upload)
+    return {b"/metric/": lists, b"/api/": lists, b"": MAX_FORM}
+
+
 def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
     """The same view; of pages that list every value, few at a time."""
 

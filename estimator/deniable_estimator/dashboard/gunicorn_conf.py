@@ -7,7 +7,6 @@ gunicorn -c python:deniable_estimator.dashboard.gunicorn_conf \
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -15,11 +14,14 @@ from math import inf
 from typing import Any
 
 from flask import Flask
-from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
-from deniable_collector.garbage import collect_seldom
 from deniable_collector.operation.logs import DiscreetLogger
+from deniable_collector.serving.limits import open_files
+from deniable_collector.serving.request import Handler
+from deniable_collector.serving.worker import HttpWorker
+from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
+from deniable_estimator.dashboard.app import body_limits
 from deniable_estimator.dashboard.overview import SummaryCache, list_metrics, read_overview
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -37,12 +39,16 @@ bind = _settings.dashboard_bind
 # cache. What takes long is calculated by processes of its own (`workers.py`). Of the threads eight
 # at most wait for them (`decodes.py`), so that the others always answer at once.
 workers = 1
-threads = 16
+_THREADS = 16
 
 
-class DashboardWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn brings no types
-    """gunicorn's own, which at SIGTERM also ends the processes that calculate: whoever waits for
-    one is told to ask again, rather than cut off after the grace period."""
+class DashboardWorker(HttpWorker):
+    """At SIGTERM it also ends the processes that calculate: whoever waits for one is told to ask
+    again, rather than cut off after the grace period."""
+
+    def handler(self) -> Handler:
+        """Of the app, in threads."""
+        return WsgiHandler(self.wsgi, _settings, _THREADS, body_limits(_settings))
 
     def handle_exit(self, sig: Any, frame: Any) -> None:
         threading.Thread(target=worker_exit, args=(None, self)).start()
@@ -58,8 +64,11 @@ timeout = 60
 graceful_timeout = 5
 proc_name = "deniable-dashboard"
 control_socket_disable = True
-# A header whose name has an underscore would pass for the one with a hyphen, which a proxy sets.
-header_map = "drop"
+
+
+def on_starting(server: Any) -> None:
+    """Raise the limit of open files for the connections; here, because the log is open now."""
+    open_files(_settings.max_connections)
 
 
 def when_ready(server: Any) -> None:
@@ -72,14 +81,11 @@ def post_worker_init(worker: Any) -> None:
     """Compile the templates now, rather than while the first person waits, and summarize all
     metrics and what their sums reveal in the meantime: what has not changed is not calculated
     again."""
-    # A thread that makes a large page gives way to one that has a word to say five times as soon.
-    sys.setswitchinterval(0.001)
     application = worker.app.wsgi()
     threading.Thread(target=_overview, args=(application,), daemon=True).start()
     templates = application.jinja_env
     for name in templates.list_templates():
         templates.get_template(name)
-    collect_seldom()
 
 
 def _overview(application: Flask) -> None:

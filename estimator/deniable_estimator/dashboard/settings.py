@@ -185,6 +185,12 @@ class DashboardSettings(deniable_collector.settings.Settings):
     dashboard_bind: str = setting(
         "127.0.0.1:8090", parse_bind, "host:port or unix:/path to listen at"
     )
+    request_timeout: int = setting(
+        10, _whole(1, 3600), "seconds in which a request must arrive whole, or a response be read"
+    )
+    keep_alive: int = setting(
+        10, _whole(1, 3600), "seconds for which an idle connection stays open"
+    )
     dashboard_login_link: bool = setting(False, _switch, "1: /login?token=... signs in, once")
     dashboard_demo: str = setting(
         "", _public, "the demo's own page, to which the header links; `deniable demo` sets it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -10,15 +11,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 from deniable import DeniableError
 from deniable.loopback import is_loopback_host
 from deniable.web_command import web_files
+from deniable_collector.serving.http import serve
+from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.access import API
 from deniable_estimator.dashboard.app import close_app, create_app
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 """The only address at which it listens."""
+
+_THREADS = 8
+_END_SECONDS = 2.0
+"""How long its end waits for answers."""
 
 _MOST_REPORTS = "100"
 """Reports in a batch; a device sends no more."""
@@ -73,7 +79,7 @@ class DevelopmentApp:
             "DENIABLE_DATA": str(folder),
             **({} if candidates is None else {"DENIABLE_CANDIDATES_DIR": str(candidates)}),
         }
-        settings = DashboardSettings.from_env(environ)
+        self.settings = settings = DashboardSettings.from_env(environ)
         self.store = open_store(settings.store)
         self.crowd = SimulatedCrowd()
         self._gate = Gate(settings, self.store, file.registry, self.arrivals, origins)
@@ -159,15 +165,6 @@ class DevelopmentApp:
         )
 
 
-class _QuietHandler(WSGIRequestHandler):
-    """werkzeug's, without a log: each line would tell who asked what when."""
-
-    protocol_version = "HTTP/1.1"
-
-    def log(self, type: str, message: str, *args: Any) -> None:
-        pass
-
-
 class PortTakenError(DeniableError):
     """Another program listens at the port that was asked for."""
 
@@ -176,18 +173,19 @@ class PortTakenError(DeniableError):
 def serving(app: DevelopmentApp, port: int | None) -> Iterator[str]:
     """Serve at a port of loopback (None: the usual one, or else any that is free); the address."""
     with _listening(port) as listener:
-        number = listener.getsockname()[1]
-        server: BaseWSGIServer = make_server(
-            HOST, number, app, threaded=True, request_handler=_QuietHandler, fd=listener.fileno()
+        handler = WsgiHandler(app, app.settings, _THREADS, {b"": app.settings.max_body})
+        loop, ended = asyncio.new_event_loop(), asyncio.Event()
+        work = serve(handler, [listener], ended.wait(), _END_SECONDS)
+        thread = threading.Thread(
+            target=loop.run_until_complete, args=(work,), name="deniable-dev", daemon=True
         )
-        thread = threading.Thread(target=server.serve_forever, name="deniable-dev", daemon=True)
         thread.start()
         try:
-            yield f"http://{HOST}:{number}"
+            yield f"http://{HOST}:{listener.getsockname()[1]}"
         finally:
-            server.shutdown()
+            loop.call_soon_threadsafe(ended.set)
             thread.join()
-            server.server_close()
+            loop.close()
 
 
 USUAL_PORT = 8099

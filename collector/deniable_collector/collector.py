@@ -1,0 +1,264 @@
+"""The collector for an event loop: batches and capsules by a short way, all else by the Flask app.
+
+POST /v1/reports and capsules are answered by callbacks, with the same code for reading and the same
+responses as in the app, which answers everything else in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flask import Flask
+
+from deniable.oblivious.signed_keys import PATH
+from deniable.oblivious.transport import REQUEST_TYPE
+from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
+from deniable_collector.batches.batch import Receipt
+from deniable_collector.batches.bodies import is_compressed
+from deniable_collector.inherited import inherited
+from deniable_collector.oblivious.gateway import Gateway
+from deniable_collector.oblivious.routes import answer, pace, read_at_once
+from deniable_collector.operation.metrics import QUEUE
+from deniable_collector.refusals import too_large
+from deniable_collector.serving import framing
+from deniable_collector.serving.batch_reader import JSON, BatchReader
+from deniable_collector.serving.group import GroupCommit
+from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.request import Request
+from deniable_collector.serving.responses import HttpResponse, accepted, lines_of
+from deniable_collector.serving.wsgi import WsgiThreads
+from deniable_collector.settings import Settings
+from deniable_collector.upkeep.journal import JournalKeeper
+from deniable_collector.upkeep.sealing import Sealer
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+REPORTS = b"/v1/reports"
+CAPSULES = PATH.encode()
+
+_THREADS = 8
+"""Threads of a process that read large bodies, and as many that answer what is no batch."""
+
+_INLINE = 1 << 15
+"""Largest body that is read on the event loop: about a millisecond of work. A larger one is read
+in a thread, where it delays no other request."""
+
+_JSON = JSON.encode()
+_DESCRIBED = (b"content-type", b"origin", b"sec-fetch-site")
+"""Headers that say what a body is, and which page sends it."""
+
+_SAMPLE_SECONDS = 1.0
+"""How often the bytes that wait are written down for the metrics."""
+
+
+class Expected(NamedTuple):
+    """What the header of a request says about its body: the most bytes that it may have as it is
+    sent, its encoding ("": it is not compressed), and the Content-Type if it is a capsule."""
+
+    limit: int
+    encoding: str = ""
+    capsule_type: str | None = None
+
+
+class Collector:
+    """Serves a Flask app of `create_app`, with a short way for batches and capsules."""
+
+    def __init__(self, flask: Flask, settings: Settings) -> None:
+        self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
+        self._journal: JournalKeeper = flask.extensions[JOURNAL]
+        self._gateway: Gateway | None = flask.extensions[GATEWAY]
+        self._sealer: Sealer = flask.extensions[SEALER]
+        self._flask = flask
+        self._threads = WsgiThreads(flask.wsgi_app, _THREADS)
+        self._readers = ThreadPoolExecutor(_THREADS, "read")
+        self._group = GroupCommit(self._batch_reader.intake)
+        self._plain = Expected(self._batch_reader.limit(""))
+        self._resources = frozenset((REPORTS,) if self._gateway is None else (REPORTS, CAPSULES))
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.settings = settings
+        self.max_body = settings.max_body
+
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """The app alone, for a server that knows no short way."""
+        return self._flask(environ, start)
+
+    async def start(self, server: HttpServer) -> None:
+        """Publish the schemes before the first batch, if the store is there."""
+        self._server = server
+        loop = asyncio.get_running_loop()
+        warm = loop.run_in_executor(self._readers, self._batch_reader.intake.prepare)
+        await asyncio.wait([warm])
+        warm.exception()
+        self._journal.start()
+        self._sealer.start()
+        if self.settings.metrics_bind:
+            self._keep(self._sample())
+
+    async def stop(self) -> None:
+        """Called when every request has been answered, and nothing waits for a commit."""
+        for task in self._tasks:
+            task.cancel()
+        self._group.close()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._readers, self._sealer.stop)
+        await loop.run_in_executor(self._readers, self._journal.stop)
+        self._readers.shutdown()
+        self._threads.close()
+
+    async def _sample(self) -> None:
+        while True:
+            QUEUE.set(self._server.held)
+            await asyncio.sleep(_SAMPLE_SECONDS)
+
+    def admit(self, request: Request) -> int:
+        """Check the sender of a batch or a capsule, and what is announced.
+
+        Raises:
+            IntakeError: as `Admission.admit` does, or a batch does not come like this; for a
+                capsule, its network sends too much, and it is no relay that has a key.
+        """
+        if request.path not in self._resources or request.method != b"POST":
+            # No route of the app reads a body.
+            return 0
+        reader, headers = self._batch_reader, request.headers
+        if reader.cors is not None:
+            origin = headers.get(b"origin", b"").decode("latin-1")
+            request.given = lines_of(reader.cors.headers(origin))
+        peer = request.connection.peer
+        if request.path == CAPSULES:
+            assert self._gateway is not None
+            pace(self._gateway, reader, peer, headers)
+        elif reader.admission is not None:
+            reader.admission.admit_peer(peer, headers, request.query)
+        request.context = expected = self._expect(request)
+        return expected.limit
+
+    def _expect(self, request: Request) -> Expected:
+        """What a request for one of the resources announces.
+
+        Raises:
+            IntakeError: a batch does not come like this.
+        """
+        headers = request.headers
+        content_type = headers.get(b"content-type", b"")
+        if request.path == CAPSULES:
+            assert self._gateway is not None
+            most = self._gateway.max_capsule
+            return Expected(most, capsule_type=content_type.decode("latin-1"))
+        if content_type != _JSON:
+            described = (headers.get(name, b"").decode("latin-1") for name in _DESCRIBED)
+            self._batch_reader.check_type(*described)
+        if b"content-encoding" in headers:
+            encoding = framing.token(headers[b"content-encoding"].decode("latin-1"))
+            if is_compressed(encoding):
+                return Expected(self._batch_reader.limit(encoding), encoding)
+        return self._plain
+
+    def handle(self, request: Request) -> None:
+        """Answer a request that has come whole.
+
+        Raises:
+            IntakeError, StoreError: nothing of it is counted.
+        """
+        expected: Expected | None = request.context
+        if expected is None:
+            self._threads.handle(request, problem_of)
+            return
+        if request.size > expected.limit:
+            raise too_large(expected.limit, compressed=bool(expected.encoding))
+        if not self.handle_fast(expected, request.body, request.respond):
+            self._keep(self._slowly(request, expected))
+
+    def problem(self, error: Exception) -> HttpResponse:
+        """The response for an exception, which is counted."""
+        return problem_of(error)
+
+    def handle_fast(
+        self, expected: Expected, body: bytes, respond: Callable[[HttpResponse], None]
+    ) -> bool:
+        """Handle a body if that needs no waiting.
+
+        Returns False if it cannot be handled so; then nothing was done. Call `handle_slowly`.
+        """
+        _, encoding, capsule_type = expected
+        if encoding or len(body) > _INLINE:
+            return False
+        if capsule_type is not None:
+            assert self._gateway is not None
+            if capsule_type != REQUEST_TYPE:
+                return False
+            found = read_at_once(self._gateway, self._batch_reader, body)
+            if found is None:
+                return False
+            batch, seal = found
+            self._group.add(batch, lambda outcome: respond(seal(outcome)))
+            return True
+        read = self._batch_reader.intake.read_fast(body)
+        if read is not None:
+            self._group.add(read, partial(_tell, respond))
+        return read is not None
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _slowly(self, request: Request, expected: Expected) -> None:
+        try:
+            response = await self.handle_slowly(expected, request.body)
+        except Exception as error:
+            response = problem_of(error)
+        request.respond(response)
+
+    async def handle_slowly(self, expected: Expected, body: bytes) -> HttpResponse:
+        """The response to a body that `handle_fast` cannot handle.
+
+        Raises:
+            IntakeError, StoreError: nothing of it is counted.
+        """
+        if expected.capsule_type is None:
+            return accepted(await self._commit(expected.encoding, body))
+        assert self._gateway is not None
+        return await answer(
+            self._gateway, self._batch_reader, self._commit, expected.capsule_type, body
+        )
+
+    async def _commit(self, encoding: str, body: bytes) -> Receipt:
+        """Read a body, in a thread, and commit it.
+
+        Raises:
+            IntakeError, StoreError: nothing of it is counted.
+        """
+        run = asyncio.get_running_loop().run_in_executor
+        grown = 0
+        try:
+            if encoding:
+                read = self._batch_reader.decompressed
+                body = await run(self._readers, read, io.BytesIO(body), encoding)
+                # What waits for its commit is as large as this, however little was sent.
+                grown = len(body)
+                self._server.reserve(grown)
+            batch = await run(self._readers, self._batch_reader.intake.read, body)
+            return await self._group.take(batch)
+        finally:
+            self._server.release(grown)
+
+
+def _tell(respond: Callable[[HttpResponse], None], outcome: Receipt | Exception) -> None:
+    respond(accepted(outcome) if isinstance(outcome, Receipt) else problem_of(outcome))
+
+
+def app() -> Collector:
+    """The collector that the environment makes."""
+    held = inherited()
+    flask = create_app(
+        held.settings, registry=held.registry, mistakes=held.mistakes, keys=held.keys
+    )
+    return Collector(flask, held.settings)

@@ -1,0 +1,453 @@
+"""HTTP/1.1 for an event loop (RFC 9110, 9112): asyncio's protocol around the parser of httptools.
+
+A request reaches its handler when it has come whole, and the event loop writes the response: a
+slow client takes nothing but its connection, and that for a limited time. The requests of one
+connection are handled one after the other, and answered in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+import httptools
+
+from deniable_collector.refusals import not_http
+from deniable_collector.serving import limits
+from deniable_collector.serving.framing import check_framing
+from deniable_collector.serving.rates import Peer
+from deniable_collector.serving.request import Request, Response
+
+if TYPE_CHECKING:
+    from deniable_collector.serving.http import HttpServer
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_JOINED = 1 << 16
+"""A body up to this size is written together with its header."""
+
+_is_plain = re.compile(rb"/[a-zA-Z0-9/_.-]*").fullmatch
+"""Whether the target of a request is a path and nothing else."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection: reads requests, and writes their responses in order."""
+
+    __slots__ = (
+        *("_advancing", "_chunks", "_deaf", "_eof", "_full", "_header", "_host", "_size"),
+        *("_lines", "_paused", "_piece", "_queue", "_read_by", "_reading", "_server"),
+        *("_shared", "_starts", "_trailers", "_transport", "_unread", "_url", "_parser", "_why"),
+        *("_write_by", "host", "peer", "port"),
+    )
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._queue: deque[Request] = deque()
+        """Requests without an answer. The first is handled; the last may still be coming."""
+        self._reading: Request | None = None
+        """The one whose body is coming."""
+        self._header = self._starts = self._shared = False
+        """Whether a header has begun and not ended; whether one has begun in this piece; whether
+        this piece holds something of an earlier request."""
+        self._lines: list[tuple[bytes, bytes]] = []
+        self._url = b""
+        self._host = b" "
+        """The Host of an earlier request, which need not be checked again; none at first."""
+        self._piece = self._size = self._chunks = self._trailers = 0
+        """Bytes of this piece, and of this request at least; its chunks and lines of trailers."""
+        self._why: Exception | None = None
+        self._advancing = self._deaf = self._eof = self._full = self._paused = False
+        self._read_by = self._write_by = inf
+        """When the client must have sent its request, or read its response."""
+        self._unread = 0
+        self.host, self.port = "localhost", -1
+        """Where the client connected; -1 for a Unix socket."""
+
+    # What the event loop tells.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+        name = transport.get_extra_info("peername")
+        self.peer = Peer(name[0] if isinstance(name, tuple) else "")
+        place = transport.get_extra_info("sockname")
+        if isinstance(place, tuple):
+            self.host, self.port = place[:2]
+        self._read_by = self._server.loop.time() + self._server.timeout
+        over = self._server.enter(self)
+        if over > limits.ROOM:
+            transport.abort()
+        elif over > 0:
+            self._refuse(limits.too_many_connections())
+        elif self._server.ending:
+            self.finish()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.leave(self)
+        for request in self._queue:
+            # What is handled already is released when it is answered.
+            if not request.begun:
+                self._release(request)
+        self._queue.clear()
+        # They refer to each other. Without the cycle both are freed at once.
+        self._parser = self._reading = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
+        self._piece = len(data)
+        self._starts = False
+        self._shared = self._header or self._reading is not None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._deaf = True
+        except httptools.HttpParserError as error:
+            if not self._deaf:
+                bug = isinstance(error, httptools.HttpParserCallbackError) and error.__context__
+                self._refuse(self._why or (bug if isinstance(bug, Exception) else not_http()))
+            return
+        if not self._starts:
+            self._size += self._piece
+        if self._size > self._server.settings.max_header and not self._deaf:
+            if self._header:
+                self._refuse(self._header_too_large())
+            elif self._size > self._server.max_request and self._reading is not None:
+                self._refuse(limits.request_too_large())
+
+    def eof_received(self) -> bool:
+        """The client sends no more. It may still read: requests that came whole are answered, and
+        then the connection ends."""
+        self._eof = self._deaf = True
+        if self._reading is not None:
+            self._release(self._queue.pop())
+            self._reading = None
+        if self._queue:
+            self._queue[-1].keep_alive = False
+        return bool(self._queue)
+
+    def pause_writing(self) -> None:
+        """The client does not read: its next requests wait until it does."""
+        self._full = True
+        self._limit_writing(0.0)
+        self._pause()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._write_by = inf
+        self._advance()
+
+    # What the parser tells.
+
+    def on_message_begin(self) -> None:
+        self._header = True
+        self._url = b""
+        self._lines = []
+        # How much of this piece belongs to a request before it, nobody knows.
+        self._size = 0 if self._shared else self._piece
+        self._starts = self._shared = True
+        self._chunks = self._trailers = 0
+        self._read_by = self._server.loop.time() + self._server.timeout
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._header:
+            self._lines.append((name.lower(), value.strip(b" \t")))
+            return
+        # A line of the trailer, behind a body in chunks. Nothing reads it, and as a header it would
+        # come too late to be checked (RFC 9110, 6.5.1).
+        self._trailers += 1
+        if self._trailers > self._server.settings.max_headers:
+            raise self._stop(self._header_too_large())
+
+    def on_headers_complete(self) -> None:
+        headers = self._check_header()
+        request = Request(self, self._parser.get_method(), self._url)
+        request.headers = headers
+        request.http_version = version = self._parser.get_http_version()
+        # HTTP/1.0 would want to hear that the connection stays, where it may.
+        request.keep_alive = version != "1.0" and self._parser.should_keep_alive()
+        request.path, request.query = self._split_target()
+        if self._parser.should_upgrade():
+            # The parser reads no further, for what follows would be of the other protocol.
+            request.keep_alive = False
+        self._header = False
+        self._reading = request
+        self._queue.append(request)
+        # The parser has checked that this is a number; one as long is large enough.
+        request.size = int(headers.get(b"content-length", b"0")[:19])
+        try:
+            request.limit = self._server.handler.admit(request)
+        except Exception as error:
+            # Nothing of its body is kept then.
+            request.refusal = error
+        if (
+            b"expect" in headers
+            and headers[b"expect"].lower() == b"100-continue"
+            # One of HTTP/1.0 would take it for the response (RFC 9110, 10.1.1).
+            and version == "1.1"
+        ):
+            request.waits = True
+            self._advance()
+        if len(self._queue) > 1:
+            self._pause()
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
+        if limits.too_many_chunks(self._chunks, self._size + self._piece):
+            raise self._stop(not_http("send a body in fewer and longer chunks"))
+
+    def on_body(self, body: bytes) -> None:
+        request = self._reading
+        if request is None or request.refusal is not None:
+            return
+        size = len(body)
+        if self._chunks:
+            request.size += size
+        if request.size > request.limit:
+            self._release(request)
+            return
+        request.pieces.append(body)
+        request.held += size
+        try:
+            self._server.reserve(size)
+        except Exception as error:
+            # Answered only when all has come: if unread bytes are left when the connection
+            # closes, the response is lost.
+            request.refusal = error
+            self._release(request)
+
+    def on_message_complete(self) -> None:
+        request, self._reading = self._reading, None
+        self._read_by = inf
+        if request is None:
+            return
+        request.whole = True
+        request.body = b"".join(request.pieces)
+        request.pieces = []
+        if not request.keep_alive:
+            self._deaf = True
+        self._advance()
+
+    # What comes of it.
+
+    def answer(self, request: Request, response: Response) -> None:
+        """Called by `Request.respond`."""
+        self._release(request)
+        request.response = response
+        self._advance()
+
+    def finish(self) -> None:
+        """The server ends: answer what has come whole, and close."""
+        if self._reading is not None and not self._reading.begun:
+            self._release(self._queue.pop())
+            self._reading = None
+        self._deaf = True
+        if not self._queue:
+            self._transport.close()
+            self._limit_writing(0.0)
+        else:
+            self._queue[-1].keep_alive = False
+
+    def abort(self) -> None:
+        """Cut the client off."""
+        self._server.leave(self)
+        self._transport.abort()
+
+    def look(self, now: float) -> None:
+        """Close the connection, if it has waited too long for its client."""
+        if now >= self._write_by:
+            left = self._transport.get_write_buffer_size()
+            if self._unread - left < limits.PACE * self._server.timeout or not left:
+                self._transport.abort()
+            else:
+                self._limit_writing(0.0)
+        elif now >= self._read_by:
+            if self._header or self._reading is not None:
+                if now >= self._read_by + self._size / limits.PACE:
+                    self._refuse(limits.too_slow(self._server.timeout))
+            elif self._transport.get_write_buffer_size():
+                self._transport.abort()
+            else:
+                self._transport.close()
+                self._read_by = inf
+
+    def _advance(self) -> None:
+        """Handle and answer as many requests as can be now."""
+        if self._advancing:
+            return
+        self._advancing = True
+        try:
+            while self._queue and not self._full and not self._transport.is_closing():
+                request = self._queue[0]
+                if request.response is not None:
+                    self._queue.popleft()
+                    self._write(request, request.response)
+                    if not request.keep_alive:
+                        self._end()
+                        return
+                elif request.begun or not self._ready(request):
+                    break
+                else:
+                    request.begun = True
+                    self._handle(request)
+        finally:
+            self._advancing = False
+        if self._transport.is_closing():
+            return
+        if self._paused and len(self._queue) < 2 and not self._full:
+            self._paused = False
+            self._transport.resume_reading()
+            if self._header or self._reading is not None:
+                self._read_by = self._server.loop.time() + self._server.timeout
+        if not self._queue and not self._header:
+            self._read_by = self._server.loop.time() + self._server.keep_alive
+
+    def _ready(self, request: Request) -> bool:
+        """Whether the first request can be handled; its client is told if it waits for leave."""
+        if request.waits and not request.whole:
+            request.waits = False
+            if request.refusal is not None or request.size > request.limit:
+                # The client need not send the body, and nobody knows whether it will.
+                request.keep_alive = False
+                self._deaf, self._reading = True, None
+                return True
+            self._transport.write(_CONTINUE)
+        return request.whole
+
+    def _handle(self, request: Request) -> None:
+        handler = self._server.handler
+        try:
+            if request.refusal is not None:
+                raise request.refusal
+            handler.handle(request)
+        except Exception as error:
+            self._release(request)
+            request.response = handler.problem(error)
+
+    def _write(self, request: Request, response: Response) -> None:
+        if self._server.ending and not self._queue:
+            request.keep_alive = False
+        try:
+            start = response.start(request.keep_alive, request.given)
+        except Exception as error:
+            response = self._server.handler.problem(error)
+            start = response.start(request.keep_alive, request.given)
+        body = response.body
+        if request.method == b"HEAD":
+            body = b""
+        length = response.length
+        sized = b"" if length is None else b"content-length: %d\r\n" % length
+        head = b"%b%b%b\r\n\r\n" % (start, sized, self._server.date)
+        if len(body) <= _JOINED:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._transport.write(body)
+
+    def _refuse(self, why: Exception) -> None:
+        """Read no more, and answer with the problem behind all that came before."""
+        self._deaf = True
+        request, self._reading = self._reading, None
+        if request is None:
+            request = Request(self, b"", b"")
+            self._queue.append(request)
+        self._header = False
+        self._read_by = inf
+        request.begun = True
+        request.keep_alive = False
+        self.answer(request, self._server.handler.problem(why))
+
+    def _end(self) -> None:
+        """Close, as soon as the client has read all, or has had the time for it."""
+        self._deaf = True
+        self._queue.clear()
+        self._read_by = inf
+        self._limit_writing(limits.LINGER_SECONDS)
+        if self._eof or not self._transport.can_write_eof():
+            self._transport.close()
+        else:
+            self._transport.write_eof()
+            # What the client sends meanwhile is read, and discarded.
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _limit_writing(self, linger: float) -> None:
+        """From now on the client has a limited time to read what was written."""
+        self._unread = self._transport.get_write_buffer_size()
+        seconds = self._server.timeout if self._unread else 0.0
+        self._write_by = self._server.loop.time() + max(linger, seconds)
+
+    def _pause(self) -> None:
+        if not self._paused and not self._deaf:
+            self._paused = True
+            self._read_by = inf
+            self._transport.pause_reading()
+
+    def _release(self, request: Request) -> None:
+        """Forget the parts of a body that have come; they no longer wait."""
+        if request.held:
+            self._server.release(request.held)
+            request.held, request.pieces, request.body = 0, [], b""
+
+    def _check_header(self) -> dict[bytes, bytes]:
+        """Stop parsing a request that nobody may read, or that is one too many. Returns its
+        headers."""
+        lines, settings = self._lines, self._server.settings
+        if len(lines) > settings.max_headers or (
+            self._size + self._piece > settings.max_header
+            and len(self._url) + sum(len(name) + len(value) + 4 for name, value in lines)
+            > settings.max_header
+        ):
+            raise self._stop(self._header_too_large())
+        version = self._parser.get_http_version()
+        headers = dict(lines)
+        if (
+            headers.get(b"host") != self._host
+            or len(headers) != len(lines)
+            or version != "1.1"
+            or b"transfer-encoding" in headers
+        ):
+            try:
+                check_framing(version, lines)
+            except Exception as error:
+                raise self._stop(error) from None
+            self._host = headers.get(b"host", b" ")
+            headers = {}
+            for name, value in lines:
+                mark = b"; " if name == b"cookie" else b","
+                headers[name] = headers[name] + mark + value if name in headers else value
+        if self._parser.should_upgrade() and (
+            b"content-length" in headers or b"transfer-encoding" in headers
+        ):
+            # The parser takes what follows for the other protocol, not for a body: a proxy in
+            # front, which does not, could be made to see another request than we do.
+            raise self._stop(not_http("a request with a body may ask for no upgrade"))
+        if len(self._queue) >= limits.PIPELINED:
+            # The connection ends: whoever sends so many ahead can send the rest again.
+            raise self._stop(limits.too_many_connections())
+        return headers
+
+    def _split_target(self) -> tuple[bytes, bytes]:
+        """The path and the query that a request names."""
+        if _is_plain(self._url):
+            return self._url, b""
+        try:
+            parsed = httptools.parse_url(self._url)
+        except httptools.HttpParserInvalidURLError:
+            raise self._stop(not_http("the request names no path")) from None
+        return unquote_to_bytes(parsed.path or b"/"), parsed.query or b""
+
+    def _header_too_large(self) -> Exception:
+        settings = self._server.settings
+        return limits.header_too_large(settings.max_headers, settings.max_header)
+
+    def _stop(self, why: Exception) -> Exception:
+        """What a callback raises so that the parser stops, and its client is told why."""
+        self._why = why
+        return why

@@ -1,0 +1,170 @@
+"""WSGI apps (PEP 3333) in a thread pool: a whole request takes a thread, until the app has made its
+whole response."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+from wsgiref.types import WSGIApplication
+
+from deniable_collector.operation.events import tell_unexpected
+from deniable_collector.refusals import IntakeError
+from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.request import Request, Response
+from deniable_collector.serving.responses import problem_document
+from deniable_collector.settings import Settings
+
+_OWN = frozenset(("connection", "content-length", "date", "server", "transfer-encoding"))
+"""Headers that are the server's, whatever the app says."""
+
+
+class WsgiResponse(NamedTuple):
+    """What an app answered: the status line's end, headers, body and its length."""
+
+    status: str
+    headers: list[tuple[str, str]]
+    body: bytes
+    length: int | None
+
+    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes:
+        """The header up to its length."""
+        lines = [f"HTTP/1.1 {self.status}"]
+        lines += [f"{name}: {text}" for name, text in self.headers if name.lower() not in _OWN]
+        if not keep_alive:
+            lines.append("connection: close")
+        if any("\r" in line or "\n" in line for line in lines):
+            raise ValueError("a header of two lines")
+        return "\r\n".join([*lines, ""]).encode("latin-1")
+
+
+class WsgiThreads:
+    """Runs an app; used from one event loop."""
+
+    def __init__(self, app: WSGIApplication, threads: int) -> None:
+        self._app = app
+        self._threads = ThreadPoolExecutor(threads, "wsgi")
+
+    def handle(self, request: Request, problem: Callable[[Exception], Response]) -> None:
+        """Answer a request in a thread; `problem` makes the response of an app that fails."""
+        loop = asyncio.get_running_loop()
+        task = loop.run_in_executor(self._threads, self._call, environ_of(request))
+
+        def done(finished: asyncio.Future[WsgiResponse]) -> None:
+            error = finished.exception()
+            if error is None:
+                request.respond(finished.result())
+            else:
+                told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+                request.respond(problem(told))
+
+        task.add_done_callback(done)
+
+    def close(self) -> None:
+        """End the threads; what they do is not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _call(self, environ: dict[str, Any]) -> WsgiResponse:
+        pieces: list[bytes] = []
+        said: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start_response(
+            status: str, headers: list[tuple[str, str]], exc_info: object = None
+        ) -> Callable[[bytes], object]:
+            said.append((status, headers))
+            return pieces.append
+
+        found: Iterable[bytes] = self._app(environ, start_response)
+        try:
+            pieces.extend(found)
+        finally:
+            if hasattr(found, "close"):
+                found.close()
+        status, headers = said[-1]
+        body = b"".join(pieces)
+        length: int | None = len(body)
+        named = [text for name, text in headers if name.lower() == "content-length"]
+        if environ["REQUEST_METHOD"] == "HEAD":
+            length = int(named[0]) if named else None
+        elif status[:3] in ("204", "304"):
+            length = None
+        return WsgiResponse(status, headers, body, length)
+
+
+def environ_of(request: Request) -> dict[str, Any]:
+    """The environment of a request. Forwarded headers are the app's to believe."""
+    connection = request.connection
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": request.method.decode("latin-1"),
+        "SCRIPT_NAME": "",
+        "PATH_INFO": request.path.decode("latin-1"),
+        "QUERY_STRING": request.query.decode("latin-1"),
+        "RAW_URI": request.target.decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{request.http_version}",
+        "SERVER_NAME": connection.host,
+        "SERVER_PORT": str(max(0, connection.port)),
+        "REMOTE_ADDR": connection.peer.address,
+        "CONTENT_LENGTH": str(request.size),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(request.body),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name, value in request.headers.items():
+        # One with an underscore would pass for that with a hyphen, which a proxy sets.
+        if b"_" not in name and name not in (b"content-length", b"transfer-encoding"):
+            key = name.decode("latin-1").upper().replace("-", "_")
+            environ[key if key == "CONTENT_TYPE" else f"HTTP_{key}"] = value.decode("latin-1")
+    return environ
+
+
+class WsgiHandler:
+    """Serves one WSGI app and nothing else.
+
+    Args:
+        limits: the most bytes of a body at a path that begins so, in their order; of a longer body
+            the app gets nothing but its length, so that it can say what it thinks of it.
+    """
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        settings: Settings,
+        threads: int,
+        limits: Mapping[bytes, int],
+    ) -> None:
+        self.settings = settings
+        self.max_body = max(limits.values())
+        self._limits = limits
+        self._threads = WsgiThreads(app, threads)
+
+    async def start(self, server: HttpServer) -> None:
+        """There is nothing to do before the first request."""
+
+    async def stop(self) -> None:
+        """End the threads."""
+        self._threads.close()
+
+    def admit(self, request: Request) -> int:
+        """The most bytes of the body."""
+        return next(most for path, most in self._limits.items() if request.path.startswith(path))
+
+    def handle(self, request: Request) -> None:
+        """Run the app, in a thread."""
+        self._threads.handle(request, self.problem)
+
+    def problem(self, error: Exception) -> Response:
+        """The problem document of an error; of one that nobody expects, the log is told."""
+        if not isinstance(error, IntakeError):
+            tell_unexpected(error)
+            error = IntakeError("internal", "the server has a bug; its log says where")
+        return problem_document(
+            error.code, error.status, error.title, str(error), error.retry_after
+        )

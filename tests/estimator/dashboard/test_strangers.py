@@ -1,0 +1,172 @@
+"""Strangers who send or read slowly: they take no thread, they are cut off, and a reader who has
+signed in is answered meanwhile."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from tests.stores import wait_until as until
+
+from .conftest import REGISTRY, TOKEN, running_dashboard
+
+pytestmark = pytest.mark.campaign
+
+NETWORK = 60
+CROWD = 40
+"""More than the dashboard has threads, and fewer than a network may have connections."""
+
+HALF = b"GET / HTTP/1.1\r\nHost: h\r\n"
+SLOW = b"POST /login HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\ntok"
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """Port and process of a dashboard that runs, with small limits."""
+    folder = tmp_path_factory.mktemp("strangers")
+    (folder / "metrics.toml").write_text(REGISTRY.replace("2027", "2099"))
+    limits = {
+        "DENIABLE_REQUEST_TIMEOUT": "2",
+        "DENIABLE_KEEP_ALIVE": "2",
+        "DENIABLE_NETWORK_CONNECTIONS": str(NETWORK),
+    }
+    with running_dashboard(folder, **limits) as (address, process):
+        yield int(address.rpartition(":")[2]), process.pid
+
+
+@pytest.fixture
+def place(dashboard: tuple[int, int]) -> tuple[str, int]:
+    """Where it listens."""
+    return "127.0.0.1", dashboard[0]
+
+
+@pytest.fixture
+def worker(dashboard: tuple[int, int]) -> int:
+    """The process that serves."""
+    master = dashboard[1]
+    children = Path(f"/proc/{master}/task/{master}/children")
+    until(lambda: children.read_text().split(), "no worker")
+    return int(children.read_text().split()[0])
+
+
+@pytest.fixture
+def connect(place: tuple[str, int]) -> Iterator[Callable[..., socket.socket]]:
+    """Opens connections from the second network of loopback, which sends something, and whose
+    kernel reads so many bytes ahead."""
+    with ExitStack() as stack:
+
+        def connect(sent: bytes, ahead: int = 0) -> socket.socket:
+            one = stack.enter_context(socket.socket())
+            one.settimeout(60)
+            if ahead:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, ahead)
+            one.bind(("127.0.2.1", 0))
+            one.connect(place)
+            one.sendall(sent)
+            return one
+
+        yield connect
+
+
+def connections(process: int) -> set[str]:
+    """The connections of TCP that a process has."""
+    held = set()
+    for each in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            held.add(str(each.readlink()).removeprefix("socket:[").removesuffix("]"))
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = "0A"
+    return {row[9] for row in rows if row[3] != listening} & held
+
+
+def signed_in(place: tuple[str, int]) -> dict[str, str]:
+    """The cookie of a reader."""
+    reader = http.client.HTTPConnection(*place, timeout=60)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    reader.request("POST", "/login", urlencode({"token": TOKEN}), form)
+    answer = reader.getresponse()
+    assert answer.status == 303
+    reader.close()
+    return {"Cookie": (answer.getheader("Set-Cookie") or "").partition(";")[0]}
+
+
+def closed(one: socket.socket) -> bytes:
+    """All that comes until the server hangs up."""
+    got = b""
+    with suppress(ConnectionError):
+        while piece := one.recv(1 << 16):
+            got += piece
+    return got
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (HALF, b"HTTP/1.1 408 "),
+        (SLOW, b"HTTP/1.1 408 "),
+        (HALF + b"\r\n", b"HTTP/1.1 "),
+        (b"", b""),
+    ],
+    ids=["half a header", "half a body", "idle after a page", "idle"],
+)
+def test_a_reader_is_served_beside_a_crowd(place, connect, sent: bytes, told: bytes) -> None:
+    """Of a crowd that sends half of a request, or nothing more, none takes a thread: a page comes
+    meanwhile, while all of them are open. Each is told why, and its connection ends."""
+    cookie = signed_in(place)
+    crowd = [connect(sent) for _ in range(CROWD)]
+    reader = http.client.HTTPConnection(*place, timeout=60)
+    reader.request("GET", "/plan", headers=cookie)
+    page = reader.getresponse()
+    assert (page.status, b"</html>" in page.read()) == (200, True)
+    reader.close()
+    for one in crowd:
+        got = closed(one)
+        assert got.startswith(told)
+        assert bool(got) == bool(told)
+
+
+def test_who_reads_nothing_takes_no_thread(place, worker, connect) -> None:
+    """Of those who ask for many pages and read nothing, none takes a thread, and nothing of them
+    stays open."""
+    cookie = signed_in(place)
+    until(lambda: not connections(worker), "something is open")
+    crowd = [connect(b"GET /login HTTP/1.1\r\nHost: h\r\n\r\n" * 60, 4096) for _ in range(CROWD)]
+    reader = http.client.HTTPConnection(*place, timeout=60)
+    reader.request("GET", "/plan", headers=cookie)
+    assert reader.getresponse().status == 200
+    reader.close()
+    until(lambda: not connections(worker), "something is open")
+    assert len(crowd) == CROWD
+
+
+def test_a_network_has_so_many_connections(place, connect) -> None:
+    """Beyond them a network is told to come again; other networks are served, and so is this one
+    when some of its connections have gone."""
+    crowd = [connect(b"") for _ in range(NETWORK)]
+    over = connect(b"")
+    answer = closed(over)
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"too-many-connections" in answer
+    assert signed_in(place)
+    for one in crowd:
+        one.close()
+
+    def served() -> bool:
+        return closed(connect(HALF + b"Connection: close\r\n\r\n")).startswith(b"HTTP/1.1 401")
+
+    until(served, "there is no room again")
+
+
+def test_a_body_beyond_its_limit(place) -> None:
+    """A form that is too long gets the dashboard's own page, and nothing of it is kept."""
+    reader = http.client.HTTPConnection(*place, timeout=60)
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
+    reader.request("POST", "/login", b"token=" + b"a" * 20_000, form)
+    answer = reader.getresponse()
+    assert (answer.status, b"<html" in answer.read()) == (413, True)
+    reader.close()
