@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+from urllib.parse import urlencode
 
 import click
 import numpy as np
@@ -25,7 +26,7 @@ from deniable import DeniableError, Registry
 from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
 from deniable_demo.history import DAYS, write_history
-from deniable_demo.made_up import ANNOTATIONS, CRASHES, USAGE
+from deniable_demo.made_up import ANNOTATIONS, CRASHES, RELEASED, USAGE
 from deniable_demo.planted import compare_planted, planted_table
 from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, compare_shares, tables
@@ -138,7 +139,9 @@ def _run(
         console.print(planted_table(compare_planted(store, registry, newest)))
     if once:
         return
-    console.print(f"\nDashboard  [bold link={page}]{page}/login?token={token}[/]")
+    # The first page that is seen says what changed since the release.
+    since = urlencode({"next": f"/?{urlencode({'since': RELEASED})}"})
+    console.print(f"\nDashboard  [bold link={page}]{page}/login?{since}&token={token}[/]")
     console.print(f"[dim]The link works once; after that the token is {token}")
     if tried is not None:
         console.print(f"Try it     [bold link={tried.address}]{tried.address}[/]")

@@ -29,6 +29,7 @@ include_patterns = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "benchmarks/README.md",
     "docs/*.md",
     "docs/**/*.md",

@@ -24,7 +24,7 @@ def dashboard(
     demo = start([*command, "demo", "--devices", "2000", "--port", "0"])
     assert demo.stdout is not None
     for line in demo.stdout:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=(\S+)", line):
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
             calculated(found[1], found[2])
             return found[1], found[2]
     raise AssertionError("the demo printed no address")

@@ -138,7 +138,7 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(
     assert demo.stdout is not None
     page = token = None
     for line in demo.stdout:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=(\S+)", line):
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
             page, token = found.groups()
         if "Ctrl-C" in line:
             break

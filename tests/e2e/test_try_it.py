@@ -29,7 +29,7 @@ def demo(command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
     assert process.stdout is not None
     found: dict[str, str] = {}
     for line in process.stdout:
-        if link := re.search(r"(http://127\.0\.0\.1:\d+)/login\?token=(\S+)", line):
+        if link := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
             found["dashboard"], found["token"] = link.groups()
         elif line.startswith("Try it"):
             found["page"] = line.split()[-1]

@@ -3,6 +3,7 @@ one chart."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,9 +19,6 @@ from deniable_estimator.questions.trend import Period
 MOST_CELLS = 30_000
 """Segments times periods times values that are estimated without being asked for: about a second
 of calculation."""
-
-_DRAWN = 2
-"""So many of the largest segments are drawn over each other, if nobody chooses."""
 
 _HEIGHT, _SMALL_HEIGHT = 220, 56
 
@@ -73,11 +71,26 @@ def trends_of_segments(
     return SegmentTrends(metric.name, found.by, tuple(groups), small)
 
 
+def _farthest(found: Segmented, series: str) -> list[tuple[str, ...]]:
+    """The largest segment, and the one whose number is farthest from its own."""
+
+    def number(group: Group) -> float:
+        known = group.answer.series
+        place = known.names.index(series) if series in known.names else None
+        value = float(known.value[place]) if place is not None else math.nan
+        return value if math.isfinite(value) else math.nan
+
+    largest = max(found.groups, key=lambda each: each.answer.n)
+    apart = {each.key: abs(number(each) - number(largest)) for each in found.groups}
+    others = [key for key in apart if key != largest.key and math.isfinite(apart[key])]
+    return [largest.key, *sorted(others, key=lambda key: -apart[key])[:1]]
+
+
 def over_time(
     found: Segmented, trends: SegmentTrends, series: str, chosen: Sequence[tuple[str, ...]]
 ) -> OverTime | None:
     """The charts of one series; None where fewer than two periods have reports. Without a choice
-    the largest segments are drawn over each other."""
+    the largest segment is drawn, and the one that is farthest from it."""
     if not trends.groups:
         return None
     # All are over the same days, but a trend begins with its first report.
@@ -97,8 +110,7 @@ def over_time(
     if axis is None:
         return None
     keys = [each.key for each in found.groups]
-    largest = sorted(found.groups, key=lambda each: -each.answer.n)[:_DRAWN]
-    drawn = [key for key in keys if key in chosen] or [each.key for each in largest]
+    drawn = [key for key in keys if key in chosen] or _farthest(found, series)
     drawn = [key for key in keys if key in drawn][:MOST_LINES]
     chart = draw_trend(
         *(periods, [lines[keys.index(key)] for key in drawn], axis),

@@ -20,7 +20,13 @@ from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.pictures import send_picture
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, presets
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    check_names,
+    presets,
+    since_presets,
+)
 from deniable_estimator.dashboard.segment_panels import panels, panels_shown
 from deniable_estimator.dashboard.segments_over_time import (
     MOST_CELLS,
@@ -117,7 +123,10 @@ def segments_page(name: str) -> ResponseReturnValue:
     running = source.running(metric)
     page = render_template(
         "segments.html",
-        presets=presets(source.seen_until, metric.window, running),
+        presets=[
+            *presets(source.seen_until, metric.window, running),
+            *since_presets(metric.name, source.seen_until, metric.window),
+        ],
         running=running,
         newest=source.newest(metric),
         metric=metric,
