@@ -18,7 +18,7 @@ from weakref import ref
 _Owner = TypeVar("_Owner")
 
 
-class _Request:
+class _StepRequest:
     """A caller that waits for a step."""
 
     def __init__(self, urgent: bool) -> None:
@@ -56,7 +56,7 @@ class Worker(Generic[_Owner]):
         """Start again without a thread, as in a forked child."""
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        self._requests: deque[_Request] = deque()
+        self._requests: deque[_StepRequest] = deque()
         self._stopping = False
         # A step follows every token that is taken out. A token says whether that step must not
         # wait for more work. A SimpleQueue's put() may interrupt itself (in a signal handler); an
@@ -77,7 +77,7 @@ class Worker(Generic[_Owner]):
 
     def run(self, timeout: float | None, *, urgent: bool = True) -> bool:
         """Run a step now and wait for its result; False if it takes too long."""
-        request = _Request(urgent)
+        request = _StepRequest(urgent)
         self._requests.append(request)
         self._tokens.put(True)
         self._start()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.stores import wait_until as until
 
-from deniable_collector.serving.http import serve
+from deniable_collector.serving.connection import serve
 from deniable_collector.serving.worker import new_event_loop
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from collections import deque
+from collections.abc import Awaitable, Iterable
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import httptools
@@ -19,11 +22,9 @@ import httptools
 from deniable_collector.refusals import not_http
 from deniable_collector.serving import limits
 from deniable_collector.serving.framing import check_framing
+from deniable_collector.serving.http import HttpHandler, HttpServer
 from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.request import Request, Response
-
-if TYPE_CHECKING:
-    from deniable_collector.serving.http import HttpServer
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOINED = 1 << 16
@@ -451,3 +452,24 @@ class Connection(asyncio.Protocol):
         """What a callback raises so that the parser stops, and its client is told why."""
         self._why = why
         return why
+
+
+async def serve(
+    handler: HttpHandler,
+    sockets: Iterable[socket.socket],
+    until: Awaitable[object],
+    seconds: float = inf,
+    backlog: int = 2048,
+) -> None:
+    """Serve at these sockets until `until` is done; then wait at most so long for answers."""
+    server = HttpServer(handler)
+    await handler.start(server)
+    listening = [
+        await server.loop.create_server(partial(Connection, server), sock=each, backlog=backlog)
+        for each in sockets
+    ]
+    await until
+    for each in listening:
+        each.close()
+    await server.close(seconds)
+    await handler.stop()

@@ -3,26 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import Counter
-from collections.abc import Awaitable, Iterable
 from email.utils import formatdate
 from math import inf
+from typing import Protocol
 
 from deniable_collector.operation.events import tell_unexpected
 from deniable_collector.serving import limits
-from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.rates import network_of
-from deniable_collector.serving.request import Handler
+from deniable_collector.serving.request import OpenConnection, Request, Response
+from deniable_collector.settings import Settings
 
 _LOOK_SECONDS = 0.5
 
 
-class HttpServer:
-    """Makes the connections of one process, which share its limits: a factory for
-    `loop.create_server`. All are looked at twice a second, so that no request needs a timer."""
+class HttpHandler(Protocol):
+    """What serves requests; all is called on the event loop."""
 
-    def __init__(self, handler: Handler) -> None:
+    settings: Settings
+    max_body: int
+    """The largest body that any request may have."""
+
+    async def start(self, server: HttpServer) -> None:
+        """Called before the first request to this server."""
+
+    async def stop(self) -> None:
+        """Called after the last response."""
+
+    def admit(self, request: Request) -> int:
+        """The most bytes that this request's body may have, of which only the header is known.
+
+        Raises:
+            Exception: what `problem` answers, as soon as the request has come whole.
+        """
+
+    def handle(self, request: Request) -> None:
+        """Answer a whole request, now or later; or raise what `problem` answers."""
+
+    def problem(self, error: Exception) -> Response:
+        """The response for an exception."""
+
+
+class HttpServer:
+    """What the connections of one process share. All are looked at twice a second, so that no
+    request needs a timer."""
+
+    def __init__(self, handler: HttpHandler) -> None:
         settings = handler.settings
         self.handler = handler
         self.settings = settings
@@ -35,16 +61,13 @@ class HttpServer:
         self.date = b""
         self.loop = asyncio.get_running_loop()
         self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
-        self._public: set[Connection] = set()
-        self._private: set[Connection] = set()
+        self._public: set[OpenConnection] = set()
+        self._private: set[OpenConnection] = set()
         self._networks: Counter[bytes] = Counter()
         self._gone = asyncio.Event()
         self._look()
 
-    def __call__(self) -> Connection:
-        return Connection(self)
-
-    def enter(self, connection: Connection) -> int:
+    def enter(self, connection: OpenConnection) -> int:
         """Count a connection; returns how many there are beyond its limit.
 
         Those at the private address have their own limit, because probes and metrics are needed
@@ -61,7 +84,7 @@ class HttpServer:
             over = max(over, self._networks[network] - settings.network_connections)
         return over
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """Forget a connection that has ended."""
         self._private.discard(connection)
         if connection in self._public:
@@ -103,7 +126,7 @@ class HttpServer:
                     connection.abort()
         self._timer.cancel()
 
-    def _all(self) -> tuple[Connection, ...]:
+    def _all(self) -> tuple[OpenConnection, ...]:
         return (*self._public, *self._private)
 
     def _look(self) -> None:
@@ -117,23 +140,3 @@ class HttpServer:
                 tell_unexpected(error)
                 connection.abort()
         self._timer = self.loop.call_later(_LOOK_SECONDS, self._look)
-
-
-async def serve(
-    handler: Handler,
-    sockets: Iterable[socket.socket],
-    until: Awaitable[object],
-    seconds: float = inf,
-    backlog: int = 2048,
-) -> None:
-    """Serve at these sockets until `until` is done; then wait at most so long for answers."""
-    server = HttpServer(handler)
-    await handler.start(server)
-    listening = [
-        await server.loop.create_server(server, sock=each, backlog=backlog) for each in sockets
-    ]
-    await until
-    for each in listening:
-        each.close()
-    await server.close(seconds)
-    await handler.stop()

@@ -1,14 +1,10 @@
-"""What a server gives to what serves requests, and takes from it."""
+"""A request, its response, and the connection between a client and what answers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from deniable_collector.settings import Settings
-
-if TYPE_CHECKING:
-    from deniable_collector.serving.connection import Connection
-    from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.rates import Peer
 
 
 class Response(Protocol):
@@ -24,6 +20,27 @@ class Response(Protocol):
     def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes: ...
 
 
+class OpenConnection(Protocol):
+    """A connection, as those see it that answer its requests or end it."""
+
+    peer: Peer
+    host: str
+    port: int
+    """Where the client connected; -1 for a Unix socket."""
+
+    def answer(self, request: Request, response: Response) -> None:
+        """Write a response, when the requests before have theirs."""
+
+    def look(self, now: float) -> None:
+        """End it, if it has waited too long for its client."""
+
+    def finish(self) -> None:
+        """Answer what has come whole, and end."""
+
+    def abort(self) -> None:
+        """End at once."""
+
+
 class Request:
     """A request whose header has come; its handler calls `respond`, once, on the event loop."""
 
@@ -33,7 +50,7 @@ class Request:
         *("size", "target", "waits", "whole"),
     )
 
-    def __init__(self, connection: Connection, method: bytes, target: bytes) -> None:
+    def __init__(self, connection: OpenConnection, method: bytes, target: bytes) -> None:
         self.connection = connection
         self.method = method
         self.target = target
@@ -59,30 +76,3 @@ class Request:
     def respond(self, response: Response) -> None:
         """Answer it, when those before it have been answered."""
         self.connection.answer(self, response)
-
-
-class Handler(Protocol):
-    """What serves requests; all is called on the event loop."""
-
-    settings: Settings
-    max_body: int
-    """The largest body that any request may have."""
-
-    async def start(self, server: HttpServer) -> None:
-        """Called before the first request to this server."""
-
-    async def stop(self) -> None:
-        """Called after the last response."""
-
-    def admit(self, request: Request) -> int:
-        """The most bytes that this request's body may have, of which only the header is known.
-
-        Raises:
-            Exception: what `problem` answers, as soon as the request has come whole.
-        """
-
-    def handle(self, request: Request) -> None:
-        """Answer a whole request, now or later; or raise what `problem` answers."""
-
-    def problem(self, error: Exception) -> Response:
-        """The response for an exception."""

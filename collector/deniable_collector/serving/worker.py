@@ -13,8 +13,8 @@ from gunicorn.workers.base import Worker  # type: ignore[import-untyped]
 
 from deniable_collector.garbage import collect_seldom
 from deniable_collector.operation.events import tell_unexpected
-from deniable_collector.serving.http import serve
-from deniable_collector.serving.request import Handler
+from deniable_collector.serving.connection import serve
+from deniable_collector.serving.http import HttpHandler
 
 _HEARTBEAT_SECONDS = 1.0
 _SWITCH_SECONDS = 0.001
@@ -37,9 +37,9 @@ class HttpWorker(Worker):  # type: ignore[misc]  # gunicorn brings no types
     _ended: asyncio.Event | None = None
     """Set at the end; None before there is an event loop."""
 
-    def handler(self) -> Handler:
+    def handler(self) -> HttpHandler:
         """What answers requests. The app has been loaded."""
-        made: Handler = self.wsgi
+        made: HttpHandler = self.wsgi
         return made
 
     def run(self) -> None:

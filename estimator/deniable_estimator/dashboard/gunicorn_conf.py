@@ -16,8 +16,8 @@ from typing import Any
 from flask import Flask
 
 from deniable_collector.operation.logs import DiscreetLogger
+from deniable_collector.serving.http import HttpHandler
 from deniable_collector.serving.limits import open_files
-from deniable_collector.serving.request import Handler
 from deniable_collector.serving.worker import HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
@@ -46,7 +46,7 @@ class DashboardWorker(HttpWorker):
     """At SIGTERM it also ends the processes that calculate: whoever waits for one is told to ask
     again, rather than cut off after the grace period."""
 
-    def handler(self) -> Handler:
+    def handler(self) -> HttpHandler:
         """Of the app, in threads."""
         return WsgiHandler(self.wsgi, _settings, _THREADS, body_limits(_settings))
 

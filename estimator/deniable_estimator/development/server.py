@@ -19,7 +19,7 @@ from werkzeug.wrappers import Request, Response
 from deniable import DeniableError
 from deniable.loopback import is_loopback_host
 from deniable.web_command import web_files
-from deniable_collector.serving.http import serve
+from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.access import API
