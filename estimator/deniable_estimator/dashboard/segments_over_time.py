@@ -4,8 +4,8 @@ one chart."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 from deniable import Metric, windows
 from deniable_estimator.answers.segmented import Group, Segmented
@@ -109,11 +109,14 @@ def over_time(
     axis = axis_of(longest.unit, lines)
     if axis is None:
         return None
+    own = [{each.label: each for each in group.trend.periods} for group in trends.groups]
     keys = [each.key for each in found.groups]
     drawn = [key for key in keys if key in chosen] or _farthest(found, series)
     drawn = [key for key in keys if key in drawn][:MOST_LINES]
+    places = [keys.index(key) for key in drawn]
     chart = draw_trend(
-        *(periods, [lines[keys.index(key)] for key in drawn], axis),
+        *(_counted(periods, [own[place] for place in places]), [lines[each] for each in places]),
+        axis,
         height=_HEIGHT,
         name="segments-trend",
     )
@@ -121,13 +124,39 @@ def over_time(
         return None
     small = []
     for place, (group, line) in enumerate(zip(found.groups, lines, strict=True)):
-        own = draw_trend(
-            *(periods, [line], axis), height=_SMALL_HEIGHT, name=f"segment-trend-{place}"
+        alone = draw_trend(
+            *(_counted(periods, [own[place]]), [line], axis),
+            height=_SMALL_HEIGHT,
+            name=f"segment-trend-{place}",
         )
-        if own is not None:
+        if alone is not None:
             style = drawn.index(group.key) + 1 if group.key in drawn else 0
-            small.append(SegmentChart(group, own, style, _toggled(drawn, group.key)))
+            small.append(SegmentChart(group, alone, style, _toggled(drawn, group.key)))
     return OverTime(series, longest.by, longest.level, chart, tuple(small), periods)
+
+
+@dataclass(frozen=True)
+class _CountedPeriod(Period):
+    """A period with the reports of the segments that are drawn."""
+
+    reports: int = 0
+
+    @property
+    def n(self) -> int:
+        return self.reports
+
+
+def _counted(
+    periods: Sequence[Period], segments: Sequence[Mapping[str, Period]]
+) -> list[_CountedPeriod]:
+    """The periods, each with the reports of these segments in it, which are known by its label."""
+    return [
+        _CountedPeriod(
+            **{field.name: getattr(each, field.name) for field in fields(Period)},
+            reports=sum(known[each.label].n for known in segments if each.label in known),
+        )
+        for each in periods
+    ]
 
 
 def _toggled(

@@ -157,6 +157,9 @@ def test_over_time(reader: FlaskClient) -> None:
     over = [set(re.findall(r"over=([^&]*)", each)) for each in links]
     assert {"desktop", "web"} in over
     assert {"desktop", quote('["a,b"]', safe=",")} in over
+    # What a chart says of a segment counts that segment's reports.
+    said = re.findall(r"From 2026-W46: a,b .*? ([\d,]+) reports", text)
+    assert said == ["200"]
     assert "A trend needs two periods" in text_of(reader, "/metric/tabs/segments?series=mean")
     assert "Choose a series" in text_of(reader, "/metric/load/segments")
 
