@@ -18,8 +18,9 @@ help: ## Show this help
 demo: $(VENV)/.runtime ## Collector, dashboard and 50,000 simulated devices, on this machine
 	@$(BIN)/deniable demo
 
-# The same commit makes the same bytes: the day of the commit is in it, and not of the build.
-SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+# The same commit makes the same bytes: the day of the commit is in it, and not of the build. A copy
+# without git has hatchling's day.
+SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),1580601600)
 dist: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
 dist: export PIP_CONSTRAINT := constraints.txt
 dist: $(BIN)/python ## A wheel in dist/, for apps and servers to install, and its list of parts (CycloneDX)

@@ -9,6 +9,7 @@ import re
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -218,8 +219,9 @@ def test_systemd_takes_a_unit(unit, tmp_path):
     text = (DEPLOY / unit).read_text(encoding="utf-8")
     (command,) = re.findall(r"^ExecStart=/opt/deniable/bin/deniable (.*)$", text, re.MULTILINE)
     name, *words = command.split()
+    program = [sys.executable, "-c", "from deniable.cli import main; main()"]
     told = subprocess.run(
-        ["deniable", name, "--help"], check=True, capture_output=True, text=True
+        [*program, name, "--help"], check=True, capture_output=True, text=True
     ).stdout
     assert all(word in told for word in words if word.startswith("--"))
     file = tmp_path / unit

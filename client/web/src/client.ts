@@ -416,7 +416,7 @@ export function start<D extends CompiledRegistry>(
     ]);
 
   const must = (holds: unknown, told: string): void => {
-    if (!holds) throw new TypeError(DEVELOPMENT ? told : "");
+    if (!holds) throw TypeError(DEVELOPMENT ? told : "");
   };
 
   try {

@@ -62,7 +62,7 @@ export async function read({ body }: Response): Promise<Uint8Array<ArrayBuffer>[
   for (let piece; (piece = (await reader?.read())?.value); pieces.push(piece))
     if ((left -= piece.length) < 0) {
       void reader!.cancel();
-      throw new RangeError();
+      throw RangeError();
     }
   return pieces;
 }

@@ -167,7 +167,7 @@ test("a client", async () => {
   client.record("word", "a@b.example");
   client.record("word", "\ud800");
   await client.flush();
-  assert.deepEqual(client.counters, { mistake: 1 });
+  assert.deepEqual(client.counters, { refused: 1 });
   await client.close();
   const upgraded = start(changed({ deny: ["*@*"] }));
   world.now += DAY;
