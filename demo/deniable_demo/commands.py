@@ -141,7 +141,8 @@ def _run(
         return
     # The first page that is seen says what changed since the release.
     since = urlencode({"next": f"/?{urlencode({'since': RELEASED})}"})
-    console.print(f"\nDashboard  [bold link={page}]{page}/login?{since}&token={token}[/]")
+    link = f"{page}/login?{since}&token={token}"
+    console.print(f"\nDashboard  [bold link={link}]{link}[/]", soft_wrap=True)
     console.print(f"[dim]The link works once; after that the token is {token}")
     if tried is not None:
         console.print(f"Try it     [bold link={tried.address}]{tried.address}[/]")
