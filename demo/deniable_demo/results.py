@@ -170,8 +170,10 @@ def _table(metric: dict[str, Any]) -> Table:
         name = f"{condition}: {value.partition('=')[2]}" if condition else value
         low = -math.inf if row["low"] is None else row["low"]
         high = math.inf if row["high"] is None else row["high"]
-        if row["estimate"] is None and shares:
-            table.add_row(name, f"{row['truth']:.1%}", "too few")
+        if row["estimate"] is None:
+            truth = row["truth"]
+            unit = NumberUnit(metric["unit"])
+            table.add_row(name, f"{truth:.1%}" if shares else unit.full(truth, truth), "too few")
             continue
         inside = low <= row["truth"] <= high
         table.add_row(

@@ -20,6 +20,7 @@ from cachetools import LRUCache
 from deniable import DeniableError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
+from deniable_estimator.dashboard.workers import WorkersClosed
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.questions.history import History
 from deniable_estimator.questions.trend import Trend
@@ -207,7 +208,11 @@ class Decodes:
             if job is None:
                 self._admit(reader, now)
                 job = self._jobs[name] = _Job(reader, now, now)
-                self._pool.submit(self._run, name, job, work)
+                try:
+                    self._pool.submit(self._run, name, job, work)
+                except RuntimeError:  # after `close`
+                    del self._jobs[name]
+                    raise WorkersClosed from None
             job.asked = now
         if not self._wait(job, patience):
             raise StillDecoding(job.done, job.of, self._clock() - job.begun)

@@ -27,6 +27,7 @@ from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.workers import WorkersClosed
 from deniable_estimator.data_folder import FOLDER, SETTING
 
 _settings = DashboardSettings.from_env()
@@ -92,11 +93,12 @@ def _overview(application: Flask) -> None:
     source: DataSource = application.extensions["deniable_source"]
     kept: SummaryCache = application.extensions["deniable_summaries"]
     view = read_overview({}, source.registry, source.clock())
-    # A dashboard may be up before its store.
-    with suppress(StoreError):
+    # A dashboard may be up before its store, and may end at once.
+    with suppress(StoreError, WorkersClosed):
         list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
-    for metric in source.registry:
-        released_sums(source, metric)
+    with suppress(WorkersClosed):
+        for metric in source.registry:
+            released_sums(source, metric)
 
 
 def worker_exit(server: Any, worker: Any) -> None:
