@@ -156,7 +156,7 @@ def remedies(metric: Metric, registry: Registry, first: date) -> Iterator[tuple[
 
 def _windows(metric: Metric, begin: date) -> int:
     first, last = (
-        windows.number(windows.span(metric.window, day, day)[0]) for day in (begin, metric.expires)
+        windows.number(windows.window_of(metric.window, day)) for day in (begin, metric.expires)
     )
     return last - first + 1
 

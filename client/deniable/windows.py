@@ -35,7 +35,22 @@ _LABEL = re.compile(
 
 def window_at(kind: Kind, timestamp: float) -> str:
     """The label of the window of that kind which holds a POSIX time (seconds)."""
-    return _label(kind, datetime.fromtimestamp(timestamp, UTC).date())
+    return window_of(kind, datetime.fromtimestamp(timestamp, UTC).date())
+
+
+def window_of(kind: Kind, day: date) -> str:
+    """The label of the window of that kind which holds a day."""
+    if kind == "day":
+        return day.isoformat()
+    if kind == "week":
+        year, week, _ = day.isocalendar()
+        return f"{year:04}-W{week:02}"
+    return f"{day.year:04}-{day.month:02}"
+
+
+def last_complete(kind: Kind, timestamp: float) -> date:
+    """The last day of the newest window of that kind that has ended at a POSIX time (seconds)."""
+    return first_day(window_at(kind, timestamp)) - timedelta(days=1)
 
 
 def span(kind: Kind, first: date, last: date) -> list[str]:
@@ -49,7 +64,7 @@ def span(kind: Kind, first: date, last: date) -> list[str]:
     labels: list[str] = []
     day = first
     while day <= last:
-        label = _label(kind, day)
+        label = window_of(kind, day)
         labels.append(label)
         day = _days(label)[1]
     return labels
@@ -76,7 +91,7 @@ def start(label: str) -> float:
     Raises:
         WindowError: the label names no window.
     """
-    return _midnight(_days(label)[0])
+    return midnight(_days(label)[0])
 
 
 def end(label: str) -> float:
@@ -85,7 +100,25 @@ def end(label: str) -> float:
     Raises:
         WindowError: the label names no window.
     """
-    return _midnight(_days(label)[1])
+    return midnight(_days(label)[1])
+
+
+def first_day(label: str) -> date:
+    """The first day of the window.
+
+    Raises:
+        WindowError: the label names no window.
+    """
+    return _days(label)[0]
+
+
+def last_day(label: str) -> date:
+    """The last day of the window.
+
+    Raises:
+        WindowError: the label names no window.
+    """
+    return _days(label)[1] - timedelta(days=1)
 
 
 def number(label: str) -> int:
@@ -100,15 +133,6 @@ def number(label: str) -> int:
         return 12 * (first.year - 1970) + first.month - 1
     days = first.toordinal() - date(1970, 1, 1).toordinal()
     return days if kind == "day" else (days + 3) // 7
-
-
-def _label(kind: Kind, day: date) -> str:
-    if kind == "day":
-        return day.isoformat()
-    if kind == "week":
-        year, week, _ = day.isocalendar()
-        return f"{year:04}-W{week:02}"
-    return f"{day.year:04}-{day.month:02}"
 
 
 @lru_cache(maxsize=1024)
@@ -133,5 +157,6 @@ def _days(label: str) -> tuple[date, date]:
 
 
 @lru_cache(maxsize=1024)
-def _midnight(day: date) -> float:
+def midnight(day: date) -> float:
+    """The POSIX time (seconds) at which a day begins."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -79,7 +79,7 @@ class DayRange:
 
     def touches(self, label: str) -> bool:
         """Whether a window lies in these days, or some of it does."""
-        return _first_day(label) <= self.last and _last_day(label) >= self.first
+        return windows.first_day(label) <= self.last and windows.last_day(label) >= self.first
 
     def reaching_back(self, count: int, kind: windows.Kind) -> DayRange:
         """The same with so many windows of that kind before it; months are taken for long ones."""
@@ -141,7 +141,7 @@ def read_range(
         return _range_since(arguments, now, kind)
     from_, to = f"{prefix}from", f"{prefix}to"
     begin, end = _day(arguments.get(from_), from_), _day(arguments.get(to), to)
-    last = end or _last_complete(now, kind)
+    last = end or windows.last_complete(kind, now)
     if end is None and begin is not None and begin > last:
         last = _today(now)
     try:
@@ -180,7 +180,7 @@ def _range_since(arguments: Mapping[str, str], now: float, kind: windows.Kind) -
         raise RangeError(message("“since” takes the place of “from” and “to”."), "from", "to")
     try:
         moment = find_moment(arguments["since"], current_annotations() or ())
-        found = days_since(moment, kind, _last_complete(now, kind))
+        found = days_since(moment, kind, windows.last_complete(kind, now))
     except (EstimateError, OverflowError, ValueError) as error:
         raise RangeError(str(error), "since") from None
     chosen = DayRange(
@@ -209,7 +209,7 @@ def presets(
 ) -> list[Preset]:
     """Ranges that end with the last complete window of that kind; before them the days so far of
     the window that is `running`, if it has reports."""
-    last = _last_complete(now, kind)
+    last = windows.last_complete(kind, now)
     first = [Preset(_RUNNING[kind], running)] if running else []
     if kind == "month":
         return first + [
@@ -264,7 +264,7 @@ def newest_period(days: DayRange, now: float, kind: windows.Kind) -> DayRange | 
     """The newest complete week, from Monday to Sunday, that ends with these days or before them;
     the newest complete month where windows are months. None where it lies before the year 1."""
     try:
-        last = min(days.last, _last_complete(now, kind))
+        last = min(days.last, windows.last_complete(kind, now))
         if kind == "month":
             last = (last + timedelta(days=1)).replace(day=1) - timedelta(days=1)
             return _within(days, last.replace(day=1), last)
@@ -357,19 +357,6 @@ def _day(text: str | None, name: str) -> date | None:
             ),
             name,
         ) from None
-
-
-def _last_complete(now: float, kind: windows.Kind) -> date:
-    """The last day of the last window of that kind that has ended."""
-    return _first_day(windows.window_at(kind, now)) - timedelta(days=1)
-
-
-def _first_day(label: str) -> date:
-    return datetime.fromtimestamp(windows.start(label), UTC).date()
-
-
-def _last_day(label: str) -> date:
-    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
 
 
 def _today(now: float) -> date:

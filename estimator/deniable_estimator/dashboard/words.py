@@ -191,7 +191,7 @@ def freshness(label: str, now: float) -> str:
     `now` is POSIX time in seconds.
     """
     today = datetime.fromtimestamp(now, UTC).date()
-    last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
+    last = windows.last_day(label)
     days = (today - last).days
     if days <= 0:
         return message("unfinished window")

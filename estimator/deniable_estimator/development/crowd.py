@@ -219,8 +219,8 @@ def _labels(metric: Metric, now: float) -> list[str]:
     """The windows before, and that of now."""
     found = [windows.window_at(metric.window, now)]
     while len(found) <= BEFORE:
-        first = datetime.fromtimestamp(windows.start(found[0]), UTC)
-        found.insert(0, windows.window_at(metric.window, (first - timedelta(hours=1)).timestamp()))
+        before = windows.first_day(found[0]) - timedelta(days=1)
+        found.insert(0, windows.window_of(metric.window, before))
     return found
 
 

@@ -264,9 +264,9 @@ def _estimates(source: DataSource, state: Live) -> list[ShownEstimate]:
 
 def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate | None:
     window = windows.window_at(metric.window, source.clock())
-    first = datetime.fromtimestamp(windows.start(window), UTC).date()
+    first = windows.first_day(window)
     # No page asks for days that are still to come.
-    last = min(datetime.fromtimestamp(windows.end(window) - 1, UTC).date(), source.today)
+    last = min(windows.last_day(window), source.today)
     candidates = None
     if metric.needs_candidates:
         with suppress(ValueListError):

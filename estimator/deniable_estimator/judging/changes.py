@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import TypeAlias
 
 import numpy as np
@@ -205,13 +205,3 @@ def _previous(label: str) -> str:
 
 def _days_before(label: str, count: int) -> str:
     return (date.fromisoformat(label) - timedelta(count)).isoformat()
-
-
-def first_day(label: str) -> date:
-    """The first day of a window."""
-    return datetime.fromtimestamp(windows.start(label), UTC).date()
-
-
-def last_day(label: str) -> date:
-    """The last day of a window."""
-    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()

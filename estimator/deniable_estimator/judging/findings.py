@@ -12,7 +12,7 @@ from deniable import Metric, windows
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect
-from deniable_estimator.judging.changes import Judgement, WatchedChange, first_day, last_day
+from deniable_estimator.judging.changes import Judgement, WatchedChange
 from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.asking import LENGTHS
@@ -86,8 +86,8 @@ def findings_of(
             text=message(_ANOMALOUS, window=judged.window, reasons=reasons),
             since=judged.window,
             until=end,
-            first=first_day(judged.window),
-            last=last_day(judged.window),
+            first=windows.first_day(judged.window),
+            last=windows.last_day(judged.window),
             facts={
                 "figures": [
                     {"name": each.name, "p_adjusted": each.p_adjusted} for each in judged.figures
@@ -123,8 +123,8 @@ def standing(
             text=message(_STALE, window=newest, day=ended),
             since=newest,
             until=now,
-            first=first_day(newest),
-            last=last_day(newest),
+            first=windows.first_day(newest),
+            last=windows.last_day(newest),
             facts={"newest": newest, "days": int(silent // 86_400)},
         )
 
@@ -153,8 +153,8 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
         ),
         since=change.since,
         until=end,
-        first=first_day(change.since),
-        last=last_day(window),
+        first=windows.first_day(change.since),
+        last=windows.last_day(window),
         facts={
             "series": change.series,
             "unit": "share" if unit.of_all else metric.type.unit,
@@ -191,7 +191,7 @@ def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> M
         ),
         since=judged.window,
         until=end,
-        first=first_day(judged.window),
-        last=last_day(judged.window),
+        first=windows.first_day(judged.window),
+        last=windows.last_day(judged.window),
         facts={"n": judged.n, "share": rules.share, "needed": needed},
     )

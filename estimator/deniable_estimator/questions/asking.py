@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 
 import numpy as np
 
@@ -123,14 +122,13 @@ def windows_within(
     own = tuple(label for label in labels if windows.kind_of(label) == metric.window)
     starts, ends = list(map(windows.start, own)), list(map(windows.end, own))
     return [
-        own[bisect_right(ends, _midnight(first)) : bisect_left(starts, _midnight(last) + _DAY)]
+        own[
+            bisect_right(ends, windows.midnight(first)) : bisect_left(
+                starts, windows.midnight(last) + _DAY
+            )
+        ]
         for first, last in ranges
     ]
-
-
-@lru_cache(maxsize=1024)
-def _midnight(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 def only_longer(metric: str, error: NotKept) -> OnlyLongerError:

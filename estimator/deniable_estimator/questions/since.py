@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 
 import numpy as np
 
@@ -73,9 +73,8 @@ def days_since(moment: Moment, kind: windows.Kind, last: date) -> SinceDays:
     Raises:
         EstimateError: no window after it is complete.
     """
-    midnight = datetime.combine(moment.day, time(), UTC).timestamp()
-    own = windows.window_at(kind, midnight)
-    first = datetime.fromtimestamp(windows.end(own), UTC).date()
+    own = windows.window_of(kind, moment.day)
+    first = windows.last_day(own) + timedelta(1)
     if first > last:
         raise EstimateError(
             message(
@@ -87,12 +86,10 @@ def days_since(moment: Moment, kind: windows.Kind, last: date) -> SinceDays:
     if kind == "day":
         back = timedelta(7 * (-(-((last - moment.day).days + 1) // 7)))
         return SinceDays(first, last, first - back, last - back)
-    earlier = datetime.fromtimestamp(windows.start(own), UTC).date() - timedelta(1)
+    earlier = windows.first_day(own) - timedelta(1)
     before = earlier
     for _ in windows.span(kind, first, last):
-        label = windows.window_at(kind, datetime.combine(before, time(), UTC).timestamp())
-        begin = datetime.fromtimestamp(windows.start(label), UTC).date()
-        before = begin - timedelta(1)
+        before = windows.first_day(windows.window_of(kind, before)) - timedelta(1)
     return SinceDays(first, last, before + timedelta(1), earlier)
 
 

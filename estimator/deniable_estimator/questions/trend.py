@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -235,8 +235,8 @@ def trend(
     stored = {label for each in sources for label in _stored(store, each)}.difference(without)
     if not stored:
         return Trend(metric, by, level, (), grouped)
-    first = first or min(map(_first_day, stored))
-    last = max(first, last or max(map(_last_day, stored)))
+    first = first or min(map(windows.first_day, stored))
+    last = max(first, last or max(map(windows.last_day, stored)))
     count = _count(by, first, last)
     if count > MOST_PERIODS:
         too_many = (
@@ -273,7 +273,7 @@ def trend(
     done = 0
     spans = {}
     for label in earlier + labels:
-        begins, ends = _first_day(label), _last_day(label)
+        begins, ends = windows.first_day(label), windows.last_day(label)
         if grouped:
             begins, ends = max(begins, first), min(ends, last)
         spans[label] = begins, ends
@@ -287,11 +287,14 @@ def trend(
                 estimate = next(answers)
             except OnlyLongerError as error:
                 # Whole periods cannot be finer than the sums that have them.
-                if not grouped or (begins, ends) == (_first_day(label), _last_day(label)):
+                if not grouped or (begins, ends) == (
+                    windows.first_day(label),
+                    windows.last_day(label),
+                ):
                     raise _group_longer(metric, error) from None
                 raise
             done += 1
-        cut = grouped and (begins, ends) != (_first_day(label), _last_day(label))
+        cut = grouped and (begins, ends) != (windows.first_day(label), windows.last_day(label))
         reported = estimate if estimate and estimate.n else None
         partial_ = cut or windows.end(label) > now
         open_ = label in running and reported is not None
@@ -386,11 +389,3 @@ def _about(period: Period) -> tuple[Any, ...]:
         *(period.label, period.first, period.last, period.partial),
         *(period.unfinished, period.n, period.since),
     )
-
-
-def _first_day(label: str) -> date:
-    return datetime.fromtimestamp(windows.start(label), UTC).date()
-
-
-def _last_day(label: str) -> date:
-    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -70,8 +70,7 @@ def asked_since(
     from deniable_estimator.questions.since import days_since, find_moment
 
     moment = find_moment(since, load_annotations(path), metric.name)
-    running = windows.start(windows.window_at(metric.window, time.time()))
-    newest = datetime.fromtimestamp(running, UTC).date() - timedelta(1)
+    newest = windows.last_complete(metric.window, time.time())
     return AskedSince(moment.name, days_since(moment, metric.window, newest))
 
 

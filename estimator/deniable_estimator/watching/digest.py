@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from deniable import Metric, Registry
+from deniable import Metric, Registry, windows
 from deniable.types import Discovery
 from deniable.value_list import read_values
 from deniable_collector.stores.base import Store
@@ -30,8 +30,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import (
     Judgement,
-    first_day,
-    last_day,
     newest_settled,
 )
 from deniable_estimator.judging.findings import findings_of, page_of, standing
@@ -198,7 +196,9 @@ def _noted(metric: Metric, period: _DigestDays, annotations: Sequence[Annotation
 def _answer(selection: Selection, first: date, last: date) -> Answer | None:
     """None without reports, for strings without a list, and for a discovery."""
     inside = [
-        each for each in selection.labels if first <= first_day(each) and last_day(each) <= last
+        each
+        for each in selection.labels
+        if first <= windows.first_day(each) and windows.last_day(each) <= last
     ]
     question = selection.within(inside).read()
     if not question.n or any(part.unnamed for part in question.parts):
@@ -245,7 +245,9 @@ def _judged_line(
 ) -> tuple[str, bool, str | None]:
     """What is said of a metric, whether it changed, and what looks dishonest."""
     if after is None:
-        labels = [e for e in selection.labels if period.first <= first_day(e) <= period.last]
+        labels = [
+            e for e in selection.labels if period.first <= windows.first_day(e) <= period.last
+        ]
         if labels and isinstance(metric.type, Discovery):
             return _DISCOVERY, False, None
         return (_OPEN if labels and metric.needs_candidates else _NOTHING), False, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]
     newest = source.newest(metric)
     age = None
     if newest is not None:
-        last = datetime.fromtimestamp(windows.end(newest) - 1, UTC).date()
+        last = windows.last_day(newest)
         age = max(0, (source.today - last).days)
     # A metric that devices do not report by itself reveals what the reports of its pair do.
     pair = source.registry.unasked.get(metric.name)

@@ -176,7 +176,9 @@ def draw_trend(
 def _dates(labels: tuple[str, ...]) -> tuple[tuple[DateLabel, ...], tuple[DateLabel, ...]]:
     """The dates on the axis of these periods, without and with the year in each: a page draws
     many charts of the same periods."""
-    ticks = date_ticks(_begins(labels[0]), _ends(labels[-1]), windows.kind_of(labels[0]))
+    ticks = date_ticks(
+        windows.first_day(labels[0]), windows.last_day(labels[-1]), windows.kind_of(labels[0])
+    )
     across = [(_across(labels, tick.day), tick) for tick in ticks]
     return (
         date_labels([Tick(at, tick.text) for at, tick in across]),
@@ -274,21 +276,12 @@ def _apart(wanted: Sequence[float], height: int) -> list[float]:
     return [round(each, 1) for each in found]
 
 
-def _begins(label: str) -> date:
-    """The first day of the calendar's period, of which the range may hold only some days."""
-    return datetime.fromtimestamp(windows.start(label), UTC).date()
-
-
-def _ends(label: str) -> date:
-    return datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
-
-
 def _across(labels: Sequence[str], day: date) -> float:
     """Where a day lies: a day below its dot, and in a longer period where the day begins."""
     label = windows.window_at(
         windows.kind_of(labels[0]),
         datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp(),
     )
-    begins, ends = _begins(label), _ends(label)
+    begins, ends = windows.first_day(label), windows.last_day(label)
     part = (day - begins).days / ((ends - begins).days + 1) if ends > begins else 0.5
     return round((labels.index(label) + part) * (100 / len(labels)), 3)

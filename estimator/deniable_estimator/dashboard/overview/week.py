@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
 from deniable import Metric, windows
@@ -100,7 +100,7 @@ def week_change(
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
-    if days.since and windows.window_at(metric.window, _midnight(days.first - timedelta(1))) in (
+    if days.since and windows.window_of(metric.window, days.first - timedelta(1)) in (
         windows.span(metric.window, days.first, days.last)
     ):
         return "incomplete"
@@ -148,10 +148,6 @@ def _change_words(
         others=others,
         score=abs(difference) / error if (error := float(found.std_error[place])) > 0 else 0.0,
     )
-
-
-def _midnight(day: date) -> float:
-    return datetime.combine(day, time(), UTC).timestamp()
 
 
 def _weekdays(answer: Answer) -> set[int]:

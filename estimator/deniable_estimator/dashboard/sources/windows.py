@@ -64,8 +64,8 @@ class DataSource(TrendSource):
         """The estimate of one string in each window of these days, the oldest first."""
         asked = digest_of_candidates([series])
         for label in self._select(metric, days, [series]).apart().labels:
-            first = datetime.fromtimestamp(windows.start(label), UTC).date()
-            last = datetime.fromtimestamp(windows.end(label) - 1, UTC).date()
+            first = windows.first_day(label)
+            last = windows.last_day(label)
             within = DayRange(first, last)
             yield self._point(metric, within, [series], asked, 0.95, "storey").answer
 
@@ -84,7 +84,7 @@ class DataSource(TrendSource):
         newest = self.newest(metric)
         if newest is None or windows.end(newest) <= self.seen_until:
             return None
-        first = datetime.fromtimestamp(windows.start(newest), UTC).date()
+        first = windows.first_day(newest)
         return DayRange(first, max(first, datetime.fromtimestamp(self.seen_until, UTC).date()))
 
     def read_days(self, metric: Metric, arguments: Mapping[str, str]) -> DayRange:
