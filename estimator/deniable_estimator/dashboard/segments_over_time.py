@@ -76,9 +76,8 @@ def _farthest(found: Segmented, series: str) -> list[tuple[str, ...]]:
 
     def number(group: Group) -> float:
         known = group.answer.series
-        place = known.names.index(series) if series in known.names else None
-        value = float(known.value[place]) if place is not None else math.nan
-        return value if math.isfinite(value) else math.nan
+        place = known.place(series)
+        return math.nan if place is None else float(known.value[place])
 
     largest = max(found.groups, key=lambda each: each.answer.n)
     apart = {each.key: abs(number(each) - number(largest)) for each in found.groups}

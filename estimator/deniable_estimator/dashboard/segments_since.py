@@ -34,23 +34,17 @@ def moved_most(
     if not days.since or not found.groups:
         return None
     earlier = before(days, metric.window)
-    level = 1 - (1 - found.level) / len(found.groups)
-    old, new, told_old = (
-        {
-            each.key: each.answer
-            for each in source.segmented_at(
-                metric, days_, found.by, None, candidates, level=level_
-            ).answer.groups
-        }
-        for days_, level_ in ((earlier, level), (days, level), (earlier, found.level))
-    )
+    alpha = (1 - found.level) / len(found.groups)
+    segmented = source.segmented_at(
+        metric, earlier, found.by, None, candidates, level=found.level
+    ).answer
+    old = {each.key: each.answer for each in segmented.groups}
     changes = []
     for group in found.groups:
-        if group.key in old and group.key in new:
-            strict = compare(old[group.key], new[group.key], adjust="bonferroni")
-            told = compare(told_old[group.key], group.answer)
-            place, _ = chosen_series(strict)
-            if strict.changed[place]:
+        if group.key in old:
+            told = compare(old[group.key], group.answer, adjust="bonferroni", alpha=alpha)
+            place, _ = chosen_series(told)
+            if told.changed[place]:
                 score = abs(float(told.difference[place] / told.std_error[place]))
                 changes.append((score, group.name, told, place))
     moment = isolated(days.since)
