@@ -57,8 +57,7 @@ def write_history(
     devices: int,
     newest: date,
     rng: np.random.Generator,
-    *,
-    days: Iterable[int] = range(DAYS, 0, -1),
+    days: Iterable[int],
 ) -> Iterator[date]:
     """Add the tallies of so many days before `newest`, of about `devices` devices on a working day.
     Yields each day that is done."""
@@ -132,11 +131,10 @@ def grown_numbers(passed: float) -> FloatArray:
 def _usage_cells(pair: Pair, longer: float) -> FloatArray:
     """The share of each cell of plan and minutes."""
     cells = []
-    plans = list(USAGE.typical)
     every = sum(devices for devices, _ in USAGE.typical.values())
     first, second = pair.parts
     for plan in first.values:
-        devices, median = USAGE.typical[plans[plans.index(plan)]]
+        devices, median = USAGE.typical[plan]
         normal = NormalDist(np.log(median * longer), USAGE.sigma)
         reached = [0.0, *(normal.cdf(np.log(edge)) for edge in second.edges), 1.0]
         cells += [devices / every * (high - low) for low, high in pairwise(reached)]

@@ -7,6 +7,7 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import NormalDist
@@ -150,6 +151,7 @@ def read_cells(path: str | Path, first: Sequence[str], second: Sequence[str]) ->
     return np.array([weights.get(cell, 0.0) for cell in product(first, second)]) / total
 
 
+@cache
 def normal_scores() -> FloatArray:
     """Quantiles of the standard normal distribution, evenly spaced in probability."""
     normal = NormalDist()
