@@ -321,10 +321,14 @@ def _unprotected(metric: Metric, registry: Registry) -> str | None:
     if year <= MAX_MEMO_EPSILON:
         return None
     rate = float(MAX_MEMO_EPSILON / windows.IN_A_YEAR[metric.window] / epsilon)
+    # A metric has one of the two keys.
+    fewer = f"sample_rate = {_down(rate)} at most"
+    if metric.one_in is not None:
+        fewer = f"one_in = {math.ceil(1 / rate)} at least"
     return (
         f"is {metric.lifetime_epsilon:g}, so the reports of a usual year together reveal epsilon "
         f"{year:.4g}: above {MAX_MEMO_EPSILON:g} that protects nothing. Set lifetime_epsilon = "
-        f"{MAX_MEMO_EPSILON:g} at most, or sample_rate = {_down(rate)} at most"
+        f"{MAX_MEMO_EPSILON:g} at most, or {fewer}"
     )
 
 

@@ -73,8 +73,8 @@ def notice(registry: Registry, language: OwnerLanguage) -> str:
 
 def _row(metric: Metric, registry: Registry, texts: _Texts) -> str:
     often = texts.often[metric.window]
-    if metric.sample_rate < 1:
-        often += texts.sampled[metric.window].format(percent=f"{100 * metric.sample_rate:.3g}")
+    if metric.rate < 1:
+        often += texts.sampled[metric.window].format(percent=f"{100 * metric.rate:.3g}")
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, Memoizing):
         all_of_them = texts.one_value.format(bound=_bound(mechanism.lifetime_epsilon, texts))

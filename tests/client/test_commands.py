@@ -189,6 +189,8 @@ def test_lint_warns_of_a_cap_that_no_report_fits_into(
         ('window = "month"\nsample_rate = 0.9', None),
         ("sample_rate = 0.06", "21.9"),
         ("sample_rate = 0.054", None),
+        ("one_in = 18", "20.29"),
+        ("one_in = 19", None),
     ],
 )
 def test_lint_refuses_a_year_that_means_nothing(
@@ -211,7 +213,7 @@ def test_lint_refuses_a_year_that_means_nothing(
     assert f"reveal epsilon {year}" in line
     for old, new in (
         ("lifetime_epsilon = 100.0", "lifetime_epsilon = 20"),
-        (keys, "sample_rate = 0.054"),
+        (keys, "one_in = 19" if "one_in" in keys else "sample_rate = 0.054"),
     ):
         assert new in line
         path.write_text(text.replace(old, new))

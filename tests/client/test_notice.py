@@ -20,6 +20,7 @@ METRICS: dict[str, dict[str, Any]] = {
     "kept": {"type": "category", "values": ["a", "b", "c"], "longitudinal": "memoize",
              "description": "Which one?", "memo_epsilon": 4.0, "lifetime_epsilon": 8.0,
              "sample_rate": 0.25, "window": "week"},
+    "turns": {"type": "boolean", "description": "Whose turn?", "one_in": 8},
     "seen": {"type": "boolean", "description": "Seen?", "platform": "web", "answer": "at_once",
              "aggregate": "first", "segments": ["system"]},
 }  # fmt: skip
@@ -52,6 +53,7 @@ def test_the_notice_follows_from_the_registry(tmp_path: Path, language: str) -> 
         whole = odds**times
         assert 100 * whole / (whole + 1) <= guess < 100 * whole / (whole + 1) + 0.1
     assert "epsilon 4" in rows["kept"]
+    assert "12.5%" in rows["turns"]
     assert page.count("[ ") == 2
 
 
