@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -102,7 +103,9 @@ class Course(RuleBasedStateMachine):
         self.store.publish(self.schemes)
         self.known = set()
         self.own, self.kept = {}, {}
+        # The shards that have a part of a day: of its tally, of what is not sealed, of kept sums.
         self.parts, self.open = defaultdict(set), defaultdict(set)
+        self.summed = defaultdict(set)
         self.changed = False
         self.seen_version = self.version()
 
@@ -110,7 +113,12 @@ class Course(RuleBasedStateMachine):
         return self.store.version(self.metric, self.scheme, DAYS)
 
     def batch(self, number):
-        return hashlib.sha256(f"{self.metric} {number}".encode()).hexdigest()[:32]
+        """An id that is new in each course, and in the same shard each time."""
+        for attempt in itertools.count():
+            text = f"{self.metric} {number} {attempt}"
+            found = hashlib.sha256(text.encode()).hexdigest()[:32]
+            if shard_of(found, self.shards) == number % self.shards:
+                return found
 
     def fold(self, numbers, increments):
         """One commit; `increments` is day -> row -> the row's increment."""
@@ -177,6 +185,7 @@ class Course(RuleBasedStateMachine):
         assert (done.tallies, done.failed) == (len(gone), ())
         for each in gone:
             self.kept[each] = self.own.pop(each) + self.kept.get(each, 0)
+            self.summed[each] |= self.parts[each]
             self.forget(each)
 
     @rule(day=days)
@@ -191,7 +200,7 @@ class Course(RuleBasedStateMachine):
             del self.own[each]
             self.forget(each)
         for each in ended:
-            del self.kept[each]
+            del self.kept[each], self.summed[each]
             self.changed = True
 
     def forget(self, day):
@@ -217,10 +226,11 @@ class Course(RuleBasedStateMachine):
                 return
             with closing(open_store(f"sqlite:///{folder}/other.db")) as other:
                 assert load(file, other, NOON).reports == contents.reports
-                self.check(other)
+                together = dict.fromkeys(self.kept, {0})
+                self.check(other, together)
                 again = load(file, other, NOON)
                 assert (again.rows, again.sums) == (0, 0)
-                self.check(other)
+                self.check(other, together)
 
     @invariant()
     def the_sum_is_that_of_the_dictionary(self):
@@ -233,14 +243,15 @@ class Course(RuleBasedStateMachine):
 
     @rule()
     def look(self):
-        self.check(self.store)
+        self.check(self.store, self.summed)
         found = self.store.sealed(self.metric, self.scheme, DAYS)
         assert found == {day for day in DAYS if self.parts.get(day) and not self.open[day]}
         each = self.store.each_version(self.metric, self.scheme, DAYS)
         assert each == {day: self.store.version(self.metric, self.scheme, [day]) for day in DAYS}
 
-    def check(self, store):
-        """Whether a store has exactly these counts, however it is asked."""
+    def check(self, store, summed):
+        """Whether a store has exactly these counts, however it is asked; `summed` is the shards
+        whose kept sums have a part of each day."""
         of = self.metric, self.scheme
         assert store.windows(*of) == sorted(self.own)
         assert store.dropped(*of) == sorted(self.kept)
@@ -255,9 +266,17 @@ class Course(RuleBasedStateMachine):
         }
         for asked in (DAYS[:3], DAYS[3:], DAYS[1:2], DAYS[4:2:-1]):
             total = sum(right[day] for day in asked)
-            # The sum of a month has all of its days.
-            partial = [day for day in self.kept if day not in asked]
-            if {day[:7] for day in partial} & {day[:7] for day in asked if day in self.kept}:
+            # The sum of a month has all days of its shard.
+            of_sums = {
+                wanted: {
+                    (day[:7], shard)
+                    for day in self.kept
+                    if (day in asked) == wanted
+                    for shard in summed[day]
+                }
+                for wanted in (True, False)
+            }
+            if of_sums[True] & of_sums[False]:
                 with pytest.raises(NotKept):
                     store.tally(*of, asked)
                 continue

@@ -21,7 +21,7 @@ def dashboard(
     command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
 ) -> tuple[str, str]:
     """Address and token of the dashboard of a small demo."""
-    demo = start([*command, "demo", "--devices", "2000", "--port", "0"])
+    demo = start([*command, "demo", "--devices", "600", "--port", "0"])
     assert demo.stdout is not None
     for line in demo.stdout:
         if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
@@ -60,7 +60,7 @@ def test_a_person_finds_the_numbers(
     assert names == [*lists, "crashed", "plan", "minutes", "plan_and_minutes", "site_system"]
     assert len(browser.find_elements("css selector", ".metric:has(.bars, .figure)")) == 7
     facts = browser.find_element("css selector", ".metric .facts").text
-    assert re.search(r"\d\d,\d{3} reports", facts), facts
+    assert re.search(r"\d,\d{3} reports", facts), facts
     follow(browser, "xpath", "//h2/a[.='language']")
 
     chart = browser.find_element("css selector", ".chart.large")
@@ -70,6 +70,13 @@ def test_a_person_finds_the_numbers(
     assert not table.is_displayed()
     browser.find_element("css selector", "#details > summary").click()
     assert table.is_displayed()
+
+    # Half of the languages of so few devices are below the noise of a week.
+    follow(browser, "link text", "7 days")
+    assert "from=" in browser.current_url
+    assert browser.find_elements("css selector", ".chart.large")
+    if not browser.find_element("css selector", "section[aria-labelledby=numbers]").is_displayed():
+        browser.find_element("css selector", "#details > summary").click()
     folds = browser.find_elements("css selector", "details.fold > summary")
     assert len(folds) == 2, "chart and table"
     for fold in folds:
@@ -85,9 +92,6 @@ def test_a_person_finds_the_numbers(
     assert browser.find_elements("css selector", "tbody tr.noise")
     assert "Privacy risk of a device" in browser.find_element("css selector", ".label").text
 
-    follow(browser, "link text", "7 days")
-    assert "from=" in browser.current_url
-    assert browser.find_elements("css selector", ".chart.large")
     follow(browser, "css selector", "header form button")
     assert "/login" in browser.current_url
 
