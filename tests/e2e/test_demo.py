@@ -27,10 +27,13 @@ from deniable_collector.intake import Intake
 from deniable_collector.stores import open_store
 from deniable_demo import fleet
 from deniable_demo.commands import chunks
-from deniable_demo.history import write_history
-from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
+from deniable_demo.history import DAYS, complete_days, write_history
+from deniable_demo.made_up import CRASHES, DRIFT, GROWTH, RELEASED, USAGE, conditional_shares
 from deniable_demo.population import draw
 from deniable_estimator.questions.reading import select
+from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.watching.run import Watcher
+from deniable_estimator.watching.state import WatchState
 
 DEVICES = 2_400
 
@@ -223,3 +226,35 @@ def test_drawn_days_are_like_those_of_the_sdk(
             p_values += list(2 * stats.norm.sf(np.abs(apart) / error))
     assert len(p_values) > 30
     assert min(p_values) > 1e-4 / len(p_values)
+
+
+def test_watch_tells_each_planted_change_once(tmp_path: Path) -> None:
+    """`deniable watch` after each of the demo's days, on all metrics, with .2 false alarms expected
+    in all days: crashes after the release, both sides of the drift of a metric with memos, and the
+    numbers that grow, each once; and nothing else. Seed 1; one other in all days has a chance of
+    at most .2."""
+    registry = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))
+    rules = 'schema = 1\ndashboard = "https://d.acme.example"\nfalse_alarms = "1 a year"'
+    newest, told, state = date(2026, 11, 24), [], WatchState()
+    with closing(open_store(f"sqlite:///{tmp_path}/tallies.db")) as store:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+        watcher = Watcher(store, registry, parse_rules(rules, list(registry), {}))
+        rng = np.random.default_rng(1)
+        for day in write_history(store, registry, 50_000, newest, rng, range(DAYS, -1, -1)):
+            judged = datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=2, hours=1)
+            for each in watcher.run(state, judged.timestamp()).messages:
+                way = "up" if each["facts"]["difference"] > 0 else "down"
+                told.append((each["metric"], each["facts"]["series"], way, newest - day))
+    (crashed,) = (ago for metric, *_, ago in told if metric == CRASHES.metric)
+    assert timedelta(complete_days(RELEASED)) - crashed <= timedelta(7)
+    grown = {series for metric, series, *_ in told if metric == GROWTH.metric}
+    assert grown
+    assert grown <= {"p75", "p90", "p95"}
+    assert sorted(each[:3] for each in told) == sorted(
+        [
+            (CRASHES.metric, "true", "up"),
+            (DRIFT.metric, DRIFT.after, "up"),
+            (DRIFT.metric, DRIFT.before, "down"),
+            *((GROWTH.metric, series, "up") for series in grown),
+        ]
+    )

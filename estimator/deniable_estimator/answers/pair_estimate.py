@@ -4,6 +4,7 @@ directions, and whether there is any dependence at all."""
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -180,6 +181,11 @@ class PairEstimate(Answer):
             for place in places
             if len(places) > 1
         )
+
+    @property
+    def own(self) -> Collection[str]:
+        cells = 2 * self.joint.share.size
+        return self.series.names[:cells]
 
     @property
     def leading(self) -> str:

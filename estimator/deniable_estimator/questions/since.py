@@ -118,10 +118,7 @@ def chosen_series(found: Comparison, leading: str | None = None) -> tuple[int, i
     that of the later answer; and how many others changed."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.nan_to_num(np.abs(found.difference / found.std_error), nan=0.0, posinf=0.0)
-    # Of a boolean one half says it all.
-    halves = found.values == ("true", "false")
-    changed = np.flatnonzero(found.changed[:1] if halves else found.changed)
-    if len(changed):
-        return int(changed[scores[changed].argmax()]), len(changed) - 1
+    if changed := found.places:
+        return max(changed, key=lambda each: scores[each]), len(changed) - 1
     leading = leading or found.after.leading
     return (found.values.index(leading) if leading in found.values else 0), 0

@@ -16,8 +16,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
-import numpy as np
-
 from deniable import Metric, Registry, windows
 from deniable.types import Discovery
 from deniable.value_list import read_values
@@ -259,7 +257,7 @@ def _judged_line(
     if before is None:
         return message(_NEW, told=told), False, odd
     found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
-    places = np.flatnonzero(found.changed).tolist()
+    places = found.places
     if not places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
     return _changes(found, places), True, odd
