@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from datetime import date, timedelta
 from pathlib import Path
@@ -93,6 +95,29 @@ def test_every_carrier_has_the_same_days(since_app: Flask, reader: FlaskClient) 
     assert len(trend["periods"]) == 24
     picture = reader.get("/metric/dark_mode/trend.svg?since=Release+4.2").text
     assert "since Release 4.2" in picture
+
+
+def test_files_say_when_a_value_stepped(since_app: Flask, reader: FlaskClient) -> None:
+    """The API and the page's files: day, confidence set and annotation, in JSON and CSV; of a value
+    that made no step, and of several, nothing."""
+    program = program_of(since_app)
+    address = "/api/v1/metrics/dark_mode/trend?by=day&since=Release+4.2"
+    step = program.get(address).json["step"]
+    assert (step["value"], step["period"]) == ("true", "2026-11-11")
+    assert (step["first"], step["last"]) == ("2026-11-11", "2026-11-11")
+    assert 0.11 < step["size"] < 0.13
+    assert step["annotations"] == ["Release 4.2"]
+    assert "most likely on 2026-11-11" in step["text"]
+    for text in (
+        program.get(address, headers={"Accept": "text/csv"}).text,
+        reader.get("/metric/dark_mode/trend.csv?since=Release+4.2").text,
+    ):
+        (row,) = (each for each in csv.DictReader(io.StringIO(text)) if each["step"])
+        assert (row["period"], row["value"]) == ("2026-11-11", "true")
+        assert row["step"] == "most likely"
+    assert reader.get("/metric/dark_mode/trend.json?since=Release+4.2").json["step"] == step
+    assert program.get("/api/v1/metrics/browser/trend?by=day").json["step"] is None
+    assert program.get(f"{address}&value=true&value=false").json["step"] is None
 
 
 def test_a_day_can_be_named(reader: FlaskClient) -> None:
