@@ -80,5 +80,6 @@ def test_a_moment_is_found_by_its_text_or_day() -> None:
     assert find_moment("2026-11-03", NOTED) == Moment("2026-11-03", day("2026-11-03"))
     with pytest.raises(EstimateError, match=r"Release 4.1.*did you mean Release 4\.2\?"):
         find_moment("Release 4.1", NOTED, "other")
-    with pytest.raises(EstimateError, match="no annotation"):
-        find_moment("Outage", NOTED, "browser")
+    assert find_moment("Outage", NOTED, "browser") == Moment("Outage", day("2026-11-15"))
+    with pytest.raises(EstimateError, match=r"no annotation and no day like 2026-11-20$"):
+        find_moment("Outages", NOTED, "browser")

@@ -44,16 +44,17 @@ class SinceDays:
 
 
 def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | None = None) -> Moment:
-    """The latest annotation of that text, whatever its case, that concerns a metric; or a day, like
-    2026-11-20.
+    """The latest annotation of that text, whatever its case: of those that concern a metric, if
+    there is one, and else of the others, as it is asked for by name; or a day, like 2026-11-20.
 
     Raises:
         EstimateError: there is neither.
     """
-    known = [each for each in annotations if metric is None or each.concerns(metric)]
-    found = [each for each in known if each.text.casefold() == asked.strip().casefold()]
+    named = [each for each in annotations if each.text.casefold() == asked.strip().casefold()]
+    found = [each for each in named if metric is None or each.concerns(metric)] or named
     if found:
-        return Moment(found[-1].text, max(each.day for each in found))
+        latest = max(found, key=lambda each: each.day)
+        return Moment(latest.text, latest.day)
     try:
         return Moment(asked, date.fromisoformat(asked))
     except ValueError:
@@ -61,7 +62,10 @@ def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | Non
             message(
                 "“{asked}” is no annotation and no day like 2026-11-20{near}",
                 asked=asked[:200],
-                near=nearest(asked, [each.text for each in known]),
+                near=nearest(
+                    asked,
+                    [each.text for each in annotations if metric is None or each.concerns(metric)],
+                ),
             )
         ) from None
 
