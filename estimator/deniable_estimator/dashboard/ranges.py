@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from deniable import DeniableError, WindowError, windows
+from deniable import DeniableError, Metric, WindowError, windows
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
 from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.since import days_since, find_moment
+from deniable_estimator.questions.since import days_since, find_moment, kept_from
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""
@@ -128,7 +128,7 @@ def read_range(
     arguments: Mapping[str, str],
     now: float,
     kind: windows.Kind = "day",
-    metric: str | None = None,
+    metric: Metric | None = None,
     prefix: str = "",
 ) -> DayRange:
     """The range named by `from`, `to` and `without`, or by `since` and `without`; annotations that
@@ -180,15 +180,17 @@ def read_range(
 
 
 def _range_since(
-    arguments: Mapping[str, str], now: float, kind: windows.Kind, metric: str | None
+    arguments: Mapping[str, str], now: float, kind: windows.Kind, metric: Metric | None
 ) -> DayRange:
     """The days after what happened."""
     if arguments.get("from") or arguments.get("to"):
         raise RangeError(message("“since” takes the place of “from” and “to”."), "from", "to")
     try:
-        moment = find_moment(arguments["since"], current_annotations() or (), metric)
-        found = days_since(moment, kind, windows.last_complete(kind, now))
-    except (EstimateError, OverflowError, ValueError) as error:
+        name = metric.name if metric else None
+        moment = find_moment(arguments["since"], current_annotations() or (), name)
+        kept = kept_from(metric, _today(now)) if metric else None
+        found = days_since(moment, kind, windows.last_complete(kind, now), kept)
+    except EstimateError as error:
         raise RangeError(str(error), "since") from None
     chosen = DayRange(
         *(found.first, found.last, _left_out(arguments.get("without", ""), kind)),
@@ -232,12 +234,13 @@ def presets(
     ]
 
 
-def since_presets(metric: str | None, now: float, kind: windows.Kind = "day") -> list[Preset]:
+def since_presets(metric: Metric | None, now: float) -> list[Preset]:
     """The days after each of the latest annotations of a metric, or of all metrics, after which a
     window is complete; the latest first."""
     found: dict[str, Preset] = {}
+    kind: windows.Kind = metric.window if metric else "day"
     for each in reversed(current_annotations() or ()):
-        if metric is not None and not each.concerns(metric):
+        if metric is not None and not each.concerns(metric.name):
             continue
         if len(found) == _MOST_SINCE:
             break

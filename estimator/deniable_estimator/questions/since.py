@@ -2,7 +2,8 @@
 
 The window in which it happened belongs to neither, as it holds both. The days before hold the same
 weekdays as those after, so that a weekend is no change; up to six days between them and the
-moment are in neither. Weeks and months are compared with as many just before.
+moment are in neither. Weeks and months are compared with as many just before. Where the registry
+keeps windows only for some time, both periods are as long as what is kept before the moment.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from deniable import windows
+from deniable import Metric, WindowError, windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.units import half_width
@@ -70,16 +71,32 @@ def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | Non
         ) from None
 
 
-def days_since(moment: Moment, kind: windows.Kind, last: date) -> SinceDays:
+def kept_from(metric: Metric, today: date) -> date | None:
+    """The first day from which the windows of a metric are kept, as the registry says; None where
+    all are."""
+    days = dict(metric.keep).get(metric.window)
+    return None if days is None else today - timedelta(days)
+
+
+def days_since(
+    moment: Moment, kind: windows.Kind, last: date, kept: date | None = None
+) -> SinceDays:
     """The complete windows after a moment, of which the last one ended with the day `last`, and as
-    many before it.
+    many before it; where windows are `kept` only from a day on, as many as there are before it.
 
     Raises:
-        EstimateError: no window after it is complete.
+        EstimateError: no window after it is complete, or none before it is there.
     """
-    own = windows.window_of(kind, moment.day)
-    first = windows.last_day(own) + timedelta(1)
-    if first > last:
+    try:
+        found = _days_since(moment, kind, last, kept or date.min)
+    except (OverflowError, WindowError):
+        # It lies at an end of the calendar.
+        found = None if moment.day <= last else SinceDays(last, date.min, last, date.min)
+    if found is None:
+        raise EstimateError(
+            message("no {kind} before {moment} is kept", kind=kind, moment=moment.name)
+        )
+    if found.first > found.last:
         raise EstimateError(
             message(
                 "no {kind} after {moment} is complete yet: look again later",
@@ -87,14 +104,31 @@ def days_since(moment: Moment, kind: windows.Kind, last: date) -> SinceDays:
                 moment=moment.name,
             )
         )
+    return found
+
+
+def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> SinceDays | None:
+    own = windows.window_of(kind, moment.day)
+    first = windows.last_day(own) + timedelta(1)
+    if first > last:
+        return SinceDays(first, last, first, last)
     if kind == "day":
-        back = timedelta(7 * (-(-((last - moment.day).days + 1) // 7)))
+        weeks = min(-(-((last - moment.day).days + 1) // 7), (first - kept).days // 7)
+        if weeks < 1:
+            return None
+        back = timedelta(7 * weeks)
+        last = min(last, moment.day + back - timedelta(1))
         return SinceDays(first, last, first - back, last - back)
     earlier = windows.first_day(own) - timedelta(1)
     before = earlier
-    for _ in windows.span(kind, first, last):
-        before = windows.first_day(windows.window_of(kind, before)) - timedelta(1)
-    return SinceDays(first, last, before + timedelta(1), earlier)
+    for label in windows.span(kind, first, last):
+        begin = windows.first_day(windows.window_of(kind, before))
+        if begin < kept:
+            break
+        before, end = begin - timedelta(1), windows.last_day(label)
+    if before == earlier:
+        return None
+    return SinceDays(first, end, before + timedelta(1), earlier)
 
 
 def since_headline(metric: str, found: Comparison, moment: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -67,11 +67,13 @@ def asked_since(
         raise click.UsageError("--since takes the place of --from and --to")
     from deniable import windows
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.questions.since import days_since, find_moment
+    from deniable_estimator.questions.since import days_since, find_moment, kept_from
 
     moment = find_moment(since, load_annotations(path), metric.name)
-    newest = windows.last_complete(metric.window, time.time())
-    return AskedSince(moment.name, days_since(moment, metric.window, newest))
+    now = time.time()
+    newest = windows.last_complete(metric.window, now)
+    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date())
+    return AskedSince(moment.name, days_since(moment, metric.window, newest, kept))
 
 
 def change_since(before: Answer, after: Answer) -> Comparison | None:

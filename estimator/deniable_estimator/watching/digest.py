@@ -35,7 +35,7 @@ from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import Selection, select
-from deniable_estimator.questions.since import Moment, days_since, since_headline
+from deniable_estimator.questions.since import Moment, days_since, kept_from, since_headline
 
 
 def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
@@ -219,7 +219,8 @@ def _since(
 ) -> list[DigestLine | None]:
     """What changed since an annotation; None where nothing did, nothing where that is unknown."""
     try:
-        days = days_since(Moment(noted.text, noted.day), metric.window, last)
+        kept = kept_from(metric, last + timedelta(1))
+        days = days_since(Moment(noted.text, noted.day), metric.window, last, kept)
     except EstimateError:
         return []
     before = _answer(selection, days.before_first, days.before_last)

@@ -52,7 +52,7 @@ def asked_range(
     the windows left out, and the segments that count."""
     kind: windows.Kind = metric.window if metric else "day"
     given = {"since": since, "from": first, "to": last, "without": without}
-    days = read_range(given, source.seen_until, kind, metric.name if metric else None)
+    days = read_range(given, source.seen_until, kind, metric)
     return replace(days, where=tuple(sorted(asked_segments("where", where).items())))
 
 

@@ -208,7 +208,7 @@ def _days_of(days: DayRange, metric: Metric, source: DataSource) -> DayRange:
     Where no window after it is complete, they stay as they are (`week_change` says so)."""
     if days.since:
         with suppress(RangeError):
-            return read_range({"since": days.since}, source.seen_until, metric.window, metric.name)
+            return read_range({"since": days.since}, source.seen_until, metric.window, metric)
     return days
 
 
