@@ -91,6 +91,16 @@ class Command(click.Command):
         super().__init__(*args, **more)
         self.example = example
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except (click.NoSuchOption, click.exceptions.NoArgsIsHelpError):
+            raise
+        except click.UsageError as error:
+            told = " ".join(error.format_message().replace(". Choose from:", ", one of").split())
+            advice = f"{told.rstrip('.,')}; an example is `{self.example}`"
+            raise click.UsageError(advice, ctx) from None
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"Example: {self.example}\n\n")
         super().format_help(ctx, formatter)
@@ -262,18 +272,12 @@ def run() -> NoReturn:
 
 
 def _sentence(error: click.ClickException) -> str:
-    """What is wrong and, for a wrong call, what to type."""
-    told = error.format_message()
-    if not isinstance(error, click.UsageError) or error.ctx is None:
-        return told
-    path = error.ctx.command_path
-    if isinstance(error, click.NoSuchOption):
-        near = " or ".join(error.possibilities or ())
-        advice = f"did you mean {near}?" if near else f"`{path} --help` lists its options"
-        return f"`{path}` has no option {error.option_name}: {advice}"
-    told = " ".join(told.replace(". Choose from:", ", one of").split()).rstrip(".,")
-    example = getattr(error.ctx.command, "example", f"{path} --help")
-    return f"{told}; an example is `{example}`"
+    """What is wrong, and what to type."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error.format_message()
+    path, near = error.ctx.command_path, " or ".join(error.possibilities or ())
+    advice = f"did you mean {near}?" if near else f"`{path} --help` lists its options"
+    return f"`{path}` has no option {error.option_name}: {advice}"
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -40,7 +40,7 @@ class _When(click.ParamType[date]):
             )
 
 
-@command('deniable annotate "Release 4.2" --date 2026-11-20 --metric browser')
+@command('deniable annotate "Release 4.3" --date 2026-11-20 --metric browser')
 @click.argument("text")
 @click.option("--date", "when", type=_When(), help="Day, or time, of it; today (UTC) by default.")
 @click.option("--link", help="A page about it, https or http.")
