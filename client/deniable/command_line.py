@@ -115,12 +115,14 @@ class CommandTree(Command, click.Group):
     """The commands below some words; `plain` runs where the next word is none of them."""
 
     def __init__(self, path: tuple[str, ...], plain: Command | None, **more: Any) -> None:
+        name = path[-1] if path else "deniable"
         if plain is None:
             sentence, example = _GROUPS[path]
-            super().__init__(example=example, help=sentence, **more)
+            super().__init__(name, example=example, help=sentence, **more)
         else:
             # The reference of commands shows the parameters of `plain` as those of the group.
-            super().__init__(example=plain.example, help=plain.help, params=plain.params, **more)
+            shown = {"help": plain.help, "params": plain.params}
+            super().__init__(name, example=plain.example, **shown, **more)
         self.path, self.plain = path, plain
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -209,6 +211,8 @@ def find(*path: str) -> Command:
     """The command of these words, like `find("estimate", "trend")`; without words that of all."""
     point = _points().get(path)
     plain: Command | None = None if point is None else point.load()
+    if plain is not None:
+        plain.name = path[-1]
     if plain is not None and sum(_begins(each, path) for each in _points()) == 1:
         return plain
     return CommandTree(path, plain)
