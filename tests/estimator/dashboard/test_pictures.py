@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard.pictures import FONT, png
+from deniable_estimator.dashboard.calculations import FONT, png
 
 from .conftest import fill
 
