@@ -17,6 +17,7 @@ from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings
 
 LIMITS = {"request_timeout": 1, "keep_alive": 1, "max_connections": 100, "network_connections": 10}
+LENGTHS = {b"/a": 99, b"": 9}
 LARGE = b"x" * (1 << 23)
 GET = b"GET %b HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -47,7 +48,7 @@ class Served:
     """A server in a thread, over which the test talks by sockets."""
 
     def __init__(self, app, threads=1, unix="", **settings):
-        handler = WsgiHandler(app, Settings(**LIMITS, **settings), threads, {b"/a": 99, b"": 9})
+        handler = WsgiHandler(app, Settings(**LIMITS, **settings), threads, threads, LENGTHS)
         if unix:
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(unix)

@@ -107,8 +107,8 @@ class Admission:
             tell(
                 "warning",
                 "proxy-unknown",
-                "batches beyond DENIABLE_RATE carry X-Forwarded-For, which nobody believes as "
-                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all devices share one rate, so "
+                "requests beyond the rate carry X-Forwarded-For, which nobody believes as "
+                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all senders share one rate, so "
                 "set it to the number of your proxies",
             )
 
@@ -148,8 +148,8 @@ def client_address(peer: str, forwarded: str, hops: int) -> str:
 def _too_many(seconds: float) -> IntakeError:
     return IntakeError(
         "too-many-requests",
-        "this network sends more than the collector takes from one: send the batch again "
-        "later, unchanged",
+        "this network sends more than the server takes from one: send the request again later, "
+        "unchanged",
         retry_after=max(1, math.ceil(seconds)),
     )
 
