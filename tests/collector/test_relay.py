@@ -317,7 +317,7 @@ def test_the_size_of_a_capsule():
         assert await hop.problem(body=[b"x" * most, b"x", b"y"], chunked=True) == refused
         assert len(hop.got) == 2
         # The largest body of a collector, a binary batch, does not count here.
-        assert most < hop.server.max_request < 100_000
+        assert most < hop.server.most_received < 100_000
 
     run(work, MAX_BODY="5000")
 

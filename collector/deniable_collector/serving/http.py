@@ -52,7 +52,7 @@ class HttpServer:
         settings = handler.settings
         self.handler = handler
         self.settings = settings
-        self.max_request = limits.longest_request(settings.max_header, handler.max_body)
+        self.most_received = limits.most_received(handler.max_body)
         self.timeout = float(settings.request_timeout)
         self.keep_alive = float(settings.keep_alive)
         self.ending = False
