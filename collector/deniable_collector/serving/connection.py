@@ -50,7 +50,6 @@ class Connection(asyncio.Protocol):
         """Lines and bytes of this header or trailer."""
         self._chunks = self._received = 0
         """Chunks and bytes of this body."""
-        self._why: Exception | None = None
         self._advancing = self._deaf = self._eof = self._full = self._paused = False
         self._read_by = self._write_by = inf
         """When the client must have sent its request, or read its response."""
@@ -96,8 +95,9 @@ class Connection(asyncio.Protocol):
             self._deaf = True
         except httptools.HttpParserError as error:
             if not self._deaf:
-                bug = isinstance(error, httptools.HttpParserCallbackError) and error.__context__
-                self._refuse(self._why or (bug if isinstance(bug, Exception) else not_http()))
+                # What a callback of ours has raised, or the parser itself.
+                why = error.__context__
+                self._refuse(why if isinstance(why, Exception) else not_http())
             return
         if self._untold > self._server.settings.max_header and not self._deaf:
             within = self._reading is not None
@@ -106,12 +106,8 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more. It may still read: requests that came whole are answered, and
         then the connection ends."""
-        self._eof = self._deaf = True
-        if self._reading is not None:
-            self._release(self._queue.pop())
-            self._reading = None
-        if self._queue:
-            self._queue[-1].keep_alive = False
+        self._eof = True
+        self._read_no_more()
         return bool(self._queue)
 
     def pause_writing(self) -> None:
@@ -130,7 +126,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if self._deaf:
             # The request before was the last one, which the parser does not know.
-            raise self._stop(not_http())
+            raise not_http()
         self._header = True
         self._url = b""
         self._lines = []
@@ -155,7 +151,7 @@ class Connection(asyncio.Protocol):
         self._field_bytes += size
         settings = self._server.settings
         if self._field_bytes > settings.max_header or self._fields > settings.max_headers:
-            raise self._stop(self._header_too_large())
+            raise self._header_too_large()
 
     def on_headers_complete(self) -> None:
         self._untold = self._fields = self._field_bytes = 0
@@ -167,7 +163,10 @@ class Connection(asyncio.Protocol):
         request.keep_alive = version != "1.0" and self._parser.should_keep_alive()
         request.path, request.query = self._split_target()
         if self._parser.should_upgrade():
-            # The parser reads no further, for what follows would be of the other protocol.
+            # The parser reads no further, for what follows would be of the other protocol. A proxy
+            # in front, which knows better, could be made to see another request than we do.
+            if b"content-length" in headers or b"transfer-encoding" in headers:
+                raise not_http("a request with a body may ask for no upgrade")
             request.keep_alive = False
         self._header = False
         self._reading = request
@@ -197,14 +196,14 @@ class Connection(asyncio.Protocol):
         self._untold = 0
         self._chunks += 1
         if limits.too_many_chunks(self._chunks, self._received):
-            raise self._stop(not_http("send a body in fewer and longer chunks"))
+            raise not_http("send a body in fewer and longer chunks")
 
     def on_body(self, body: bytes) -> None:
         size = len(body)
         self._untold = 0
         self._received += size
         if self._received > self._server.most_received:
-            raise self._stop(limits.request_too_large())
+            raise limits.request_too_large()
         request = self._reading
         if request is None or request.refusal is not None:
             return
@@ -246,14 +245,18 @@ class Connection(asyncio.Protocol):
 
     def finish(self) -> None:
         """The server ends: answer what has come whole, and close."""
-        if self._reading is not None and not self._reading.begun:
-            self._release(self._queue.pop())
-            self._reading = None
-        self._deaf = True
+        self._read_no_more()
         if not self._queue:
             self._transport.close()
             self._limit_writing(0.0)
-        else:
+
+    def _read_no_more(self) -> None:
+        """Answer what has come whole, and nothing behind it."""
+        self._deaf = True
+        if self._reading is not None:
+            self._release(self._queue.pop())
+            self._reading = None
+        if self._queue:
             self._queue[-1].keep_alive = False
 
     def abort(self) -> None:
@@ -403,24 +406,15 @@ class Connection(asyncio.Protocol):
             or version != "1.1"
             or b"transfer-encoding" in headers
         ):
-            try:
-                check_framing(version, lines)
-            except Exception as error:
-                raise self._stop(error) from None
+            check_framing(version, lines)
             self._host = headers.get(b"host", b" ")
             headers = {}
             for name, value in lines:
                 mark = b"; " if name == b"cookie" else b","
                 headers[name] = headers[name] + mark + value if name in headers else value
-        if self._parser.should_upgrade() and (
-            b"content-length" in headers or b"transfer-encoding" in headers
-        ):
-            # The parser takes what follows for the other protocol, not for a body: a proxy in
-            # front, which does not, could be made to see another request than we do.
-            raise self._stop(not_http("a request with a body may ask for no upgrade"))
         if len(self._queue) >= limits.PIPELINED:
             # The connection ends: whoever sends so many ahead can send the rest again.
-            raise self._stop(limits.too_many_connections())
+            raise limits.too_many_connections()
         return headers
 
     def _split_target(self) -> tuple[bytes, bytes]:
@@ -428,17 +422,12 @@ class Connection(asyncio.Protocol):
         try:
             parsed = httptools.parse_url(self._url)
         except httptools.HttpParserInvalidURLError:
-            raise self._stop(not_http("the request names no path")) from None
+            raise not_http("the request names no path") from None
         return unquote_to_bytes(parsed.path or b"/"), parsed.query or b""
 
     def _header_too_large(self) -> Exception:
         settings = self._server.settings
         return limits.header_too_large(settings.max_headers, settings.max_header)
-
-    def _stop(self, why: Exception) -> Exception:
-        """What a callback raises so that the parser stops, and its client is told why."""
-        self._why = why
-        return why
 
 
 async def serve(
