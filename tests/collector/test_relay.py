@@ -300,6 +300,10 @@ def test_rates(hops, caplog):
         assert (await hop.ask(**elsewhere))[0] == (200 if hops == "0" else 429)
         assert len(hop.got) == (3 if hops == "0" else 2)
 
+        # Other requests count apart.
+        asked = [(await hop.ask("GET", path=path))[0] for path in ("/", "/", "/v1/oblivious")]
+        assert asked == [404, 404, 429]
+
     run(work, RATE="2/day", TRUSTED_PROXIES=hops)
     assert ("DENIABLE_TRUSTED_PROXIES is 0" in caplog.text) is (hops == "0")
 

@@ -22,8 +22,8 @@ from deniable_collector.serving.request import Request, Response
 from deniable_collector.serving.responses import problem_document
 from deniable_collector.settings import OFF, Settings
 
-_Sender: TypeAlias = tuple[bytes, bytes, bytes]
-"""A network, and the cookies and Authorization by which it says who asks."""
+_Sender: TypeAlias = tuple[bytes, ...]
+"""A network, and what its request says of who asks."""
 
 _OWN = frozenset(("connection", "content-length", "date", "server", "transfer-encoding"))
 """Headers that are the server's, whatever the app says."""
@@ -55,6 +55,7 @@ class WsgiThreads:
         problem: makes the response of an app that fails.
         most: threads that one sender may have at a time.
         proxies: how many there are in front, whose X-Forwarded-For is believed.
+        person: the header in which they name who asks, if there is one.
     """
 
     def __init__(
@@ -64,11 +65,13 @@ class WsgiThreads:
         threads: int,
         most: int,
         proxies: int,
+        person: str = "",
     ) -> None:
         self._app = app
         self._problem = problem
         self._threads = ThreadPoolExecutor(threads, "wsgi")
         self._most, self._proxies = most, proxies
+        self._naming = (b"cookie", b"authorization", person.lower().encode())
         self._running: Counter[_Sender] = Counter()
         self._waiting: defaultdict[_Sender, deque[Request]] = defaultdict(deque)
 
@@ -107,11 +110,10 @@ class WsgiThreads:
             self._waiting.pop(sender, None)
 
     def _sender(self, request: Request) -> _Sender:
-        told = (b"x-forwarded-for", b"cookie", b"authorization")
-        forwarded, cookie, authorization = (request.headers.get(name, b"") for name in told)
-        peer = request.connection.peer.address
-        address = client_address(peer, forwarded.decode("latin-1"), self._proxies)
-        return network_of(address), cookie, authorization
+        headers, peer = request.headers, request.connection.peer.address
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        network = network_of(client_address(peer, forwarded, self._proxies))
+        return network, *(headers.get(name, b"") for name in self._naming)
 
     def close(self) -> None:
         """End the threads; what they do is not waited for."""
@@ -183,6 +185,7 @@ class WsgiHandler:
         limits: the most bytes of a body at a path that begins so, in their order; of a longer body
             the app gets nothing but its length, so that it can say what it thinks of it.
         rate: the most requests from a network.
+        person: the header in which proxies name who asks, if there is one.
     """
 
     def __init__(
@@ -193,12 +196,14 @@ class WsgiHandler:
         most: int,
         limits: Mapping[bytes, int],
         rate: str = OFF,
+        person: str = "",
     ) -> None:
         self.settings = settings
         self.max_body = max(limits.values())
         self._limits = limits
         self._admission = Admission(replace(settings, rate=rate))
-        self._threads = WsgiThreads(app, self.problem, threads, most, settings.trusted_proxies)
+        proxies = settings.trusted_proxies
+        self._threads = WsgiThreads(app, self.problem, threads, most, proxies, person)
 
     async def start(self, server: HttpServer) -> None:
         """There is nothing to do before the first request."""

@@ -52,7 +52,8 @@ class DashboardWorker(HttpWorker):
     def handler(self) -> HttpHandler:
         """Of the app, in threads."""
         limits, rate = body_limits(_settings), _settings.dashboard_rate
-        return WsgiHandler(self.wsgi, _settings, _THREADS, _OF_ONE, limits, rate)
+        person = _settings.dashboard_user_header
+        return WsgiHandler(self.wsgi, _settings, _THREADS, _OF_ONE, limits, rate, person)
 
     def handle_exit(self, sig: Any, frame: Any) -> None:
         threading.Thread(target=worker_exit, args=(None, self)).start()
