@@ -192,7 +192,7 @@ class DashboardSettings(deniable_collector.settings.Settings):
         10, _whole(1, 3600), "seconds for which an idle connection stays open"
     )
     dashboard_rate: str = setting(
-        "50/second", rate_of, "most requests from a network (/24, /48); off: any number"
+        "100/second", rate_of, "most requests from a network (/24, /48); off: any number"
     )
     dashboard_login_link: bool = setting(False, _switch, "1: /login?token=... signs in, once")
     dashboard_demo: str = setting(

@@ -58,7 +58,8 @@ def test_the_picture_stands_by_itself(browser: FlaskClient) -> None:
 def test_a_png_is_the_svg_scaled(
     browser: FlaskClient, store: Store, registry: Registry, path: str
 ) -> None:
-    """The PNG has the SVG's size times the scale, 2 if none is given, and is a download."""
+    """The PNG has the SVG's size times the scale, 2 if none is given, and is a download. (To start
+    the process that draws takes a second.)"""
     fill(store, registry, "dark_mode", [0.3, 0.7], 20_000, "2026-11-19")
     drawing = ElementTree.fromstring(browser.get(f"{path}.svg").text)
     width, height = (round(float(drawing.get(name, ""))) for name in ("width", "height"))
