@@ -42,7 +42,7 @@ bind = _settings.dashboard_bind
 # once.
 workers = 1
 _THREADS = 16
-_OF_ONE = 5
+_OF_ONE = 4
 
 
 class DashboardWorker(HttpWorker):
