@@ -47,9 +47,9 @@ class App:
 class Served:
     """A server in a thread, over which the test talks by sockets."""
 
-    def __init__(self, app, threads=1, most=1, unix="", rate="off", **settings):
+    def __init__(self, app, threads=1, most=1, unix="", rate="off", person="", **settings):
         known = Settings(**LIMITS, **settings)
-        handler = WsgiHandler(app, known, threads, most, LENGTHS, rate)
+        handler = WsgiHandler(app, known, threads, most, LENGTHS, rate, person)
         if unix:
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(unix)
@@ -212,12 +212,17 @@ def test_a_network_leaves_room_for_others(app):
 
 @pytest.mark.parametrize(
     ("other", "more"),
-    [("127.0.1.1", b""), ("127.0.0.2", b"Cookie: a=b\r\n"), ("127.0.0.1", b"Authorization: a\r\n")],
+    [
+        ("127.0.1.1", b""),
+        ("127.0.0.2", b"Cookie: a=b\r\n"),
+        ("127.0.0.1", b"Authorization: a\r\n"),
+        ("127.0.0.1", b"X-User: ann\r\n"),
+    ],
 )
 def test_one_sender_leaves_threads_to_others(app, other, more):
     """Of three threads one sender has two, however many requests of it wait; another network, and
-    in the same one another session or token, is answered meanwhile. All are answered in the end."""
-    with closing(Served(app, threads=3, most=2)) as served, ExitStack() as stack:
+    in the same one another session, token or person, is answered meanwhile. All are answered in the end."""
+    with closing(Served(app, 3, most=2, person="X-User")) as served, ExitStack() as stack:
         crowd = [stack.enter_context(closing(served.connect())) for _ in range(5)]
         for each in crowd:
             each.sendall(GET % b"/wait")

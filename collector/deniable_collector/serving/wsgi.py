@@ -76,38 +76,33 @@ class WsgiThreads:
         self._waiting: defaultdict[_Sender, deque[Request]] = defaultdict(deque)
 
     def handle(self, request: Request) -> None:
-        """Answer a request in a thread."""
+        """Answer a request in a thread, as soon as its sender may have another one."""
         sender = self._sender(request)
-        if self._running[sender] < self._most:
-            self._start(request, sender)
-        else:
-            self._waiting[sender].append(request)
+        self._waiting[sender].append(request)
+        self._next(sender)
 
-    def _start(self, request: Request, sender: _Sender) -> None:
-        self._running[sender] += 1
-        loop = asyncio.get_running_loop()
-        task = loop.run_in_executor(self._threads, self._call, environ_of(request))
+    def _next(self, sender: _Sender) -> None:
+        waiting = self._waiting[sender]
+        if waiting and self._running[sender] < self._most:
+            self._running[sender] += 1
+            request = waiting.popleft()
+            run = asyncio.get_running_loop().run_in_executor
+            task = run(self._threads, self._call, environ_of(request))
+            task.add_done_callback(lambda finished: self._done(sender, request, finished))
+        elif not waiting and not self._running[sender]:
+            del self._waiting[sender], self._running[sender]
 
-        def done(finished: asyncio.Future[WsgiResponse]) -> None:
-            self._end(sender)
-            error = finished.exception()
-            if error is None:
-                request.respond(finished.result())
-            else:
-                told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-                request.respond(self._problem(told))
-
-        task.add_done_callback(done)
-
-    def _end(self, sender: _Sender) -> None:
-        """One of the sender's threads is free."""
+    def _done(
+        self, sender: _Sender, request: Request, finished: asyncio.Future[WsgiResponse]
+    ) -> None:
         self._running[sender] -= 1
-        if waiting := self._waiting.get(sender):
-            self._start(waiting.popleft(), sender)
-        elif not self._running[sender]:
-            del self._running[sender]
-        if not waiting:
-            self._waiting.pop(sender, None)
+        self._next(sender)
+        error = finished.exception()
+        if error is None:
+            request.respond(finished.result())
+        else:
+            told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            request.respond(self._problem(told))
 
     def _sender(self, request: Request) -> _Sender:
         headers, peer = request.headers, request.connection.peer.address
