@@ -19,10 +19,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -84,9 +85,11 @@ class Place(NamedTuple):
             cookie = response.getheader("Set-Cookie", "").partition(";")[0]
             return Answered(response.status, cookie, body)
 
-    def ask_each(self, paths: Iterable[str]) -> list[int]:
-        """The statuses of these, one after the other."""
-        return [self.ask(path).status for path in paths]
+    def ask_all(self, lists: Sequence[Sequence[str]]) -> Counter[int]:
+        """The statuses of all paths: the lists at the same time, and each one's in turn."""
+        with ThreadPoolExecutor(len(lists)) as crowd:
+            found = crowd.map(lambda paths: [self.ask(path).status for path in paths], lists)
+            return Counter(chain.from_iterable(found))
 
     def signed_in(self, network: str) -> Place:
         """Somebody else, who has signed in."""
@@ -264,7 +267,11 @@ def pictures(quick: bool) -> Iterator[Table]:
     table = Table("pictures", "A page of another reader, and /healthz, beside pictures")
     seconds = 5 if quick else 10
     newest, *_, oldest = days()
-    with dashboard() as place, ThreadPoolExecutor(26) as crowd:
+    with (
+        dashboard() as place,
+        ProcessPoolExecutor(1, get_context("spawn")) as pool,
+        ThreadPoolExecutor(2) as watch,
+    ):
         reader, other = place.signed_in("127.0.0.1"), place.signed_in("127.2.0.1")
         view = f"/metric/city?from={oldest}&to={newest}"
         shared = other.ask("/share", view=view, days="9", note="", part="page", unfinished="1")
@@ -273,7 +280,7 @@ def pictures(quick: bool) -> Iterator[Table]:
         stranger, probing = (place._replace(network=f"127.{n}.0.1") for n in (3, 5))
 
         def measure() -> tuple[float, float]:
-            waiting = [crowd.submit(waited, *each, seconds)
+            waiting = [watch.submit(waited, *each, seconds)
                        for each in ((reader, "/plan"), (probing, "/healthz"))]  # fmt: skip
             page, probe = (each.result() for each in waiting)
             return page, probe
@@ -292,9 +299,10 @@ def pictures(quick: bool) -> Iterator[Table]:
             ),
         ):
             page, probe = measure()
-            done = [crowd.submit(who.ask_each, each) for each in paths]
+            told = pool.submit(who.ask_all, paths)
+            time.sleep(1)
             beside = measure()
-            statuses = Counter(status for each in done for status in each.result())
+            statuses = told.result()
             table.rows.append(
                 {
                     "beside": title,

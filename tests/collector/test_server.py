@@ -221,7 +221,8 @@ def test_a_network_leaves_room_for_others(app):
 )
 def test_one_sender_leaves_threads_to_others(app, other, more):
     """Of three threads one sender has two, however many requests of it wait; another network, and
-    in the same one another session, token or person, is answered meanwhile. All are answered in the end."""
+    in the same one another session, token or person, is answered meanwhile. All are answered in
+    the end."""
     with closing(Served(app, 3, most=2, person="X-User")) as served, ExitStack() as stack:
         crowd = [stack.enter_context(closing(served.connect())) for _ in range(5)]
         for each in crowd:
