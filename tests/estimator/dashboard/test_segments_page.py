@@ -26,6 +26,7 @@ SEGMENTS = declared(
     load={"type": "number", "low": 0.1, "high": 10, "unit": "s", "scale": "log",
           "ask": "distribution", **OF},
     word={"type": "string", **OF},
+    crashed={"type": "boolean", **OF},
     plain={"type": "boolean"},
 )  # fmt: skip
 N = 30_000
@@ -42,6 +43,7 @@ def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store,
         moved = place == 1
         for day in ("2026-11-12", YESTERDAY):
             fill(store, registry, "theme", [0.7, 0.3] if moved else [0.5, 0.5], n, day, place)
+            fill(store, registry, "crashed", [0.1, 0.9], n, day, place)
         tabs = (10 + 20 * moved + np.arange(n) % 5).tolist()
         load = ((1.0 + 2 * moved) * np.exp(np.linspace(-1, 1, n))).tolist()
         for name, numbers in (("tabs", tabs), ("load", load)):
@@ -218,3 +220,12 @@ def test_files(reader: FlaskClient) -> None:
     assert [each["segment"]["platform"] for each in trends][:3] == ["web", "desktop", "a,b"]
     assert {each["by"] for each in trends} == {"week"}
     assert [each["n"] for each in trends[2]["periods"] if each["n"]] == [200, 200]
+
+
+def test_one_series_is_no_choice(reader: FlaskClient) -> None:
+    """The trend of a boolean names its series in its heading, and not again below it."""
+    for metric, links in (("crashed", 0), ("theme", 1)):
+        page = text_of(reader, f"/metric/{metric}/segments")
+        assert "Over time: " in page
+        section = page[page.index('<h2 id="trend">') : page.index('<ul class="choices">')]
+        assert section.count('<p class="since">') == links
