@@ -183,6 +183,12 @@ def fill_drawn(
     put(store, registry[name], drawn, day, segment)
 
 
+def fill_usual(store: Store, registry: Registry) -> None:
+    """Store what the usual dashboard has heard."""
+    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
+    fill(store, registry, "dark_mode", [0.2, 0.8], 20_000)
+
+
 def dashboard_of(
     store: Store, registry: Registry, clock: Callable[[], float] = lambda: NOW, **settings: Any
 ) -> Flask:
@@ -289,8 +295,7 @@ def empty_store(tmp_path: Path, registry: Registry) -> Iterator[Store]:
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    fill(empty_store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
-    fill(empty_store, registry, "dark_mode", [0.2, 0.8], 20_000)
+    fill_usual(empty_store, registry)
     return empty_store
 
 
@@ -310,6 +315,17 @@ def browser(anybody: FlaskClient) -> FlaskClient:
     """A browser that has signed in."""
     assert anybody.post("/login", data={"token": TOKEN}).status_code == 303
     return anybody
+
+
+@pytest.fixture(scope="module")
+def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
+    """A signed-in browser on a dashboard that all tests of a file only read."""
+    registry = Registry.parse(REGISTRY)
+    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('shared')}/tallies.db")
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    fill_usual(store, registry)
+    yield browser_of(dashboard_of(store, registry))
+    store.close()
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store,
     store.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reader(segmented: tuple[Store, Registry]) -> FlaskClient:
     return browser_of(dashboard_of(*segmented))
 
