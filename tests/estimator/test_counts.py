@@ -232,27 +232,6 @@ def test_the_test_never_exceeds_its_level(epsilon: float) -> None:
                     assert expected < 10 or found[1] >= 0.5, (old, new, share)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("first", "second", "before", "after", "size", "share"),
-    [
-        (4.0, 3.0, 5_000, 500, 100, 0.0),
-        (6.0, 4.0, 20_000, 300, 300, 0.0),
-        (4.0, 6.0, 20_000, 300, 300, 0.01),
-        (2.0, 8.0, 10_000, 1_000, 100, 0.01),
-        (8.0, 2.0, 10_000, 1_000, 100, 0.01),
-        (1.0, 4.0, 1_000, 1_000, 2, 0.3),
-    ],
-)
-def test_crowds_under_two_schemes(
-    first: float, second: float, before: int, after: int, size: int, share: float
-) -> None:
-    """Where the scheme has changed between them, the test is at most its level, too."""
-    one, two = (SubsetSelection.design(size, each) for each in (first, second))
-    found, _ = levels_of((one, before, 1), (two, after, 1), share)
-    assert max(found) <= 1.1
-
-
 @pytest.mark.parametrize(
     ("size", "epsilon", "before", "after", "runs"),
     [

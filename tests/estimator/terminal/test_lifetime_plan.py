@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,27 +13,6 @@ ASKED = ["--lifetime", "8", "--years", "2", "--turnover", "0.3", "--devices", "5
 def run(*arguments: str) -> Result:
     """The command's result, in a terminal that is wide enough."""
     return CliRunner(env={"COLUMNS": "120"}).invoke(plan, list(arguments))
-
-
-@pytest.mark.parametrize(
-    ("domain", "options"),
-    [
-        (["--size", "20"], {"size": 20}),
-        (["--number", "--low", "0", "--high", "9", "--ask", "mean"], {"question": "mean"}),
-        (
-            ["--number", "--low", "1", "--high", "9", "--ask", "both", "--scale", "log"],
-            {"question": "distribution", "log": True},
-        ),
-    ],
-)
-def test_json_is_the_plan(domain: list[str], options: dict[str, object]) -> None:
-    """--json prints the plan's document and nothing else; without --devices there are 100,000."""
-    done = run("--lifetime-epsilon", "4", "--years", "1", "--window", "week", *domain, "--json")
-    made = json.loads(done.stdout)
-    assert made["devices"] == 100_000
-    assert made["windows"] == 52
-    assert made["best"]["one"]["belief"] < made["best"]["life"]["belief"]
-    assert {name: made[name] for name in options} == options
 
 
 @pytest.mark.parametrize(

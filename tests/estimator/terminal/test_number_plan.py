@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from click.testing import CliRunner, Result
 
@@ -21,14 +19,6 @@ def test_cells_are_said_to_limit_a_mean() -> None:
     """A width below what the cells leave open takes no number of devices, and the table says so."""
     told = planned(*NUMBER, "--ask", "distribution", "--half-width", "0.01").output
     assert "no number of devices: the width of the cells alone leaves ±" in " ".join(told.split())
-
-
-def test_the_plan_as_json() -> None:
-    """The same numbers for programs, with null where there is no limit."""
-    document = json.loads(planned(*NUMBER, "--ask", "both", "--scale", "log", "--json").stdout)
-    assert (document["kind"], document["scale"], document["ask"]) == ("number", "log", "both")
-    assert [each["p"] for each in document["quantiles"]] == [0.5, 0.9, 0.95, 0.99]
-    assert document["quantiles"][3]["high"] is None
 
 
 @pytest.mark.parametrize(

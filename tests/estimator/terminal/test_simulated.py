@@ -43,17 +43,6 @@ def test_the_truth_stands_beside_the_estimate(call: Call, tmp_path: Path) -> Non
     assert truths["mean"] == pytest.approx(1.25, abs=0.01)
 
 
-def test_a_mean_is_simulated(call: Call) -> None:
-    """A mean has one row, and its truth is that of the crowd, also beyond the range."""
-    arguments = ("outside", "--normal", "35,10", "--devices", "100000", "--seed", "3")
-    document = json.loads(call(simulate, *arguments, "--json", stored=False).stdout)
-    (row,) = document["series"]
-    assert row["truth"] == pytest.approx(35, abs=0.2)
-    # What lies above 40 counts as 40.
-    assert row["estimate"] < 34
-    assert "truth" in call(simulate, *arguments, stored=False).output
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
