@@ -31,6 +31,69 @@ _HELP = """
 """All commands."""
 
 
+_PLAN = "plan --epsilon 1 --devices 100000"
+
+_WRONG_PLANS = """
+    --size 1
+    --size 10 --epsilon 0
+    --size 10 --epsilon inf
+    --size 10 --epsilon nan
+    --size 10 --epsilon 1000
+    --size 10 --devices 0
+    --size 10 --share 1.5
+    --size 10 --sample-rate 0
+    --size 10 --mechanism magic
+    --size 5 --low 1
+    --size 5 --integer
+    --size 5 --half-width 2
+    --size 4 --max-length 8
+    --size 2 --turnover 0.5
+    --number
+    --number --low 0 --high 9 --ask mean --size 5
+    --number --low 0 --high 9
+    --number --low 0 --high 9 --ask mean --share 0.1
+    --number --low 0 --high 9 --ask mean --memoize
+    --number --low 0 --high 9 --ask mean --mechanism magic
+    --number --low 0 --high 9 --ask mean --scale log
+    --number --low 9 --high 0 --ask mean
+    --number --low inf --high 9 --ask mean
+    --number --low 0 --high 9 --ask distribution --half-width 0.001
+    --discovery --size 4
+    --discovery --max-length 7
+    --discovery --epsilon 11
+    --years 2 --size 2
+    --years 2 --lifetime 8
+    --years 2 --lifetime 8 --size 2 --sample-rate 0.5
+    --years 2 --lifetime 8 --size 2 --memoize
+    --years 2 --lifetime 8 --size 2 --low 1
+    --years 2 --lifetime 8 --size 2 --epsilon 9
+    --years 2 --lifetime 8 --size 2 --turnover 1
+    --years 21 --lifetime 8 --size 2
+"""
+
+_WRONG_CROWDS = """
+    load_time
+    load_time --normal 1,1 --lognormal 1,1
+    load_time --normal 1
+    load_time --normal 1,0
+    load_time --normal nan,1
+    load_time --lognormal 0,1
+    load_time --normal 1,1 --zipf 1
+    load_time --normal 1,1 --shares missing.csv
+    load_time --normal 1,1 --candidates lists/two.txt
+    load_time --numbers missing.csv
+    dark_mode --normal 1,1
+"""
+
+_WRONG_LIMITS = """
+    load_time --below 1000
+    load_time --below nan
+    load_time --below 1 --csv
+    load_time --candidates missing.txt
+    tabs --below 1
+"""
+
+
 def _mistakes() -> str:
     """The common mistakes, made with each command that can have them made."""
     metric = {each: "plugin" if each == "discover" else "browser" for each in _READERS}
@@ -100,6 +163,9 @@ def _mistakes() -> str:
         "sent --app editor",
         "sent --app Editor!",
     ]
+    lines += [f"{_PLAN} {each}" for each in _WRONG_PLANS.strip().splitlines()]
+    lines += [f"simulate {each} --devices 10" for each in _WRONG_CROWDS.strip().splitlines()]
+    lines += [f"estimate {each}" for each in _WRONG_LIMITS.strip().splitlines()]
     return "\n".join(f"deniable {each}" for each in lines)
 
 
@@ -118,6 +184,7 @@ _ASKED = {
         GET /?lang=zh-Hans
         GET /?tag=web
         GET /api/v1/overview
+        GET /api/v1/overview?format=csv
         GET /api/v1/metrics
         GET /api/v1/metrics?format=csv
         GET /api/v1/annotations
@@ -273,6 +340,7 @@ _ASKED = {
         GET /metric/tabs.svg
         GET /api/v1/metrics/tabs/estimate
         GET /api/v1/metrics/tabs/trend?{_FIVE}&format=csv
+        GET /metric/tabs/compare?{_FIVE}&{_BEFORE}
     """,
     "a pair": f"""
         deniable estimate mode_by_channel
@@ -404,6 +472,7 @@ _ASKED = {
         deniable simulate browser --devices 50000 --seed 7
         deniable simulate browser --devices 50000 --seed 7 --json
         deniable simulate load_time --devices 50000 --seed 7 --lognormal 0.2,3
+        deniable simulate tabs --devices 1000000000 --seed 7 --normal 45,10 --json
         deniable simulate mode_by_channel --devices 50000 --seed 7 --dependence 0.3
         deniable simulate crash_site --devices 50000 --seed 7 --candidates lists/crash_site.txt
         deniable simulate plugin --devices 50000 --seed 7 --candidates lists/plugins.txt
