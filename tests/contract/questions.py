@@ -438,6 +438,7 @@ _ASKED = {
         deniable watch rules.toml --once
         deniable digest --candidates-dir lists --annotations annotations.toml
         deniable digest --language zh-Hans --dashboard https://deniable.acme.example
+        deniable digest --weeks 4
         deniable digest --html digest.html
         cat digest.html
     """,
@@ -445,6 +446,7 @@ _ASKED = {
         deniable plan --size 2 --epsilon 1 --devices 100000
         deniable plan --size 10 --epsilon 1 --devices 100000 --share 0.05 --sample-rate 0.1
         deniable plan --size 3000 --epsilon 1 --devices 100000 --lifetime-epsilon 8 --json
+        deniable plan --size 5 --epsilon 1 --devices 100000 --lifetime-epsilon 4
         deniable plan --size 5 --epsilon 1 --devices 100000 --memoize --lifetime-epsilon 4
         deniable plan --size 20 --epsilon 1 --devices 100000 --mechanism magic
         deniable plan --size 5 --epsilon 1 --devices 100000 --segment-share 0.05
@@ -538,6 +540,8 @@ _ASKED = {
         GET /api/v1/metrics/browser/estimate?value=netscape
         GET /api/v1/metrics/browser/estimate?from=yesterday
         GET /api/v1/metrics/browser/estimate?colour=red
+        GET /api/v1/metrics/browser/estimate?level=0.4
+        GET /api/v1/metrics/browser/estimate?level=1
         GET /api/v1/nowhere
         GET /api/v1/metrics/theme/segments?by=plan
         GET /api/v1/releases/unknown

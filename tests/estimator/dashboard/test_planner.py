@@ -173,7 +173,10 @@ def test_every_chart_stays_inside(lifetime: float, years: float) -> None:
 
 
 def test_a_long_list_is_planned_elsewhere(shared_browser: FlaskClient) -> None:
-    """Of more than 100 values another process makes the plan, with the same figures."""
-    page = text_of(shared_browser, "/plan/lifetime?size=5000")
-    made = plan_lifetime(5000, 8, 2, 100_000, epsilon=1)
-    assert f"Best: {made.best.reports} reports with epsilon {made.best.epsilon:g}" in page
+    """Of more than 100 values another process makes the plan, with the same figures; of other
+    windows it makes another one."""
+    for window, windows in (("day", 730), ("month", 24)):
+        page = text_of(shared_browser, f"/plan/lifetime?size=5000&window={window}")
+        best = plan_lifetime(5000, 8, 2, 100_000, epsilon=1, window=window).best
+        assert f"Best: {best.reports} reports with epsilon {best.epsilon:g}" in page
+        assert f"{windows} windows" in page
