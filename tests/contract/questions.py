@@ -542,6 +542,33 @@ _ASKED = {
         GET /api/v1/metrics/browser/estimate?colour=red
         GET /api/v1/metrics/browser/estimate?level=0.4
         GET /api/v1/metrics/browser/estimate?level=1
+        GET /api/v1/metrics/load_time/estimate?value=p42
+        GET /api/v1/metrics/tabs/trend?value=p50
+        GET /api/v1/metrics/load_time/estimate?limit=3
+        GET /api/v1/metrics/mode_by_channel/estimate?limit=3
+        GET /api/v1/metrics/mode_by_channel/estimate?value=x
+        GET /api/v1/metrics/load_time/estimate?below=nan
+        GET /api/v1/metrics/load_time/estimate?below=101
+        GET /api/v1/metrics/load_time/estimate?below=0.009
+        GET /api/v1/metrics/tabs/estimate?below=2
+        GET /api/v1/metrics/dark_mode/estimate?below=2
+        GET /api/v1/metrics/browser/estimate?value=opera
+        GET /api/v1/metrics/browser/trend?by=year
+        GET /api/v1/metrics/theme/segments
+        GET /api/v1/metrics/theme/segments?by=shoe
+        GET /api/v1/metrics/theme/segments?by=platform&where=platform
+        GET /api/v1/metrics/theme/segments?by=platform&where==web
+        GET /api/v1/metrics/theme/segments?by=platform&against=platform=tv
+        GET /api/v1/metrics/theme/estimate?where=platform=tv
+        GET /api/v1/metrics/theme/estimate?where=platform=tablet&where=platform=laptop
+        GET /api/v1/metrics/theme/trend?where=shoe=red
+        GET /api/v1/metrics/browser/segments?by=platform
+        GET /api/v1/metrics/browser/finds
+        GET /api/v1/metrics/plugin/finds?min_share=1
+        GET /api/v1/metrics/plugin/finds/trend
+        GET /api/v1/metrics/plugin/estimate
+        GET /api/v1/metrics/plugin/trend
+        GET /api/v1/metrics/plugin/anomalies
         GET /api/v1/nowhere
         GET /api/v1/metrics/theme/segments?by=plan
         GET /api/v1/releases/unknown

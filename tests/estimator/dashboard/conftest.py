@@ -339,11 +339,11 @@ def numbers() -> Registry:
     return Registry.parse(NUMBERS)
 
 
-@pytest.fixture
-def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
+@contextmanager
+def store_of_numbers(folder: Path, numbers: Registry) -> Iterator[Store]:
     """Two days of numbers whose distributions are known: the lognormal quantiles at k / n, and the
     same counts over whole numbers."""
-    store = open_store(f"sqlite:///{tmp_path}/numbers.db")
+    store = open_store(f"sqlite:///{folder}/numbers.db")
     store.publish({metric.name: [metric.scheme] for metric in numbers})
     middle = np.repeat((np.arange(2_000) + 0.5) / 2_000, 20)
     normal = np.repeat([NormalDist().inv_cdf(each) for each in middle[::20]], 20)
@@ -358,11 +358,11 @@ def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
 
 
 @pytest.fixture
-def number_app(number_store: Store, numbers: Registry) -> Flask:
-    return dashboard_of(number_store, numbers)
+def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
+    with store_of_numbers(tmp_path, numbers) as store:
+        yield store
 
 
 @pytest.fixture
-def number_reader(number_app: Flask) -> FlaskClient:
-    """A browser that has signed in to a dashboard of numbers."""
-    return browser_of(number_app)
+def number_app(number_store: Store, numbers: Registry) -> Flask:
+    return dashboard_of(number_store, numbers)
