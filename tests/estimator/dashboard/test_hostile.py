@@ -115,12 +115,8 @@ def client(hostile_app: Flask) -> FlaskClient:
 def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, path: str) -> None:
     """No script, picture or handler comes out of a value, a description or an address, and
     the page forbids every script besides the dashboard's own files."""
-    answer = client.get(path)
-    for _ in range(50):
-        if answer.status_code != 202:  # The overview is not ready yet.
-            break
+    while (answer := client.get(path)).status_code == 202:  # The overview is not ready yet.
         time.sleep(0.1)
-        answer = client.get(path)
     assert answer.status_code in (200, 303, 400, 404)
     page = Reader()
     page.feed(answer.text)

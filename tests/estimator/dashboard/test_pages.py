@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 
 from deniable import Registry
@@ -98,8 +97,10 @@ def test_every_response_carries_the_same_protection(browser: FlaskClient, path: 
     assert headers["Cache-Control"] == "no-store"
 
 
-def test_a_store_that_is_down_is_explained(app: Flask, token: str, registry: Registry) -> None:
-    """While the store is away the page says so, with 503, and works again after."""
+def test_a_store_that_is_down_is_explained(
+    token: str, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the store is away the page says so, with 503, and the log says why."""
 
     class Down:
         def __getattr__(self, name: str) -> None:
@@ -110,6 +111,7 @@ def test_a_store_that_is_down_is_explained(app: Flask, token: str, registry: Reg
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "3"
     assert "secret" not in answer.text
+    assert "db is away" in caplog.text
 
 
 def test_a_failure_shows_nothing_of_itself(token: str, registry: Registry) -> None:
