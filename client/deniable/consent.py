@@ -26,7 +26,8 @@ def withdraw(connection: Connection) -> None:
 
 
 def erase(connection: Connection, now: float) -> None:
-    """Delete the values, all reports, first windows, and the keys of memos, at a POSIX time in seconds.
+    """Delete the values, all reports, the first windows of metrics that look back, and the keys of
+    memos, at a POSIX time in seconds.
 
     Metrics that have reported with memos never do so again on this device.
     """

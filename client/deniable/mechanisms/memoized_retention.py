@@ -68,6 +68,7 @@ class MemoizedRetention(Memoizing[int]):
     """
 
     name: ClassVar[str] = "memoized_retention"
+    texts: tuple[str, ...]
 
     def __init__(
         self, window: windows.Kind, ages: int, channels: Mapping[Asked, MemoizedSubsetSelection]

@@ -19,7 +19,7 @@ from deniable.checks import Check, some_of
 from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
-from deniable.mechanisms import AUTO, Mechanism, Memoizing, MemoizedRetention, no_mechanism
+from deniable.mechanisms import AUTO, Mechanism, MemoizedRetention, Memoizing, no_mechanism
 from deniable.mechanisms.memoized_retention import ASKS, MAX_AGES, Asked, cells_of
 from deniable.types.base import MetricType, Table, Value, require_null
 
