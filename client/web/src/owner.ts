@@ -90,7 +90,7 @@ export function describe(report: SentReport, metrics: DescribedRegistry): string
 function retentionCells({ parameters }: DescribedMetric, { row, window }: SentReport): string[] {
   const { window: kind, ages, lifecycle } = parameters as { window: string; ages: number; lifecycle: unknown[] };
   if (!row && lifecycle.length)
-    return ["used for the first time", `used in the ${kind} before too`, "used again after a gap"];
+    return ["used for the first time", `used in the ${kind} before too`, "back after a gap"];
   const count = ages + 1;
   return [
     ...[...Array(count).keys()].map((cell) => `first used ${(windowNumber(window) - cell) % count} ${kind}(s) before`),
