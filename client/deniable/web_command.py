@@ -1,4 +1,5 @@
-"""`deniable web`: the TypeScript SDK, built, with an app's registry, for pages without npm."""
+"""`deniable compile web`: the TypeScript SDK, built, with an app's registry, for pages without
+npm."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import click
 
 import deniable
 from deniable import compiled
+from deniable.command_line import command, registry_argument
 from deniable.commands import load_registry, print_problems
 from deniable.errors import Problem
 from deniable.registry import Registry
@@ -40,8 +42,8 @@ JOINT = ALL | {"prefix_tree", "memoized_retention"}
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
 
-@click.command("web")
-@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@command("deniable compile web metrics.toml --out web")
+@registry_argument
 @click.option(
     "--out",
     required=True,
@@ -68,9 +70,9 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
     categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
-    segments, pairs, discoveries or retentions gets the build that has them. --oblivious is for pages that send
-    through a relay, so that the collector sees no address (docs/two-hops.md); it takes every
-    registry. Files of these names are replaced.
+    segments, pairs, discoveries or retentions gets the build that has them. --oblivious is for
+    pages that send through a relay, so that the collector sees no address (docs/two-hops.md); it
+    takes every registry. Files of these names are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import deniable_collector.settings
-from deniable_collector.settings import SettingsError, parse_bind, setting
+from deniable_collector.settings import SettingsError, parse_bind, rate_of, setting
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.dashboard.access.proxy import UNIX
@@ -191,6 +191,9 @@ class DashboardSettings(deniable_collector.settings.Settings):
     keep_alive: int = setting(
         10, _whole(1, 3600), "seconds for which an idle connection stays open"
     )
+    dashboard_rate: str = setting(
+        "100/second", rate_of, "most requests from a network (/24, /48); off: any number"
+    )
     dashboard_login_link: bool = setting(False, _switch, "1: /login?token=... signs in, once")
     dashboard_demo: str = setting(
         "", _public, "the demo's own page, to which the header links; `deniable demo` sets it"
@@ -263,7 +266,7 @@ class DashboardSettings(deniable_collector.settings.Settings):
     api_tokens: str = setting(
         "",
         _tokens,
-        "tokens of the read API, in TOML; `deniable token new` writes their lines",
+        "tokens of the read API, in TOML; `deniable dashboard token new` writes their lines",
         secret=True,
     )
     dashboard_frame_ancestors: str = setting(

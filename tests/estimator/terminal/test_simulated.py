@@ -1,4 +1,4 @@
-"""`deniable simulate` and `deniable privacy` of numbers."""
+"""`deniable plan simulate` and `deniable plan privacy` of numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deniable_estimator.terminal import privacy, simulate
+from deniable_estimator.terminal.privacy_command import privacy
+from deniable_estimator.terminal.simulated import simulate
 
 from .conftest import Call
 
