@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from deniable import Registry, windows
 from deniable_collector.stores import Store, open_store
 
-from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, text_of
+from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, program_of, text_of
 
 RELEASE = date(2026, 11, 10)
 
