@@ -74,7 +74,7 @@ def processes_below(folder: str) -> list[int]:
 def left_below(folder: str) -> list[int]:
     """The processes that stay. A helper of multiprocessing ends just after its parent, when
     the pipe between them closes, so the last one is given a moment."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (found := processes_below(folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
@@ -83,11 +83,11 @@ def left_below(folder: str) -> list[int]:
 def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, str]) -> None:
     """`--once --json` prints JSON alone, and every estimate is near the truth.
 
-    Alpha 3e-4 for all 36 comparisons together: 35 shares, six of them in the three groups of a
-    segment, and a geometric mean, each within 5 standard errors of the truth (two-sided normal tail
-    6e-7, times ten for the discreteness of a few hundred reports). The randomness is the operating
-    system's, so there is no seed. Of quantiles, whose intervals so few reports leave open as often
-    as not, and of the pair's ratios, which are not normal, the truth alone is looked at.
+    Alpha 1e-5 for all 36 comparisons together: 35 shares, six of them in the three groups of a
+    segment, and a geometric mean, each within 6 standard errors of the truth (two-sided normal tail
+    2e-9, times a hundred for the discreteness of a few hundred reports). The randomness is the
+    operating system's, so there is no seed. Of quantiles, whose intervals so few reports leave open
+    as often as not, and of the pair's ratios, which are not normal, the truth alone is looked at.
     """
     done = subprocess.run(
         [*command, "demo", "--once", "--json", "--devices", str(DEVICES)],
@@ -133,7 +133,7 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
             if value["value"].startswith("p9") or value["value"] == "p50":
                 continue
             assert value["low"] < value["estimate"] < value["high"]
-            assert abs(value["estimate"] - value["truth"]) < 5 * value["std_error"], value
+            assert abs(value["estimate"] - value["truth"]) < 6 * value["std_error"], value
             compared += 1
     assert compared == 36
     assert list(groups) == ["windows", "macos", "linux"]

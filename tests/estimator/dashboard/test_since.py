@@ -66,38 +66,6 @@ def test_the_page_says_what_changed(reader: FlaskClient) -> None:
     assert 'aria-current="true">since Release 4.2' in page
 
 
-def test_nothing_is_said_to_have_changed_where_nothing_did(reader: FlaskClient) -> None:
-    """The leading value, and that there is no change."""
-    page = text_of(reader, "/metric/browser?since=release+4.2")
-    assert re.search(r'class="headline">chrome: 7\d\.?\d*%, no change that can be told', page)
-
-
-def test_every_carrier_has_the_same_days(since_app: Flask, reader: FlaskClient) -> None:
-    """The comparison of the API, the comparison page, its files and the estimate's."""
-    program = program_of(since_app)
-    found = program.get("/api/v1/metrics/dark_mode/comparison?since=Release+4.2").json
-    assert (found["before"]["from"], found["before"]["to"]) == ("2026-10-28", "2026-11-06")
-    assert (found["after"]["from"], found["after"]["to"]) == ("2026-11-11", "2026-11-20")
-    assert found["after"]["since"] == "Release 4.2"
-    assert found["values"][0]["changed"] is True
-    file = reader.get("/metric/dark_mode/compare.json?since=Release+4.2").json
-    assert file["values"] == found["values"]
-    page = text_of(reader, "/metric/dark_mode/compare?since=Release+4.2")
-    assert "Yes is up 1" in page
-    answer = program.get("/api/v1/metrics/dark_mode/estimate?since=Release+4.2").json
-    assert (answer["from"], answer["to"], len(answer["windows"])) == (
-        "2026-11-11",
-        "2026-11-20",
-        10,
-    )
-    assert reader.get("/metric/dark_mode.json?since=Release+4.2").json["n"] == answer["n"]
-    trend = program.get("/api/v1/metrics/dark_mode/trend?since=Release+4.2").json
-    assert (trend["from"], trend["to"]) == ("2026-10-28", "2026-11-20")
-    assert len(trend["periods"]) == 24
-    picture = reader.get("/metric/dark_mode/trend.svg?since=Release+4.2").text
-    assert "since Release 4.2" in picture
-
-
 def test_files_say_when_a_value_stepped(since_app: Flask, reader: FlaskClient) -> None:
     """The API and the page's files: day, confidence set and annotation, in JSON and CSV; of a value
     that made no step, and of several, nothing."""
@@ -160,25 +128,6 @@ def test_the_segment_that_moved_most_is_named(tmp_path: Path) -> None:
     page = text_of(reader, "/metric/theme/segments?since=2026-11-10")
     assert "Since 2026-11-10, 1 segment changed beyond noise, desktop:" in page
     store.close()
-
-
-def test_the_overview_counts_what_changed(since_app: Flask, reader: FlaskClient) -> None:
-    """How many of the metrics with reports in both periods changed; what changed comes first."""
-    page = text_of(reader, "/?since=Release+4.2")
-    assert "Since Release 4.2: 1 of 2 metrics changed" in page
-    names = re.findall(r'<h2><a href="/metric/(\w+)\?since=Release(?:\+|%20)4\.2"', page)
-    assert names[0] == "dark_mode"
-    assert "Since Release" not in text_of(reader, "/")
-    found = program_of(since_app).get("/api/v1/overview?since=Release+4.2").json
-    assert (found["compared"], found["changed"]) == (2, 1)
-    assert found["metrics"][0]["name"] == "dark_mode"
-    assert found["metrics"][0]["change"]["before_to"] == "2026-11-06"
-
-
-def test_a_link_keeps_it(reader: FlaskClient) -> None:
-    """A view since an annotation can be shared."""
-    page = reader.get("/share?view=/metric/dark_mode%3Fsince%3DRelease%2B4.2")
-    assert page.status_code == 200
 
 
 def test_an_annotation_of_another_metric_is_another_moment(
