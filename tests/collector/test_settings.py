@@ -240,13 +240,11 @@ def test_the_bounds_are_taken(name, lowest, highest):
 
 
 def test_every_way_to_a_page_names_the_origins():
-    """Whoever puts the SDK into a page reads that the collector must know its origin: in README's
-    section, in what `deniable web` prints, and in the compose file, which passes it on."""
+    """Whoever puts the SDK into a page reads that the collector must know its origin: in the
+    tutorial, in what `deniable web` prints, and in the compose file, which passes it on."""
     root = Path(__file__).parents[2]
-    section = (
-        (root / "README.md").read_text().partition("### In a web page")[2].partition("\n## ")[0]
-    )
+    tutorial = (root / "docs/tutorial/web-page.md").read_text()
     compose = yaml.safe_load((root / "docker-compose.yml").read_text())
     command = (root / "client/deniable/web_command.py").read_text()
-    for text in (section, command, str(compose["services"]["collector"]["environment"])):
+    for text in (tutorial, command, str(compose["services"]["collector"]["environment"])):
         assert "DENIABLE_CORS_ORIGINS" in text

@@ -20,12 +20,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import numpy as np
 import pytest
 from tests.ports import free_port
 from tests.tools import need
 
 from deniable import Metric, Registry, compiled
+from deniable.cli import _group
 from deniable.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
@@ -81,6 +83,14 @@ LINES = printed()
 def of(program: str) -> list[Line]:
     """Those of one program."""
     return [line for line in LINES if line.command.split()[0] == program]
+
+
+SERVERS = [
+    line
+    for line in of("deniable")
+    if re.match(r"deniable (collect|dashboard|dev)( --?\S| \S+\.toml|$)", line.command)
+]
+"""Commands that run until they are ended. The README's come first."""
 
 
 def test_there_is_something_to_run() -> None:
@@ -244,7 +254,7 @@ client.close()
 @pytest.fixture(scope="module")
 def serving(world: World) -> World:
     """With collector and dashboard, started as the README says, and a reader's token."""
-    token = next(line for line in of("deniable") if line.command.startswith("deniable token new"))
+    token = next(line for line in of("deniable") if " token new " in line.command)
     # One token stands for those of all pages.
     # Under a name of its own: the page's own command gives its name to another token.
     command = re.sub("--name [a-z]+", "--name tests --scope read:releases", token.command)
@@ -254,7 +264,7 @@ def serving(world: World) -> World:
     assert found is not None, "the command shows no token"
     world.environ["TOKEN"] = found[0]
     for name, probe in (("collect", "/readyz"), ("dashboard", "/healthz")):
-        (line,) = [each for each in of("deniable") if each.command.split()[1] == name]
+        line = next(each for each in SERVERS if each.command.split()[1] == name)
         address = world.collector if name == "collect" else world.dashboard
         world.serve(line.command, address + probe)
     report(world.folder)
@@ -303,11 +313,7 @@ def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:
     return sample_tally(metric.scheme, counts, rng, values=named, **about)
 
 
-ONCE = [
-    line
-    for line in of("deniable")
-    if line.command.split()[1] not in ("collect", "dashboard", "dev")
-]
+ONCE = [line for line in of("deniable") if line not in SERVERS]
 
 
 @pytest.mark.parametrize("line", ONCE, ids=lambda line: f"{line.page}: {line.command}")
@@ -387,11 +393,22 @@ INLINE = sorted(
 def test_each_command_that_is_named_exists(page: str, command: str) -> None:
     """Commands and options that a sentence names are those of the program."""
     words = command.replace("\n", " ").split()
-    group = ["store", "rappor", "token", "people", "links", "gateway-key"]
-    depth = 3 if words[1] in group and len(words) > 2 and not words[2].startswith("-") else 2
-    text = help_of(*[word.strip(",") for word in words[1:depth]])
+    text = help_of(*path_of([word.strip(",") for word in words[1:]]))
     for option in re.findall(r"--[a-z][a-z-]+", command):
         assert option in text, f"{page}: `{command}`"
+
+
+def path_of(words: list[str]) -> list[str]:
+    """Of the words after `deniable`, those that name a command."""
+    command: click.Command = _group()
+    for at, word in enumerate(words):
+        if (
+            not isinstance(command, click.Group)
+            or (found := command.get_command(click.Context(command), word)) is None
+        ):
+            return words[: max(at, 1)]
+        command = found
+    return words
 
 
 @cache
@@ -445,10 +462,11 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     def typed(command: str) -> str:
         return run(["bash", "-c", command], clone, environ)
 
-    readme = [line.command for line in LINES if line.page == "README.md"]
+    pages = ("README.md", "first-metric.md")
+    told = [line.command for line in LINES if line.page in pages]
     commands = ["make dist", "pip install dist/deniable-*.whl", "pip install '.[all]'"]
     installing = ("make dist", "pip install dist/", "pip install '.")
-    assert {each for each in readme if each.startswith(installing)} == {*commands}
+    assert {each for each in told if each.startswith(installing)} == {*commands}
     for command in commands[:2]:
         typed(command)
     assert "deniable" in typed("pip list")

@@ -1,4 +1,4 @@
-"""The reference of settings: the tables of the collector, the dashboard and the relay, from their declarations.
+"""The tables of settings, of the collector, the dashboard and the relay, from their declarations.
 
 The page docs/reference/settings.md includes the files that this writes into .make/settings/.
 """
@@ -29,9 +29,14 @@ def table(settings: type[Settings], *, own: bool) -> str:
     lines = ["| variable | default | meaning |", "| --- | --- | --- |"]
     for each in fields(settings):
         known = of_all.get(each.name)
-        if own and known and (known.default, known.metadata["help"]) == (
-            each.default,
-            each.metadata["help"],
+        if (
+            own
+            and known
+            and (known.default, known.metadata["help"])
+            == (
+                each.default,
+                each.metadata["help"],
+            )
         ):
             continue
         default = "(none)" if each.default in ("", (), None) else f"`{each.default}`"

@@ -98,8 +98,8 @@ def check_number(size: int | None, share: float | None, memoize: bool, given: li
         raise click.UsageError("--share is for values: leave it out with --number")
     if memoize:
         raise click.UsageError(
-            "--number plans fresh reports: leave --memoize out. docs/registry.md says how many "
-            "reports a distribution with memos takes"
+            "--number plans fresh reports: leave --memoize out. docs/how-to/numbers.md says how "
+            "many reports a distribution with memos takes"
         )
     if lacking := [name for name in _OF_NUMBERS if name not in given]:
         raise click.UsageError(f"--number needs {', '.join(lacking)}")

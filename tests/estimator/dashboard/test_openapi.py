@@ -226,7 +226,7 @@ def mistakes(
     schema = response["content"]["application/json"]["schema"]
     components = document["components"]
     if template not in ("/api/v1/releases/{release}", f"{M}/{{name}}/segments"):
-        # A manifest has more, which docs/releasing.md explains; an answer by segments is an answer.
+        # A manifest has more; an answer by segments is an answer.
         components = closed(copy.deepcopy(components))
     validator = jsonschema_rs.Draft202012Validator({**schema, "components": components})
     found = validator.iter_errors(answer.json)
