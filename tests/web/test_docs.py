@@ -18,8 +18,9 @@ ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/tutorial/web-page.md").read_text(encoding="utf-8")
 
 
-def snippets(language: str, text: str = DOCS) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+def snippets(language: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
+    return [text for name, text in found if name == language]
 
 
 (TOML,) = snippets("toml")
