@@ -17,17 +17,16 @@ import venv
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 import pytest
 from tests.ports import free_port
 from tests.tools import need
 
 from deniable import Metric, Registry, compiled
-from deniable.cli import _group
 from deniable.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
@@ -88,7 +87,7 @@ def of(program: str) -> list[Line]:
 SERVERS = [
     line
     for line in of("deniable")
-    if re.match(r"deniable (collect|dashboard|dev)( --?\S| \S+\.toml|$)", line.command)
+    if re.match(r"deniable (collect|dashboard|dev)( -| \S+\.toml|$)", line.command)
 ]
 """Commands that run until they are ended. The README's come first."""
 
@@ -254,7 +253,7 @@ client.close()
 @pytest.fixture(scope="module")
 def serving(world: World) -> World:
     """With collector and dashboard, started as the README says, and a reader's token."""
-    token = next(line for line in of("deniable") if " token new " in line.command)
+    token = next(line for line in of("deniable") if "token new" in line.command)
     # One token stands for those of all pages.
     # Under a name of its own: the page's own command gives its name to another token.
     command = re.sub("--name [a-z]+", "--name tests --scope read:releases", token.command)
@@ -392,23 +391,21 @@ INLINE = sorted(
 @pytest.mark.parametrize(("page", "command"), INLINE)
 def test_each_command_that_is_named_exists(page: str, command: str) -> None:
     """Commands and options that a sentence names are those of the program."""
-    words = command.replace("\n", " ").split()
-    text = help_of(*path_of([word.strip(",") for word in words[1:]]))
+    path: tuple[str, ...] = ()
+    for word in command.replace("\n", " ").split()[1:]:
+        if word.strip(",") not in below(path):
+            break
+        path = (*path, word.strip(","))
+    assert path, f"{page}: `{command}`"
+    text = help_of(*path)
     for option in re.findall(r"--[a-z][a-z-]+", command):
         assert option in text, f"{page}: `{command}`"
 
 
-def path_of(words: list[str]) -> list[str]:
-    """Of the words after `deniable`, those that name a command."""
-    command: click.Command = _group()
-    for at, word in enumerate(words):
-        if (
-            not isinstance(command, click.Group)
-            or (found := command.get_command(click.Context(command), word)) is None
-        ):
-            return words[: max(at, 1)]
-        command = found
-    return words
+def below(path: tuple[str, ...]) -> set[str]:
+    """The commands below some words."""
+    points = (tuple(each.name.split(".")) for each in entry_points(group="deniable.commands"))
+    return {each[len(path)] for each in points if each[: len(path)] == path != each}
 
 
 @cache
@@ -474,7 +471,8 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     typed(commands[2])
     names: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = typed("deniable --help")
-    assert all(name in text for name in names["entry-points"]["deniable.commands"])
+    points = names["entry-points"]["deniable.commands"]
+    assert all(f"\n  {name.partition('.')[0]} " in text for name in points)
     typed(
         'python -c "from importlib.metadata import entry_points; '
         "[each.load() for each in entry_points(group='deniable.commands')]\""

@@ -1,4 +1,4 @@
-"""`deniable simulate`: one window of a made-up crowd, with the truth beside what is estimated.
+"""`deniable plan simulate`: one window of a made-up crowd, with the truth beside what is estimated.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 """
@@ -8,24 +8,23 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable.coded_message import counted
+from deniable.command_line import command
 from deniable.mechanisms.numeric import Numeric
 from deniable.types import Discovery, Pair
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
-    adjust_option,
+    Real,
     as_json,
     candidates_option,
-    level_option,
     progress,
     read_candidates,
     reported,
 )
-from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -50,7 +49,7 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
     return first, second
 
 
-@click.command()
+@command("deniable plan simulate browser --devices 50000 --seed 7")
 @click.argument("metric")
 @registry_option
 @click.option(
@@ -91,8 +90,6 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
 )
 @candidates_option
 @click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
-@level_option
-@adjust_option
 @as_json
 @reported
 def simulate(
@@ -107,8 +104,6 @@ def simulate(
     numbers: Path | None,
     candidates: Path | None,
     seed: int | None,
-    level: float,
-    adjust: Literal["storey", "bonferroni"],
     form: str | None,
 ) -> None:
     """Draw one window's tally of METRIC from a simulated population, and estimate it.
@@ -137,20 +132,20 @@ def simulate(
                 f"say how the numbers of {metric!r} are spread, by one of {', '.join(spreads)}"
             )
         population = _population(normal, lognormal, numbers)
-        _simulate_numbers(declared, devices, population, rng, level, form)
+        _simulate_numbers(declared, devices, population, rng, form)
         return
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
     if isinstance(declared.type, Discovery):
         from deniable_estimator.terminal.simulated_discovery import simulate_discovery
 
-        simulate_discovery(declared, devices, shares, candidates, zipf, rng, level, form)
+        simulate_discovery(declared, devices, shares, candidates, zipf, rng, form)
         return
     if candidates and declared.values:
         raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
     asked = read_candidates(declared, candidates)
     spread = _spread(declared, zipf, shares, dependence, asked)
-    _simulate_values(declared, devices, spread, asked, rng, level, adjust, form)
+    _simulate_values(declared, devices, spread, asked, rng, form)
 
 
 def _spread(
@@ -187,8 +182,6 @@ def _simulate_values(
     spread: FloatArray,
     asked: list[str] | None,
     rng: Generator,
-    level: float,
-    adjust: Literal["storey", "bonferroni"],
     form: str | None,
 ) -> None:
     from deniable_estimator.analyses.sampling import sample_tally
@@ -198,7 +191,7 @@ def _simulate_values(
         counts = rng.multinomial(devices, spread)
         reporting = rng.binomial(counts, declared.rate)
         tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
-        answer = answer_of(tally, declared.scheme, asked, level=level, adjust=adjust)
+        answer = answer_of(tally, declared.scheme, asked)
     truth = counts / devices
     if form == "json":
         report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
@@ -221,7 +214,6 @@ def _simulate_numbers(
     devices: int,
     population: Crowd,
     rng: Generator,
-    level: float,
     form: str | None,
 ) -> None:
     import numpy as np
@@ -239,7 +231,7 @@ def _simulate_numbers(
         counts = rng.multinomial(devices, population.weights / population.weights.sum())
         reporting = rng.binomial(counts, declared.rate)
         tally = sample_numbers(declared.scheme, numbers, reporting, rng, metric=name)
-        answer = answer_of(tally, declared.scheme, level=level, unit=declared.type.unit)
+        answer = answer_of(tally, declared.scheme, unit=declared.type.unit)
     truth = Crowd.of(numbers, counts.astype(np.float64))
     if form == "json":
         report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
