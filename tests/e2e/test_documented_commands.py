@@ -68,6 +68,8 @@ def printed() -> list[Line]:
     lines = []
     for page in PAGES:
         for block in fenced(page, "") + fenced(page, "sh"):
+            if block.startswith(("#!", "for ")):  # A script, which test_first_hour.py runs.
+                continue
             for line in block.replace("\\\n", " ").splitlines():
                 command = re.split(r"\s{3,}|\s+# ", line)[0].strip()
                 if "\\" in line or command.split(" ")[0] in PROGRAMS:
@@ -122,6 +124,7 @@ MORE_METRICS = (
         for name in ("homepage", "site", "popular_terms")
     )
     + f'[metrics.engine]\ntype = "category"\nepsilon = 2.0\nvalues = ["maps", "weather"]{WHO}'
+    + f'[metrics.colors]\ntype = "boolean"\nepsilon = 2.0{WHO}'
     + f'[metrics.search_terms]\ntype = "discovery"\nepsilon = 4.0{WHO}'
     + '[metrics.checkout_step]\ntype = "category"\nepsilon = 1.0\n'
     + f'values = ["cart", "address", "payment", "done"]{WHO}'
