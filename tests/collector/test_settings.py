@@ -241,7 +241,7 @@ def test_the_bounds_are_taken(name, lowest, highest):
 
 def test_every_way_to_a_page_names_the_origins():
     """Whoever puts the SDK into a page reads that the collector must know its origin: in the
-    tutorial, in what `deniable web` prints, and in the compose file, which passes it on."""
+    tutorial, in what `deniable compile web` prints, and in the compose file, which passes it on."""
     root = Path(__file__).parents[2]
     tutorial = (root / "docs/tutorial/web-page.md").read_text()
     compose = yaml.safe_load((root / "docker-compose.yml").read_text())
