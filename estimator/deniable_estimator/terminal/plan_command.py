@@ -197,7 +197,7 @@ def number(
 ) -> None:
     """Compute what a number of new noise in each report can detect.
 
-    docs/registry.md says how many reports a distribution with memos takes.
+    docs/how-to/numbers.md says how many reports a distribution with memos takes.
     """
     from deniable_estimator.planning.numbers import plan_number
     from deniable_estimator.terminal.plan_views import number_plan_view
