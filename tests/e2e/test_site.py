@@ -114,7 +114,7 @@ def test_every_command_has_its_options(site: Path) -> None:
                 options(child, f"{name} {below}")
 
     for point in entry_points(group="deniable.commands"):
-        options(point.load(), f"deniable {point.name}")
+        options(point.load(), f"deniable {point.name.replace('.', ' ')}")
 
 
 def test_every_python_name_is_there(site: Path) -> None:
