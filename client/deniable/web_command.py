@@ -71,8 +71,8 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     integrity.json has the version and the hash of each script. A registry of booleans and
     categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
     segments, pairs, discoveries or retentions gets the build that has them. --oblivious is for
-    pages that send through a relay, so that the collector sees no address (docs/two-hops.md); it
-    takes every registry. Files of these names are replaced.
+    pages that send through a relay, so that the collector sees no address
+    (docs/how-to/two-hops.md); it takes every registry. Files of these names are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):
