@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from deniable import Client, MetricError, Registry, RegistryError, memo, windows
+from deniable import Client, MetricError, Registry, RegistryError, compiled, memo, windows
 from deniable.commands import lint
 from deniable.device import Device
 from deniable.mechanisms import MemoizedRetention
@@ -28,6 +30,8 @@ MakeClient = Callable[..., Client]
 
 RETENTION = {"type": "retention", "epsilon": 2.0, "lifetime_epsilon": 4.0}
 REGISTRY = metrics_toml(back={**RETENTION, "ages": 2}, dark_mode={})
+VECTORS = Path(__file__).parents[2] / "client" / "vectors"
+COMPILED = json.loads((VECTORS / "memoized_retention.json").read_text())["compiled"]
 
 
 @pytest.fixture
@@ -456,6 +460,18 @@ def test_what_a_registry_may_say() -> None:
     )["back"]
     assert (other.window, other.answer, other.aggregate) == ("month", "at_once", "first")
     assert other.scheme.values == ("new", "stayed", "returned")
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=lambda case: case["name"])
+def test_compiled_registries(case: dict[str, Any]) -> None:
+    """The published ones are read and give the same document, and each bad one is refused for the
+    field that it names."""
+    if "error" not in case:
+        assert compiled.to_document(compiled.from_document(case["document"])) == case["document"]
+        return
+    with pytest.raises(RegistryError) as caught:
+        compiled.from_document(case["document"])
+    assert case["error"] in {problem.where for problem in caught.value.problems}
 
 
 def test_lint_says_what_a_life_reveals(tmp_path: Any) -> None:
