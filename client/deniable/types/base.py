@@ -87,6 +87,8 @@ class MetricType(ABC):
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         undefaulted: the keys of [defaults] that do not apply to it.
+        presets: what keys hold that neither a metric nor [defaults] has.
+        looks_back: whether a device reports what it remembers of earlier windows, and no value.
         compiled_checks: what a compiled metric of this type holds beside the keys that all have.
         joins: whether it joins other metrics, and so must be read after them.
     """
@@ -97,6 +99,8 @@ class MetricType(ABC):
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     undefaulted: ClassVar[frozenset[str]] = frozenset()
+    presets: ClassVar[Mapping[str, Any]] = {}
+    looks_back: ClassVar[bool] = False
     compiled_checks: ClassVar[Mapping[str, Check]] = {}
     joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
@@ -162,6 +166,15 @@ class MetricType(ABC):
     def joined(self, texts: Sequence[str | None]) -> str | None:
         """The text of the value that a device has at the end of a window, from those of the
         metrics that the type is `of` (None: not recorded). None if it has none."""
+        return None
+
+    def look_back(self, window: str, first: str, before: bool) -> str | None:
+        """The text that a device reports in a window, if the type looks back; None if nothing.
+
+        Args:
+            window, first: the labels of this window and of the device's first one.
+            before: whether the device was active in the window before.
+        """
         return None
 
     @abstractmethod
