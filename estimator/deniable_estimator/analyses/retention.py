@@ -39,16 +39,59 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import MemoizedSubsetSelection
+from deniable.mechanisms import MemoizedRetention, MemoizedSubsetSelection
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
+from deniable_estimator.analyses.subset_selection import MemoizedSubsetSelectionAnalysis
 from deniable_estimator.statistics.intervals import FloatArray
 
-Integers = NDArray[np.int64]
+
+@dataclass(frozen=True, eq=False)
+class WindowedTally(Tally):
+    """A sum of windows with the tallies of single ones, of which each is about other cohorts."""
+
+    each: tuple[Tally, ...] = ()
+    """Its own windows and those before them, in which its cohorts began."""
+
+
+class RetentionAnalysis(Analysis[MemoizedRetention], MemoryAnalysis):
+    """What the rows have in common. A device answers one of them for ever, with its channel."""
+
+    @property
+    def channels(self) -> list[MemoizedSubsetSelectionAnalysis]:
+        return [MemoizedSubsetSelectionAnalysis(each) for each in self.mechanism.channels]
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        rows = []
+        left, rest = np.asarray(counts, np.int64), len(self.channels)
+        for row, analysis in enumerate(self.channels):
+            mine = rng.binomial(left, 1 / rest) if rest > 1 else left
+            left, rest = left - mine, rest - 1
+            size = analysis.mechanism.size
+            cells = np.zeros(size, np.int64)
+            np.add.at(cells, [self.mechanism.place(row, item) for item in items], mine)
+            rows += analysis.sample_rows(range(size), cells, rng)
+        return tuple(rows)
+
+    def memo_channel(self) -> tuple[Fraction, Fraction]:
+        """That of the row whose memos say most."""
+        return max((each.memo_channel() for each in self.channels), key=lambda pair: pair[0])
+
+    def alternation_loss(self, reports: int) -> float:
+        return max(each.alternation_loss(reports) for each in self.channels)
+
+    def entries(self, values: int | None) -> int:
+        """One for each state of the lifecycle, or one for the cohort and one for "older"."""
+        return 3 if "lifecycle" in self.mechanism.asks else 2
 
 
 @dataclass(frozen=True, eq=False)

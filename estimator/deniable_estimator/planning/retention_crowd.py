@@ -48,6 +48,12 @@ class Life:
         visits = 1 + (life.back + (1 - life.back) * again) * once_more
         return replace(life, new=active / visits)
 
+    def away(self, active: float) -> float:
+        """How many devices may still come back while so many are active, of those that came before:
+        as many join them as return or quit."""
+        left = (1 - self.stays) * (active - self.new) + (1 - self.back) * self.new
+        return left / (1 - (1 - self.returns) * (1 - self.quits))
+
     def curve(self, ages: int) -> FloatArray:
         """The part of new devices that is active so many windows later, from 1 to `ages`."""
         found, active, away = [], 0.0, 0.0
@@ -133,7 +139,9 @@ class _Lifecycle:
         if started:
             # Devices that were there before say that they stayed.
             there = rng.multinomial(rng.poisson(started * part, self.runs), self.pairs)
+            away = rng.poisson(life.away(started + life.new) * part, self.runs)
             self.states[1] += there
+            self.states[2] += rng.multinomial(away, self.pairs)
             stayed = stayed + there
         new = self.states[0].sum(axis=-1)
         kept, back = (_thinned(each, rate, rng) for each in (stayed, returned))
@@ -176,8 +184,10 @@ class _Cohorts:
         born = rng.poisson(life.new * part, self.runs)
         self.states[0][..., own, :] = rng.multinomial(born, self.memo[own])
         if started:
-            there = rng.poisson(started * part, self.runs)
-            self.states[1][..., -1, :] += rng.multinomial(there, self.memo[-1])
+            away = life.away(started + life.new)
+            for place, count in ((1, started), (2, away)):
+                there = rng.poisson(count * part, self.runs)
+                self.states[place][..., -1, :] += rng.multinomial(there, self.memo[-1])
         active = self.states[0] + self.states[1]
         memos = _thinned(active, rate, rng).sum(axis=-2)
         each = active.sum(axis=-1)
