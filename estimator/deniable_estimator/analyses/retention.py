@@ -1,4 +1,4 @@
-"""Cohorts: which part of the devices that were first active in one window is active k windows later.
+"""Cohorts: the part of the devices first active in one window that is active k windows later.
 
 N(c, k) is how many devices of cohort c are active in window c + k. The reports of n devices on
 their cohort count it with noise: a report supports the cell of its cohort with probability p and
@@ -6,7 +6,8 @@ any other with probability q, so for N devices of a cohort among n that reported
 
     N^ = (S - n q) / (p - q),   Var = n u + N v,   u = q (1-q) / (p-q)**2,  v = (1-p-q) / (p-q)
     Cov of two cells = n z + (N_i + N_j) g          (one report supports k of d cells)
-    z = (P(both, neither its own) - q**2) / (p-q)**2,  z + g = (P(both, one its own) - p q) / (p-q)**2
+    z     = (P(both, neither of them its own) - q**2) / (p-q)**2
+    z + g = (P(both, one of them its own) - p q) / (p-q)**2
 
 **The retention** R of age k, of one cohort or of the devices of several, is a quotient. With ::
 

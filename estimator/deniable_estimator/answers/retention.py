@@ -1,9 +1,8 @@
-"""The answer to who comes back: shares of the lifecycle, growth, cohorts and their average curve."""
+"""The answer to who comes back: shares of the lifecycle, growth, cohorts and their average."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -39,21 +38,21 @@ _CELL = ("retention", "std_error", "low", "high")
 _GROWTH = ("new", "stayed", "returned", "lost", "gained_for_each_lost")
 
 NAMES = {
-    "new": message("new devices"),
-    "stayed": message("active in the window before, too"),
-    "returned": message("back after a gap"),
+    "new": message("share that is new"),
+    "stayed": message("share that stayed"),
+    "returned": message("share that came back"),
 }
 """What people call the series of the lifecycle."""
 
 _AFTER: dict[windows.Kind, tuple[str, str]] = {
-    "day": ("active {count} day after the first", "active {count} days after the first"),
-    "week": ("active {count} week after the first", "active {count} weeks after the first"),
-    "month": ("active {count} month after the first", "active {count} months after the first"),
+    "day": ("retention after {count} day", "retention after {count} days"),
+    "week": ("retention after {count} week", "retention after {count} weeks"),
+    "month": ("retention after {count} month", "retention after {count} months"),
 }
 
 
 def after_words(window: windows.Kind, age: int) -> str:
-    """What people call the retention of an age: "active 2 weeks after the first"."""
+    """What people call the retention of an age: "retention after 2 weeks"."""
     return counted(*_AFTER[window], age)
 
 
@@ -209,9 +208,7 @@ class Retention(Answer):
         if self.curve is not None:
             names += [f"age {age}" for age in range(1, self.ages + 1)]
             columns.append(self.curve[:4])
-        return Series(
-            tuple(names), *(np.concatenate(each) for each in zip(*columns, strict=True))
-        )
+        return Series(tuple(names), *(np.concatenate(each) for each in zip(*columns, strict=True)))
 
     @property
     def leading(self) -> str:
@@ -245,9 +242,7 @@ class Retention(Answer):
         return replace(found, before=before, after=self)
 
     def _of_own_cohorts(self, other: Retention) -> Retention:
-        own, others = (
-            frozenset(map(windows.number, each.windows)) for each in (self, other)
-        )
+        own, others = (frozenset(map(windows.number, each.windows)) for each in (self, other))
         if min(len(own), len(others)) < 2 or own & others:
             return self
         return replace(self, began=own)
@@ -398,9 +393,7 @@ def _product(share: Around, active: float, error: float) -> Around:
     )
 
 
-def _quick(
-    active: float, error: float, earlier: float, apart: float, stayed: Around
-) -> Around:
+def _quick(active: float, error: float, earlier: float, apart: float, stayed: Around) -> Around:
     """(active - stayed) / (earlier - stayed): it moves in one direction with each of the three, so
     its ends are those of their intervals, taken together as independent errors are."""
 

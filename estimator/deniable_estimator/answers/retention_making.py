@@ -201,9 +201,7 @@ def _caveats(basis: Basis, lifecycle: Shares | None) -> tuple[str, ...]:
     if lifecycle is not None and lifecycle.n:
         return lifecycle.warnings
     if basis.n < _FEW:
-        few = message(
-            "too few reports (only {n}) to draw conclusions about all devices", n=basis.n
-        )
+        few = message("too few reports (only {n}) to draw conclusions about all devices", n=basis.n)
         return (few,)
     return ()
 
@@ -224,4 +222,3 @@ def _missing(count: int) -> tuple[str, ...]:
 
 def _number(tally: Tally) -> int:
     return windows.number(tally.windows[0])
-

@@ -58,7 +58,9 @@ class Life:
         """The part of new devices that is active so many windows later, from 1 to `ages`."""
         found, active, away = [], 0.0, 0.0
         for age in range(1, ages + 1):
-            stay, back = (self.back, 0.0) if age == 1 else (self.stays * active, self.returns * away)
+            stay, back = (
+                (self.back, 0.0) if age == 1 else (self.stays * active, self.returns * away)
+            )
             gone = 1 - self.back if age == 1 else active - stay
             away = (away - back) * (1 - self.quits) + gone
             active = stay + back

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.estimator.retention.crowds import counted
 
 from deniable.mechanisms import MemoizedSubsetSelection
 from deniable_estimator.analyses.retention import Asked, average, cells_of, retention
 from deniable_estimator.planning.retention_crowd import Life
-from tests.estimator.retention.crowds import FIRST, counted
 
 AGES = 12
 

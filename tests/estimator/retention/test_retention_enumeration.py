@@ -52,7 +52,7 @@ def test_counts_in_one_window_have_the_variance_and_covariance_of_all_reports(na
 
 @pytest.mark.parametrize("name", CHANNELS)
 def test_the_same_memo_never_makes_a_quotient_less_certain(name: str) -> None:
-    """Over all memos and pairs of reports of one device in two windows, whatever its cohort: the
+    """Over all memos and pairs of reports of a device in two windows, whatever its cohort: the
     two reports support the same cell together more often than if each had a memo of its own."""
     channel = CHANNELS[name]
     size = channel.size
@@ -60,9 +60,7 @@ def test_the_same_memo_never_makes_a_quotient_less_certain(name: str) -> None:
     for value, cell in product(range(size), repeat=2):
         both = Fraction(0)
         for memo in range(size):
-            hit = sum(
-                _fresh(channel, report, memo) for report in reports if report >> cell & 1
-            )
+            hit = sum(_fresh(channel, report, memo) for report in reports if report >> cell & 1)
             both += _memo(channel, value, memo) * hit**2
         alone = channel.p if value == cell else channel.q
         assert both - alone**2 > 0
@@ -72,9 +70,12 @@ def _lives(rates: Mapping[Fraction, Fraction], windows: int):
     """Every set of windows after the first in which a device is active, with its chance, where the
     devices of each rate are active in each window by themselves."""
     for active in product((False, True), repeat=windows):
-        yield active, sum(
-            part * np.prod([rate if each else 1 - rate for each in active])
-            for rate, part in rates.items()
+        yield (
+            active,
+            sum(
+                part * np.prod([rate if each else 1 - rate for each in active])
+                for rate, part in rates.items()
+            ),
         )
 
 
@@ -154,6 +155,5 @@ def _fresh(channel: MemoizedSubsetSelection, report: int, memo: int) -> Fraction
 
 def _likelihood(channel: MemoizedSubsetSelection, report: int, value: int) -> Fraction:
     return sum(
-        _memo(channel, value, memo) * _fresh(channel, report, memo)
-        for memo in range(channel.size)
+        _memo(channel, value, memo) * _fresh(channel, report, memo) for memo in range(channel.size)
     )
