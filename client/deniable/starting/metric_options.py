@@ -105,7 +105,7 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
             keys[key] = given[key]
     if given.get("expires") is not None:
         keys["expires"] = expiry(given["expires"])
-    if given.get("at_once"):
+    if given.get("at_once") and kind != "retention":  # that is always reported at once
         keys |= {"answer": "at_once", "aggregate": "first"}
     fresh = kind in ("number", "pair", "discovery")
     longitudinal = given.get("longitudinal") or ("fresh" if fresh else "memoize")

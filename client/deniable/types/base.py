@@ -214,6 +214,11 @@ class MetricType(ABC):
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
 
+    def life(self, memo_epsilon: float) -> str | None:
+        """What all reports of a device's life together reveal, where the type knows how many memos
+        it has; for `deniable lint`."""
+        return None
+
     def combines(self, before: MetricType) -> str:
         """What estimates do with the reports of a scheme of this metric before an edit, as the
         end of a sentence."""

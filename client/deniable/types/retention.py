@@ -20,10 +20,13 @@ from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import AUTO, Mechanism, MemoizedRetention, Memoizing, no_mechanism
-from deniable.mechanisms.memoized_retention import ASKS, MAX_AGES, Asked, cells_of
+from deniable.mechanisms.memoized_retention import ASKS, LIFECYCLE, MAX_AGES, OLDER, Asked, cells_of
 from deniable.types.base import MetricType, Table, Value, require_null
 
 DEFAULT_AGES = 12
+
+_MEMOS: Mapping[Asked, int] = {"lifecycle": len(LIFECYCLE), "cohorts": 2}
+"""How many memos a device may have: its cohort, and later "older"."""
 
 
 def _check_ages(value: Any) -> str | None:
@@ -149,6 +152,21 @@ class Retention(MetricType):
             "looks_back",
             "subset selection of a memo tells what the device remembers of earlier windows",
         )
+
+    def life(self, memo_epsilon: float) -> str:
+        memos = ", or ".join(
+            f"{count} for {each} (epsilon {count * memo_epsilon:g} together)"
+            for each, count in _MEMOS.items()
+            if each in self.asks
+        )
+        draws = "draws once which question it answers, and " if len(self.asks) > 1 else ""
+        told = f"a device {draws}has at most these memos in its life: {memos}. "
+        if "cohorts" in self.asks:
+            told += (
+                "When they change is not hidden: whoever links the reports of a device for long "
+                f'sees it become "{OLDER}", {self.ages + 1} windows after its first. '
+            )
+        return told + "An app that is installed again is a new device, with other memos"
 
     def combines(self, before: MetricType) -> str:
         if isinstance(before, Retention) and before.window == self.window:
