@@ -42,6 +42,14 @@ _DEVICES = 100_000
     type=click.IntRange(2, MAX_LENGTH),
     help=f"With --discovery: bytes of its strings, an even number; by default {DEFAULT_LENGTH}.",
 )
+@click.option(
+    "--retention",
+    type=click.Choice(["lifecycle", "cohorts", "both"]),
+    help="Plan a retention that asks this; --share is then the part of the devices that is new.",
+)
+@click.option(
+    "--ages", type=click.IntRange(1, 52), help="With --retention: how many windows back; 12."
+)
 @click.option("--low", type=AnyReal(), help="With --number: the smallest number to tell apart.")
 @click.option("--high", type=AnyReal(), help="With --number: the largest one.")
 @click.option(
@@ -106,7 +114,7 @@ _DEVICES = 100_000
 @click.option(
     "--window",
     type=click.Choice(windows.KINDS),
-    help="With --years: what a report is about; by default day.",
+    help="With --years: what a report is about, by default day; with --retention, week.",
 )
 @click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
 @click.option(
@@ -127,6 +135,8 @@ def plan(
     effect: float | None,
     discovery: bool,
     max_length: int | None,
+    retention: str | None,
+    ages: int | None,
     low: float | None,
     high: float | None,
     ask: str | None,
@@ -149,7 +159,8 @@ def plan(
     form: str | None,
 ) -> None:
     """Compute what a metric can detect, before it is declared: --size for values, --number for a
-    number, --pair for two lists, --discovery for strings that nobody listed.
+    number, --pair for two lists, --discovery for strings that nobody listed, --retention for who
+    comes back.
 
     With --years, list the ways to divide a lifetime epsilon: few reports with a large epsilon, or
     many with a small one."""
@@ -159,6 +170,11 @@ def plan(
     if discovery:
         planned.discovery(context, max_length or DEFAULT_LENGTH)
         return
+    if retention is not None:
+        planned.retention(context, retention, ages)
+        return
+    if ages is not None:
+        raise click.UsageError("--ages is for --retention: give it as well")
     if max_length is not None:
         raise click.UsageError("--max-length is for --discovery: give it as well")
     if effect is not None:
@@ -176,7 +192,7 @@ def plan(
         planned.check_number(size, share, memoize, given)
     elif size is None:
         raise click.UsageError(
-            "say --size for values, --number for a number, --pair, or --discovery"
+            "say --size for values, --number for a number, --pair, --discovery, or --retention"
         )
     elif given:
         raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")

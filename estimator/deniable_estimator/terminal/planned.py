@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from deniable.types.retention import DEFAULT_AGES
+
 if TYPE_CHECKING:
     from deniable_estimator.planning.plan import PlannedSegment
 
@@ -18,6 +20,13 @@ _OF_PAIRS = frozenset(
 )
 
 _OF_DISCOVERIES = (_OF_PAIRS - {"pair", "effect"}) | {"discovery", "max_length", "share"}
+
+_OF_RETENTIONS = (_OF_PAIRS - {"pair", "effect", "fakes"}) | {
+    "retention",
+    "ages",
+    "share",
+    "window",
+}
 
 _OF_NUMBERS = ("--low", "--high", "--ask")
 """What a number needs."""
@@ -61,6 +70,29 @@ def discovery(context: click.Context, max_length: int) -> None:
         fakes=told["fakes"],
     )
     show(made, discovery_plan_view, told["form"])
+
+
+def retention(context: click.Context, asks: str, ages: int | None) -> None:
+    """Print the plan of a retention; refuses the options that have no meaning for it."""
+    from deniable.mechanisms.memoized_retention import ASKS
+    from deniable_estimator.planning.retention_plan import plan_retention
+    from deniable_estimator.terminal.plan_views import retention_plan_view
+
+    told = _only(context, _OF_RETENTIONS, "--retention")
+    if told["lifetime_epsilon"] is None:
+        raise click.UsageError("--retention needs --lifetime-epsilon: it always has memos")
+    asked = [each for each in ASKS if asks in {each, "both"}]
+    if ages is not None and "cohorts" not in asked:
+        raise click.UsageError("--ages is of cohorts: ask for them as well")
+    made = plan_retention(
+        asked,
+        DEFAULT_AGES if ages is None else ages,
+        *(told["epsilon"], told["lifetime_epsilon"], told["devices"]),
+        **({} if told["share"] is None else {"new": told["share"]}),
+        sample_rate=told["sample_rate"],
+        window=told["window"] or "week",
+    )
+    show(made, retention_plan_view, told["form"])
 
 
 def pair(context: click.Context, shape: str, effect: float | None) -> None:

@@ -14,7 +14,7 @@ import click
 
 from deniable.coded_message import counted
 from deniable.mechanisms.numeric import Numeric
-from deniable.types import Discovery, Pair
+from deniable.types import Discovery, Pair, Retention
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     adjust_option,
@@ -89,6 +89,18 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
     type=click.Path(path_type=Path),
     help="Of a number: a file that has one on each line, or number,weight.",
 )
+@click.option(
+    "--windows",
+    "windows_count",
+    type=click.IntRange(2, 520),
+    help="Of a retention: how many windows are drawn; 20 if not given.",
+)
+@click.option("--back", type=Real(0, 1), help="The part of new devices that is back; .45.")
+@click.option("--stays", type=Real(0, 0.999), help="The part of the others that stays; .85.")
+@click.option(
+    "--returns", type=Real(0, 1), help="The part of the absent devices that returns; .15."
+)
+@click.option("--growth", type=Real(-0.5, 0.5), help="How many more are new in each window; 0.")
 @candidates_option
 @click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
 @level_option
@@ -105,13 +117,19 @@ def simulate(
     normal: tuple[float, float] | None,
     lognormal: tuple[float, float] | None,
     numbers: Path | None,
+    windows_count: int | None,
+    back: float | None,
+    stays: float | None,
+    returns: float | None,
+    growth: float | None,
     candidates: Path | None,
     seed: int | None,
     level: float,
     adjust: Literal["storey", "bonferroni"],
     form: str | None,
 ) -> None:
-    """Draw one window's tally of METRIC from a simulated population, and estimate it.
+    """Draw one window's tally of METRIC from a simulated population, and estimate it; of a
+    retention many windows, in each of which about so many devices are active.
 
     The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
     """
@@ -139,6 +157,24 @@ def simulate(
         population = _population(normal, lognormal, numbers)
         _simulate_numbers(declared, devices, population, rng, level, form)
         return
+    lives = {"back": back, "stays": stays, "returns": returns}
+    if isinstance(declared.type, Retention):
+        if any(each is not None for each in (zipf, shares, candidates, *spreads.values())):
+            raise click.UsageError(
+                f"{metric!r} is a retention: say --windows, --back, --stays, --returns or --growth"
+            )
+        from deniable_estimator.terminal.simulated_retention import simulate_retention
+
+        given = {name: rate for name, rate in lives.items() if rate is not None}
+        simulate_retention(
+            *(declared, devices, windows_count or 20, given, growth or 0.0, rng, level, form)
+        )
+        return
+    if any(each is not None for each in (windows_count, growth, *lives.values())):
+        raise click.UsageError(
+            f"{metric!r} is no retention: leave --windows, --back, --stays, --returns and --growth "
+            "out"
+        )
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
     if isinstance(declared.type, Discovery):

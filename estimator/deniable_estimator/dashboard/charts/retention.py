@@ -1,4 +1,4 @@
-"""The geometry of a retention: bars of the lifecycle, the average curve, the heat map of cohorts."""
+"""The geometry of a retention: bars of the lifecycle, the average curve, the map of cohorts."""
 
 from __future__ import annotations
 
