@@ -21,7 +21,15 @@ from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelectio
 from deniable.types.pair import Pair
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally
-from deniable_demo.made_up import ANNOTATIONS, CRASHES, DRIFT, GROWTH, RELEASED, USAGE
+from deniable_demo.made_up import (
+    ANNOTATIONS,
+    CRASHES,
+    DRIFT,
+    GROWTH,
+    LEAVING,
+    RELEASED,
+    USAGE,
+)
 from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.development.crowd import draw_tally, fold_tally
@@ -62,7 +70,11 @@ def write_history(
     """Add the tallies of so many days before `newest`, of about `devices` devices on a working day.
     Yields each day that is done."""
     size = round(devices / USED)
-    asked = [metric for metric in registry if metric.name not in registry.unasked]
+    asked = [
+        metric
+        for metric in registry
+        if metric.name not in {*registry.unasked, LEAVING.metric}  # its windows are weeks
+    ]
     drawing = {metric.name: _drawing(metric, size, newest, rng) for metric in asked}
     for ago in days:
         day = newest - timedelta(days=ago)

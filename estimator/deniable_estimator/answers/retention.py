@@ -44,6 +44,9 @@ NAMES = {
 }
 """What people call the series of the lifecycle."""
 
+_COHORT_WINDOWS = 3
+"""Periods of so many windows have two cohorts of their own that were seen again."""
+
 _AFTER: dict[windows.Kind, tuple[str, str]] = {
     "day": ("retention after {count} day", "retention after {count} days"),
     "week": ("retention after {count} week", "retention after {count} weeks"),
@@ -233,7 +236,9 @@ class Retention(Answer):
         adjust: Adjustment = "storey",
         alpha: float | None = None,
     ) -> Comparison:
-        """Of two periods of several windows, the cohorts that began in each are compared."""
+        """Of two periods of three windows or more, the cohorts that began in each are compared, so
+        that none of them lived through what happened between the two; of shorter ones what was
+        seen in them, of whatever cohort."""
         found = number_change(
             *(before._of_own_cohorts(self), self._of_own_cohorts(before)),
             together=together,
@@ -243,7 +248,7 @@ class Retention(Answer):
 
     def _of_own_cohorts(self, other: Retention) -> Retention:
         own, others = (frozenset(map(windows.number, each.windows)) for each in (self, other))
-        if min(len(own), len(others)) < 2 or own & others:
+        if min(len(own), len(others)) < _COHORT_WINDOWS or own & others:
             return self
         return replace(self, began=own)
 

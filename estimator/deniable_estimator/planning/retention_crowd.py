@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import MemoizedSubsetSelection, SubsetSelection
-from deniable_collector.tally import TallyRow
+from deniable import Metric, windows
+from deniable.mechanisms import MemoizedRetention, MemoizedSubsetSelection, SubsetSelection
+from deniable.mechanisms.memoized_retention import LIFECYCLE
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.subset_selection import SubsetSelectionAnalysis
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -117,7 +119,49 @@ def windows_of(
         yield Window(one[0], two[0], one[1], two[1])
 
 
-def reported(channel: MemoizedSubsetSelection, memos: Counts, rng: np.random.Generator) -> TallyRow:
+def tallies_of(
+    metric: Metric,
+    labels: Sequence[str],
+    lives: Sequence[Life],
+    rng: np.random.Generator,
+    *,
+    older: float = 0.0,
+) -> Iterator[tuple[Tally, Window]]:
+    """The tally of each of these windows, one after another, and the truth behind it."""
+    mechanism = metric.scheme.mechanism
+    assert isinstance(mechanism, MemoizedRetention)
+    channels = dict(zip(mechanism.asks, mechanism.channels, strict=True))
+    drawn = windows_of(
+        lives,
+        channels.get("lifecycle"),
+        channels.get("cohorts"),
+        rng,
+        first=windows.number(labels[0]),
+        older=older,
+        sample_rate=metric.rate,
+    )
+    for label, window in zip(labels, drawn, strict=True):
+        memos = {"lifecycle": window.lifecycle_memos, "cohorts": window.cohort_memos}
+        rows = tuple(_reported(channels[each], memos[each], rng) for each in mechanism.asks)
+        yield Tally(metric.name, metric.scheme.fingerprint, (label,), rows), window
+
+
+def true_series(seen: Sequence[Window], ages: int) -> dict[str, float]:
+    """What the series of an answer over these windows would be without noise, by their names."""
+    found: dict[str, float] = {}
+    lived = np.sum([each.lifecycle for each in seen], axis=0)
+    if lived.sum():
+        found |= dict(zip(LIFECYCLE, (lived / lived.sum()).tolist(), strict=True))
+    cohorts = np.array([each.cohorts for each in seen], np.float64)
+    if cohorts.any():
+        for age in range(1, min(ages, len(seen) - 1) + 1):
+            found[f"age {age}"] = float(cohorts[age:, age].sum() / cohorts[:-age, 0].sum())
+    return found
+
+
+def _reported(
+    channel: MemoizedSubsetSelection, memos: Counts, rng: np.random.Generator
+) -> TallyRow:
     """The tally of the reports of devices with these memos, shape (size,)."""
     fresh: SubsetSelection = channel.fresh
     return SubsetSelectionAnalysis(fresh).sample_rows(range(fresh.size), memos, rng)[0]
