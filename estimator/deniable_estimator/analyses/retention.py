@@ -210,7 +210,7 @@ class Ratio(NamedTuple):
     """The retention of M groups; arrays of shape (..., M)."""
 
     value: FloatArray
-    """From 0 to 1; NaN where the interval has no limit, or nothing fits."""
+    """From 0 to 1; NaN where everything fits, where the interval has no limit, or nothing fits."""
     std_error: FloatArray
     low: FloatArray
     high: FloatArray
@@ -229,7 +229,7 @@ class Ratio(NamedTuple):
 
     @property
     def open(self) -> NDArray[np.bool_]:
-        """Where the devices of the cohort are too few to be told from none."""
+        """Where the devices of the cohort are too few to tell."""
         return np.isnan(self.value) & ~self.empty
 
     def at(self, places: int | NDArray[np.intp] | slice) -> Ratio:
@@ -355,8 +355,10 @@ def _fieller(
         low = np.where(gap & (least < 0), np.clip(most, 0.0, 1.0), low)
         high = np.where(gap & (most > 1), np.clip(least, 0.0, 1.0), high)
         none = (known & (low > high)) | (gap & (least < 0) & (most > 1))
-        value = np.where(known & ~none, np.clip(back / there, 0.0, 1.0), math.nan)
+        # What fits to every retention says nothing, so no point of it is told.
+        told = known & ~none & ((low > 0) | (high < 1))
+        value = np.where(told, np.clip(back / there, 0.0, 1.0), math.nan)
         error = np.sqrt(np.maximum(a + b * value + c * value**2, 0.0)) / there
-        fakes = np.where(known, (pull + np.nan_to_num(value) * push) / there, 1.0)
+        fakes = np.where(told, (pull + np.nan_to_num(value) * push) / there, 1.0)
     low, high = (np.where(none, math.nan, each) for each in (low, high))
     return Ratio(value, error, low, high, there, back, fakes)

@@ -29,6 +29,9 @@ from deniable_estimator.statistics.significance import Adjustment
 _FEW = 30
 """Fewer reports than this say nothing about the population."""
 
+_LONG = 12
+"""Devices that report in so many windows are enough for the lifecycle, which looks back one."""
+
 
 def estimate_retention(
     tally: Tally,
@@ -102,7 +105,11 @@ def estimate_retention(
         **vars_of(basis),
         level=level,
         verdict=Verdict.of(figures),
-        warnings=(*_caveats(basis, lifecycle), *_missing(missing if tally.reports else 0)),
+        warnings=(
+            *_caveats(basis, lifecycle),
+            *_missing(missing if tally.reports else 0),
+            *_silent(participation, mechanism.ages),
+        ),
         window=mechanism.window,
         asked=Asked(participation.sample_rate, participation.one_in),
         lifecycle=lifecycle,
@@ -216,6 +223,20 @@ def _missing(count: int) -> tuple[str, ...]:
             "{count} windows are kept only as parts of longer sums, which say nothing of cohorts "
             "and growth",
             count,
+        ),
+    )
+
+
+def _silent(participation: Participation, ages: int) -> tuple[str, ...]:
+    """That the ledger silences devices so early that they look as if they had gone."""
+    most = participation.most
+    if not participation.n or most is None or most > max(ages, _LONG):
+        return ()
+    return (
+        message(
+            "the registry's lifetime_epsilon ends the reports of a device after {most} windows, "
+            "and from then on it looks as if it did not come back: raise it, or remove it",
+            most=most,
         ),
     )
 

@@ -75,8 +75,8 @@ def _covered(
 
 
 def test_intervals_of_a_small_crowd_cover_its_retention() -> None:
-    """120 crowds of 20,000 devices at epsilon 2, seed 7: over 12 averages and 78 cells of each, whose
-    coverage is within .02 of .95 with probability .999."""
+    """120 crowds of 20,000 devices at epsilon 2, seed 7: over 12 averages and 78 cells of each,
+    whose coverage is within .02 of .95 with probability .999."""
     cells, averages, _ = _covered(20_000, 2.0, runs=120, windows=13)
     assert 0.93 <= cells.mean() <= 0.97
     assert 0.92 <= averages.mean() <= 0.98

@@ -1,5 +1,5 @@
-"""Exactly, over all memos and reports of one device: the noise of counts in one window, and what the
-noise of a device in two windows has in common."""
+"""Exactly, over all memos and reports of one device: the noise of counts in one window, and what
+the noise of a device in two windows has in common."""
 
 from __future__ import annotations
 
