@@ -72,7 +72,7 @@ class RetentionAnalysis(Analysis[MemoizedRetention], MemoryAnalysis):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        rows = []
+        rows: list[TallyRow] = []
         left, rest = np.asarray(counts, np.int64), len(self.channels)
         for row, analysis in enumerate(self.channels):
             mine = rng.binomial(left, 1 / rest) if rest > 1 else left
@@ -120,7 +120,7 @@ class CohortCounts:
 
     @property
     def ages(self) -> int:
-        return self.counts.shape[-1] - 1
+        return int(self.counts.shape[-1]) - 1
 
     @classmethod
     def of(
@@ -238,7 +238,7 @@ class Ratio(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AskedPart:
     """Which part of the devices the reports of a window are from."""
 
     sample_rate: float = 1.0
@@ -275,7 +275,7 @@ def cells_of(numbers: Sequence[int], ages: int, only: int | None = None) -> Cell
     return Cells(*(np.array(each, np.intp) for each in columns))
 
 
-def retention(counts: CohortCounts, cells: Cells, asked: Asked, level: float = 0.95) -> Ratio:
+def retention(counts: CohortCounts, cells: Cells, asked: AskedPart, level: float = 0.95) -> Ratio:
     """The retention of each of these cells."""
     first, later = cells.first, cells.later
     there = np.maximum(counts.counts[..., first, 0], 0.0)
@@ -292,14 +292,14 @@ def retention(counts: CohortCounts, cells: Cells, asked: Asked, level: float = 0
     )
 
 
-def average(counts: CohortCounts, cells: Cells, asked: Asked, level: float = 0.95) -> Ratio:
+def average(counts: CohortCounts, cells: Cells, asked: AskedPart, level: float = 0.95) -> Ratio:
     """The curve: the retention of each age from 1 to `ages`, over the devices of all cohorts that
     were seen at that age."""
     found = [_average(counts, cells, age, asked, level) for age in range(1, counts.ages + 1)]
     return Ratio(*(np.stack(column, axis=-1) for column in zip(*found, strict=True)))
 
 
-def _average(counts: CohortCounts, cells: Cells, age: int, asked: Asked, level: float) -> Ratio:
+def _average(counts: CohortCounts, cells: Cells, age: int, asked: AskedPart, level: float) -> Ratio:
     mine = cells.age == age
     first, later = cells.first[mine], cells.later[mine]
     there = np.maximum(counts.counts[..., first, 0], 0.0)

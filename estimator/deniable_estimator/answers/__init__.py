@@ -20,7 +20,7 @@ from deniable_estimator.answers.distribution_making import combine_histograms, e
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
-from deniable_estimator.answers.retention import Retention
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
 from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
@@ -56,7 +56,7 @@ COMBINERS: dict[type[Answer], Callable[[Sequence[Any]], Answer]] = {
     Mean: combine_means,
     Distribution: combine_histograms,
     PairAnswer: combine_pairs,
-    Retention: combine_retentions,
+    RetentionAnswer: combine_retentions,
 }
 """kind of answer -> what makes one of several with reports, each of another scheme."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from deniable import windows
 from deniable.mechanisms.memoized_retention import LIFECYCLE
 from deniable_estimator.analyses.retention import (
-    Asked,
+    AskedPart,
     Cells,
     CohortCounts,
     Ratio,
@@ -64,11 +64,11 @@ class RetentionUnit(ShareUnit):
     """Shares of the devices of a window, or of those of cohorts, which may be too few."""
 
     window: windows.Kind = "week"
-    unknown: ClassVar[str] = message("too few")
-    uncertain: ClassVar[str] = sentence(
+    unknown = message("too few")
+    uncertain = sentence(
         "{no_change} ({level:g}% CI {low} to {high} points; not significant among {count} numbers)"
     )
-    repeated: ClassVar[str] = sentence(
+    repeated = sentence(
         "each cohort is compared with others, so no device counts in both periods; the shares of "
         "the lifecycle take the devices of two periods for different ones"
     )
@@ -93,7 +93,7 @@ class Around(NamedTuple):
     high: float
 
 
-class Growth(NamedTuple):
+class WindowGrowth(NamedTuple):
     """The devices of one window, and what became of those of the one before."""
 
     window: str
@@ -122,7 +122,7 @@ class LifeWindow:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Retention(Answer):
+class RetentionAnswer(Answer):
     """Who comes back.
 
     What happened in its windows counts: the lifecycle of their devices, and which of the devices
@@ -133,7 +133,7 @@ class Retention(Answer):
     headings = ("series", "share")
 
     window: windows.Kind
-    asked: Asked
+    asked: AskedPart
     lifecycle: Shares | None
     """None if it is not asked for."""
     lives: tuple[LifeWindow, ...] = field(repr=False)
@@ -190,7 +190,7 @@ class Retention(Answer):
         return average(self.cohorts, self.cells, self.asked, self.level)
 
     @cached_property
-    def growth(self) -> tuple[Growth, ...]:
+    def growth(self) -> tuple[WindowGrowth, ...]:
         """Of each of its windows that can be told apart, the oldest first."""
         own = set(self.windows)
         before = {windows.number(each.label): each for each in self.lives}
@@ -230,7 +230,7 @@ class Retention(Answer):
 
     def change_from(
         self,
-        before: Retention,
+        before: RetentionAnswer,
         *,
         together: bool = True,
         adjust: Adjustment = "storey",
@@ -246,7 +246,7 @@ class Retention(Answer):
         )
         return replace(found, before=before, after=self)
 
-    def _of_own_cohorts(self, other: Retention) -> Retention:
+    def _of_own_cohorts(self, other: RetentionAnswer) -> RetentionAnswer:
         own, others = (frozenset(map(windows.number, each.windows)) for each in (self, other))
         if min(len(own), len(others)) < _COHORT_WINDOWS or own & others:
             return self
@@ -361,7 +361,9 @@ def _shifted(label: str, number: int) -> str:
     return label
 
 
-def _growth(each: LifeWindow, before: LifeWindow | None, asked: Asked, level: float) -> Growth:
+def _growth(
+    each: LifeWindow, before: LifeWindow | None, asked: AskedPart, level: float
+) -> WindowGrowth:
     """The reports are all devices, or a known part of them; the other ones add to the error."""
     part = asked.sample_rate / asked.one_in
     low, high = share_interval(each.share, each.noise, level)
@@ -385,7 +387,7 @@ def _growth(each: LifeWindow, before: LifeWindow | None, asked: Asked, level: fl
             max(0.0, value + math.hypot(stayed.value - stayed.low, apart)),
         )
         quick = _quick(active, error * active, earlier, apart, stayed)
-    return Growth(each.label, active, found[0], found[1], found[2], lost, quick)
+    return WindowGrowth(each.label, active, found[0], found[1], found[2], lost, quick)
 
 
 def _product(share: Around, active: float, error: float) -> Around:

@@ -15,11 +15,11 @@ from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import check_tally
-from deniable_estimator.analyses.retention import Asked, CohortCounts, WindowedTally
+from deniable_estimator.analyses.retention import AskedPart, CohortCounts, WindowedTally
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.combination import combine as combine_shares
 from deniable_estimator.answers.numbers import vars_of
-from deniable_estimator.answers.retention import LifeWindow, Retention
+from deniable_estimator.answers.retention import LifeWindow, RetentionAnswer
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
@@ -42,7 +42,7 @@ def estimate_retention(
     adjust: Adjustment = "storey",
     participation: Participation | None = None,
     unit: str | None = None,
-) -> Retention:
+) -> RetentionAnswer:
     """What tallies of one scheme say of who comes back; the arguments are those of
     `shares.estimate`. Of a sum of windows without the tally of each there is the lifecycle alone.
 
@@ -66,10 +66,10 @@ def estimate_retention(
     for row, (name, channel) in enumerate(zip(mechanism.asks, mechanism.channels, strict=True)):
         of_row = Scheme("category", channel, cells_of(name, mechanism.ages))
         part = tally.rows[row].reports / tally.reports if tally.reports else 0.0
-        counts = {each.windows[0]: each.rows[row].reports for each in single}
+        known = {each.windows[0]: float(each.rows[row].reports) for each in single}
         counts = {
-            label: counts.get(label, participation.reports.get(label, 0) * part)
-            for label in participation.reports
+            label: known.get(label, reports * part)
+            for label, reports in participation.reports.items()
         }
         shares[name] = replace(
             estimate(
@@ -101,7 +101,7 @@ def estimate_retention(
         )
     missing = len(set(tally.windows).difference(each.windows[0] for each in single))
     lifecycle = shares.get("lifecycle")
-    return Retention(
+    return RetentionAnswer(
         **vars_of(basis),
         level=level,
         verdict=Verdict.of(figures),
@@ -111,14 +111,14 @@ def estimate_retention(
             *_silent(participation, mechanism.ages),
         ),
         window=mechanism.window,
-        asked=Asked(participation.sample_rate, participation.one_in),
+        asked=AskedPart(participation.sample_rate, participation.one_in),
         lifecycle=lifecycle,
         lives=lives,
         cohorts=cohorts,
     )
 
 
-def combine_retentions(informed: Sequence[Retention]) -> Retention:
+def combine_retentions(informed: Sequence[RetentionAnswer]) -> RetentionAnswer:
     """A single answer from those of several schemes of one metric: of those that ask the same
     questions, of as many ages, as most reports were sent for."""
     most = max(informed, key=lambda each: each.n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from deniable import windows
-from deniable_estimator.answers.retention import Around, Growth, Retention
+from deniable_estimator.answers.retention import Around, RetentionAnswer, WindowGrowth
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.messages import message, sentence, spaced
 
@@ -40,7 +40,7 @@ _QUICK = sentence(
 )
 
 
-def finding_words(answer: Retention) -> str:
+def finding_words(answer: RetentionAnswer) -> str:
     """The answer, in two sentences at most."""
     told: list[str] = []
     if answer.cohorts is not None:
@@ -66,7 +66,7 @@ def finding_words(answer: Retention) -> str:
     return spaced(told)
 
 
-def growth_words(answer: Retention) -> str:
+def growth_words(answer: RetentionAnswer) -> str:
     """What the newest window with one before it says of growth; empty without one."""
     for each in reversed(answer.growth):
         if each.quick is not None and math.isfinite(each.quick.high):
@@ -95,12 +95,12 @@ def devices_between(found: Around) -> str:
     return message("{low} to {high}", low=low, high=high)
 
 
-def quick_text(each: Growth) -> str:
+def quick_text(each: WindowGrowth) -> str:
     """The devices that came for each one lost; empty where that is not known."""
     return "" if each.quick is None or math.isnan(each.quick.value) else f"{each.quick.value:.2f}"
 
 
-def impossible_words(answer: Retention) -> str | None:
+def impossible_words(answer: RetentionAnswer) -> str | None:
     """That no honest crowd sends such reports; None if one may."""
     if answer.lifecycle is not None and answer.lifecycle.impossible.any():
         return message(
@@ -111,7 +111,7 @@ def impossible_words(answer: Retention) -> str | None:
     return None
 
 
-def _age_words(answer: Retention) -> str:
+def _age_words(answer: RetentionAnswer) -> str:
     curve = answer.curve
     assert curve is not None
     value, low, high = (float(each[0]) for each in (curve.value, curve.low, curve.high))

@@ -70,7 +70,7 @@ class Life:
         return np.array(found)
 
 
-class Window(NamedTuple):
+class DrawnWindow(NamedTuple):
     """One window of a crowd; arrays of shape (...) but for the last axis."""
 
     lifecycle: Counts
@@ -93,7 +93,7 @@ def windows_of(
     older: float = 0.0,
     sample_rate: float = 1.0,
     runs: tuple[int, ...] = (),
-) -> Iterator[Window]:
+) -> Iterator[DrawnWindow]:
     """The windows of a crowd from the number `first` on, one for each of `lives`.
 
     Args:
@@ -116,7 +116,7 @@ def windows_of(
             if ask_cohort is None
             else ask_cohort.step(life, started, number, *part, rng)
         )
-        yield Window(one[0], two[0], one[1], two[1])
+        yield DrawnWindow(one[0], two[0], one[1], two[1])
 
 
 def tallies_of(
@@ -126,7 +126,7 @@ def tallies_of(
     rng: np.random.Generator,
     *,
     older: float = 0.0,
-) -> Iterator[tuple[Tally, Window]]:
+) -> Iterator[tuple[Tally, DrawnWindow]]:
     """The tally of each of these windows, one after another, and the truth behind it."""
     mechanism = metric.scheme.mechanism
     assert isinstance(mechanism, MemoizedRetention)
@@ -146,7 +146,7 @@ def tallies_of(
         yield Tally(metric.name, metric.scheme.fingerprint, (label,), rows), window
 
 
-def true_series(seen: Sequence[Window], ages: int) -> dict[str, float]:
+def true_series(seen: Sequence[DrawnWindow], ages: int) -> dict[str, float]:
     """What the series of an answer over these windows would be without noise, by their names."""
     found: dict[str, float] = {}
     lived = np.sum([each.lifecycle for each in seen], axis=0)
@@ -261,7 +261,8 @@ def _memo(channel: MemoizedSubsetSelection) -> FloatArray:
     p, q = float(channel.permanent.p), float(channel.permanent.q)
     found: FloatArray = np.full((channel.size, channel.size), q)
     np.fill_diagonal(found, p)
-    return found / found.sum(axis=1, keepdims=True)
+    found /= found.sum(axis=1, keepdims=True)
+    return found
 
 
 def _thinned(counts: Counts, rate: float, rng: np.random.Generator) -> Any:

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.answers.retention import Retention
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_words import (
     devices_between,
     devices_text,
@@ -30,7 +30,10 @@ _ROWS = 14
 
 @estimate_view.register
 def _(
-    answer: Retention, truth: Mapping[str, float] | None = None, limits: Any = (), given: Any = None
+    answer: RetentionAnswer,
+    truth: Mapping[str, float] | None = None,
+    limits: Any = (),
+    given: Any = None,
 ) -> RenderableType:
     """All series with their intervals; with `truth`, by series, beside them."""
     parts: list[RenderableType] = [heading(answer)]
@@ -53,7 +56,7 @@ def _(
     return Group(*parts, *alarms(answer))
 
 
-def _series_table(answer: Retention, truth: Mapping[str, float] | None) -> Table:
+def _series_table(answer: RetentionAnswer, truth: Mapping[str, float] | None) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("devices", vertical="bottom")
     for name in (
@@ -78,7 +81,7 @@ def _series_table(answer: Retention, truth: Mapping[str, float] | None) -> Table
     return table
 
 
-def _growth_table(answer: Retention) -> Table:
+def _growth_table(answer: RetentionAnswer) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column(answer.window, no_wrap=True)
     for name in ("active", "new", "stayed", "returned", "lost", "interval", "came for\neach lost"):
@@ -97,7 +100,7 @@ def _growth_table(answer: Retention) -> Table:
     return table
 
 
-def _triangle(answer: Retention, rows: list[tuple[Any, ...]]) -> Table:
+def _triangle(answer: RetentionAnswer, rows: list[tuple[Any, ...]]) -> Table:
     """Percent of each cohort, in whole points; a question mark where its devices are too few."""
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("first\nactive in", no_wrap=True)

@@ -11,7 +11,7 @@ from tests.estimator.conftest import Fill
 from tests.registries import declared
 
 from deniable import Registry, windows
-from deniable_estimator.planning.retention_crowd import Life, Window, tallies_of
+from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
 
 DEVICES = 200_000
 WEEKS = tuple(windows.span("week", windows.first_day("2026-W28"), windows.first_day("2026-W47")))
@@ -40,7 +40,7 @@ def lives(weeks: Sequence[str] = WEEKS, changed: str = CHANGED) -> list[Life]:
 
 
 @pytest.fixture
-def seen(registry: Registry, fill: Fill) -> list[Window]:
+def seen(registry: Registry, fill: Fill) -> list[DrawnWindow]:
     """The truth of the weeks of `back`, which the store holds."""
     metric, rng = registry["back"], np.random.default_rng(11)
     found = []

@@ -21,9 +21,9 @@ from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.retention import Retention
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.planning.retention_crowd import Life, Window, tallies_of, true_series
+from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of, true_series
 from deniable_estimator.planning.retention_plan import plan_retention
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import read, select
@@ -32,7 +32,7 @@ from deniable_estimator.questions.trend import trend
 _ERRORS = 4.5
 
 
-def _asked(store: Store, registry: Registry, *weeks: str, metric: str = "back") -> Retention:
+def _asked(store: Store, registry: Registry, *weeks: str, metric: str = "back") -> RetentionAnswer:
     first, last = (weeks[0], weeks[-1]) if weeks else (WEEKS[0], WEEKS[-1])
     answer = read(
         store,
@@ -42,12 +42,12 @@ def _asked(store: Store, registry: Registry, *weeks: str, metric: str = "back") 
         windows.last_day(last),
         now=windows.end(WEEKS[-1]),
     )
-    assert isinstance(answer, Retention)
+    assert isinstance(answer, RetentionAnswer)
     return answer
 
 
 def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(
-    store: Store, registry: Registry, seen: list[Window]
+    store: Store, registry: Registry, seen: list[DrawnWindow]
 ) -> None:
     answer = _asked(store, registry)
     truth = true_series(seen, answer.ages)
@@ -61,7 +61,7 @@ def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(
 
 
 def test_growth_is_what_follows_from_the_lifecycle(
-    store: Store, registry: Registry, seen: list[Window]
+    store: Store, registry: Registry, seen: list[DrawnWindow]
 ) -> None:
     """Devices of both rows are counted; those that stayed are estimated from half of them, so the
     lost ones are known to half an interval of 3%."""
@@ -80,7 +80,7 @@ def test_growth_is_what_follows_from_the_lifecycle(
 
 
 def test_one_week_tells_of_the_cohorts_that_began_before_it(
-    store: Store, registry: Registry, seen: list[Window]
+    store: Store, registry: Registry, seen: list[DrawnWindow]
 ) -> None:
     """A trend has a retention in each week but the first, before which no cohort is known."""
     found = trend(store, registry, "back", now=windows.end(WEEKS[-1]))
@@ -88,7 +88,7 @@ def test_one_week_tells_of_the_cohorts_that_began_before_it(
     assert first is not None
     assert np.isnan(first.series.value[first.series.names.index("age 1")])
     for place, answer in enumerate(rest, 1):
-        assert isinstance(answer, Retention)
+        assert isinstance(answer, RetentionAnswer)
         truth = seen[place].cohorts[1] / seen[place - 1].cohorts[0]
         at = answer.series.names.index("age 1")
         error = answer.series.std_error[at]
@@ -96,7 +96,7 @@ def test_one_week_tells_of_the_cohorts_that_began_before_it(
 
 
 def test_cohorts_before_and_after_a_change_are_compared(
-    store: Store, registry: Registry, seen: list[Window]
+    store: Store, registry: Registry, seen: list[DrawnWindow]
 ) -> None:
     """Cohorts that began before it count as such although they were seen again after it; the
     comparison holds the planted change, and finds it."""
@@ -111,7 +111,7 @@ def test_cohorts_before_and_after_a_change_are_compared(
 
 
 def test_files_hold_every_cell_and_say_what_is_known(
-    store: Store, registry: Registry, seen: list[Window]
+    store: Store, registry: Registry, seen: list[DrawnWindow]
 ) -> None:
     answer = _asked(store, registry)
     document = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
@@ -157,7 +157,9 @@ def test_reports_under_two_epsilons_are_told_together(registry: Registry) -> Non
         parts.append(_together([tally for tally, _ in drawn], metric.scheme))
         truths.append([window for _, window in drawn])
     whole = combine(parts)
-    truth = true_series([Window(*map(np.add, *each)) for each in zip(*truths, strict=True)], 12)
+    truth = true_series(
+        [DrawnWindow(*map(np.add, *each)) for each in zip(*truths, strict=True)], 12
+    )
     assert whole.n == sum(each.n for each in parts)
     for name in ("new", "stayed", "age 1", "age 5"):
         at = whole.series.names.index(name)
@@ -177,7 +179,7 @@ def test_windows_that_are_only_kept_in_sums_leave_the_lifecycle(registry: Regist
     )
     whole = Tally(metric.name, metric.scheme.fingerprint, tuple(WEEKS[:3]), rows)
     answer = answer_of(whole, metric.scheme)
-    assert isinstance(answer, Retention)
+    assert isinstance(answer, RetentionAnswer)
     assert np.isfinite(answer.series.value[:3]).all()
     assert np.isnan(answer.series.value[3:]).all()
     assert any("kept only as parts of longer sums" in each for each in answer.warnings)
@@ -201,7 +203,7 @@ def _text() -> str:
     return declared(back={"type": "retention", "lifetime_epsilon": 4.0})
 
 
-def test_candidates_are_refused(store: Store, registry: Registry, seen: list[Window]) -> None:
+def test_candidates_are_refused(store: Store, registry: Registry, seen: list[DrawnWindow]) -> None:
     with pytest.raises(EstimateError, match="no candidates"):
         read(store, registry, "back", candidates=["new"])
 
@@ -214,7 +216,7 @@ def test_nothing_reported_is_no_error(store: Store, registry: Registry) -> None:
 
 
 def test_a_late_report_of_an_earlier_week_changes_the_version_of_a_later_one(
-    store: Store, registry: Registry, seen: list[Window], fill: Fill
+    store: Store, registry: Registry, seen: list[DrawnWindow], fill: Fill
 ) -> None:
     """A week's answer rests on the weeks before it, so what is kept of it must not outlive them."""
     metric = registry["back"]
@@ -274,7 +276,7 @@ def test_a_drawn_tally_of_nine_states_fits_the_declared_metric(tmp_path: Path) -
 
 
 def test_a_release_is_refused_in_words(
-    store: Store, store_url: str, registry: Registry, seen: list[Window], tmp_path: Path
+    store: Store, store_url: str, registry: Registry, seen: list[DrawnWindow], tmp_path: Path
 ) -> None:
     from deniable_estimator.terminal.release import release
 
@@ -286,12 +288,12 @@ def test_a_release_is_refused_in_words(
     assert "is not released yet" in found.output
 
 
-def _together(tallies: list[Tally], scheme) -> Retention:
+def _together(tallies: list[Tally], scheme) -> RetentionAnswer:
     labels = tuple(label for each in tallies for label in each.windows)
     rows = tuple(
         sum(same[1:], same[0]) for same in zip(*(each.rows for each in tallies), strict=True)
     )
     whole = WindowedTally(tallies[0].metric, scheme.fingerprint, labels, rows, each=tuple(tallies))
     answer = answer_of(whole, scheme)
-    assert isinstance(answer, Retention)
+    assert isinstance(answer, RetentionAnswer)
     return answer

@@ -14,7 +14,7 @@ import pytest
 from tests.estimator.retention.crowds import counted
 
 from deniable.mechanisms import MemoizedSubsetSelection
-from deniable_estimator.analyses.retention import Asked, average, cells_of, retention
+from deniable_estimator.analyses.retention import AskedPart, average, cells_of, retention
 from deniable_estimator.planning.retention_crowd import Life
 
 AGES = 12
@@ -57,7 +57,7 @@ def _covered(
         lifecycle=lifecycle,
     )
     cells = cells_of(counts.numbers, AGES)
-    asked = Asked(sample_rate)
+    asked = AskedPart(sample_rate)
     found, curve = retention(counts, cells, asked), average(counts, cells, asked)
     # Of a cohort the first chance alone differs, so only its first two ages are known in closed
     # form where it changes: those of the second half begin with a lower one.

@@ -39,7 +39,7 @@ def test_counts_in_one_window_have_the_variance_and_covariance_of_all_reports(na
             total += devices * (both - first * second)
         return total / gap**2
 
-    # Window number 0: a device of age 0 has cell 0, one of age 1 the last cell but one.
+    # DrawnWindow number 0: a device of age 0 has cell 0, one of age 1 the last cell but one.
     cells = np.zeros((1, size), np.int64)
     moved = {0: 3, older - 1: 2, older: 4}
     found = CohortCounts.of(channel, [0], np.array([9]), cells)

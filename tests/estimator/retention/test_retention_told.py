@@ -11,10 +11,10 @@ from tests.estimator.retention.conftest import CHANGED, WEEKS
 from deniable import Registry, windows
 from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation
-from deniable_estimator.answers.retention import Retention
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_words import finding_words, growth_words
 from deniable_estimator.dashboard.charts.retention import retention_chart
-from deniable_estimator.planning.retention_crowd import Life, Window, tallies_of
+from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
 from deniable_estimator.questions.reading import read
 from deniable_estimator.terminal import retention  # noqa: F401
 from deniable_estimator.terminal.tables import estimate_view
@@ -24,20 +24,20 @@ from deniable_estimator.watching.state import WatchState
 
 
 @pytest.fixture
-def answer(store: Store, registry: Registry, seen: list[Window]) -> Retention:
+def answer(store: Store, registry: Registry, seen: list[DrawnWindow]) -> RetentionAnswer:
     found = read(store, registry, "back", now=windows.end(WEEKS[-1]))
-    assert isinstance(found, Retention)
+    assert isinstance(found, RetentionAnswer)
     return found
 
 
-def test_the_finding_is_in_two_sentences(answer: Retention) -> None:
+def test_the_finding_is_in_two_sentences(answer: RetentionAnswer) -> None:
     told = finding_words(answer)
     assert "of new devices are active in the week after their first (95% interval" in told
     assert "came back after a gap." in told
     assert f"In {WEEKS[-1]}, " in growth_words(answer)
 
 
-def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: Retention) -> None:
+def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: RetentionAnswer) -> None:
     """The newest first; a row is as long as the ages that were seen, and colours go from the
     lightest to the darkest."""
     chart = retention_chart(answer, 13)
@@ -53,7 +53,7 @@ def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: Retentio
     assert chart.curve.line.count("L") == answer.ages - 1
 
 
-def test_the_terminal_shows_all_series_growth_and_the_triangle(answer: Retention) -> None:
+def test_the_terminal_shows_all_series_growth_and_the_triangle(answer: RetentionAnswer) -> None:
     console = Console(width=140, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as captured:
         console.print(estimate_view(answer, {"age 1": 0.4321}))

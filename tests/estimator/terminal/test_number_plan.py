@@ -34,7 +34,11 @@ def test_the_plan_as_json() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 2, "say --size for values, --number for a number, --pair, or --discovery"),
+        (
+            (),
+            2,
+            "say --size for values, --number for a number, --pair, --discovery, or --retention",
+        ),
         ((*NUMBER, "--ask", "mean", "--size", "5"), 2, "give one of them"),
         (("--size", "5", "--low", "1"), 2, "--low: only with --number"),
         (("--size", "5", "--integer"), 2, "--integer: only with --number"),

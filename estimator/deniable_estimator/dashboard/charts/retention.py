@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deniable_estimator.answers.retention import NAMES, Retention
+from deniable_estimator.answers.files import plain
+from deniable_estimator.answers.retention import NAMES, RetentionAnswer
 from deniable_estimator.answers.retention_words import finding_words
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
@@ -62,7 +63,7 @@ class RetentionChart:
     """Older cohorts that are not drawn."""
 
 
-def retention_chart(answer: Retention, most: int) -> RetentionChart:
+def retention_chart(answer: RetentionAnswer, most: int) -> RetentionChart:
     """All that there is to draw, with the `most` newest cohorts."""
     told = finding_words(answer)
     lifecycle = None
@@ -84,7 +85,7 @@ def retention_chart(answer: Retention, most: int) -> RetentionChart:
     )
 
 
-def _rows(answer: Retention) -> list[CohortRow]:
+def _rows(answer: RetentionAnswer) -> list[CohortRow]:
     ages = int(np.max(answer.cells.age, initial=0))
     found: dict[str, list[RetentionCell | None]] = {}
     counted: dict[str, float] = {}
@@ -100,14 +101,14 @@ def _rows(answer: Retention) -> list[CohortRow]:
     ]
 
 
-def _average(answer: Retention, ages: int) -> CohortRow:
+def _average(answer: RetentionAnswer, ages: int) -> CohortRow:
     curve = answer.curve
     assert curve is not None
     scale = _scale(answer)
     cells = [
-        _cell(answer, *(None if math.isnan(each) else each for each in numbers), scale, none)
-        for *numbers, none in zip(
-            *(each[:ages].tolist() for each in (curve.value, curve.low, curve.high)),
+        _cell(answer, value, low, high, scale, none)
+        for value, low, high, none in zip(
+            *(plain(each[:ages]) for each in (curve.value, curve.low, curve.high)),
             curve.empty[:ages].tolist(),
             strict=True,
         )
@@ -115,7 +116,7 @@ def _average(answer: Retention, ages: int) -> CohortRow:
     return CohortRow("", "", tuple(cells))
 
 
-def _scale(answer: Retention) -> tuple[float, float]:
+def _scale(answer: RetentionAnswer) -> tuple[float, float]:
     """The retentions with the lightest and the darkest colour: of all that is known well."""
     assert answer.curve is not None
     found = [
@@ -127,7 +128,7 @@ def _scale(answer: Retention) -> tuple[float, float]:
 
 
 def _cell(
-    answer: Retention,
+    answer: RetentionAnswer,
     value: float | None,
     low: float | None,
     high: float | None,
@@ -148,7 +149,7 @@ def _cell(
     )
 
 
-def _curve(answer: Retention, told: str, ages: int) -> Curve | None:
+def _curve(answer: RetentionAnswer, told: str, ages: int) -> Curve | None:
     found = answer.curve
     assert found is not None
     known = [age for age in range(1, ages + 1) if np.isfinite(found.value[age - 1])]

@@ -9,7 +9,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.retention import Retention
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.distribution import DistributionKind
@@ -25,7 +25,7 @@ KINDS: dict[type[Answer], Kind[Any]] = {
     Mean: MeanKind(),
     Distribution: DistributionKind(),
     PairAnswer: PairKind(),
-    Retention: RetentionKind(),
+    RetentionAnswer: RetentionKind(),
 }
 """answer -> how pages show it."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.retention import Retention
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_words import (
     devices_between,
     devices_text,
@@ -61,19 +61,19 @@ class GrowthLine:
     quick: str
 
 
-class RetentionKind(Kind[Retention]):
+class RetentionKind(Kind[RetentionAnswer]):
     """Who is new, who stays, who comes back."""
 
     template = "kinds/retention.html"
     picture_template = "kinds/retention.svg"
 
-    def headline(self, answer: Retention) -> str:
+    def headline(self, answer: RetentionAnswer) -> str:
         return finding_words(answer)
 
-    def unsound(self, answer: Retention) -> str | None:
+    def unsound(self, answer: RetentionAnswer) -> str | None:
         return impossible_words(answer)
 
-    def attention(self, answer: Retention) -> Sequence[str]:
+    def attention(self, answer: RetentionAnswer) -> Sequence[str]:
         """Where nothing is known of the leading series."""
         if not answer.n or impossible_words(answer):
             return ()
@@ -82,7 +82,7 @@ class RetentionKind(Kind[Retention]):
         return (NOTHING_STANDS_OUT,) if math.isnan(answer.series.value[place]) else ()
 
     def parts(
-        self, answer: Retention, view: View, comparison: Comparison | None = None
+        self, answer: RetentionAnswer, view: View, comparison: Comparison | None = None
     ) -> dict[str, Any]:
         return {
             "chart": retention_chart(answer, _COHORTS),
@@ -92,22 +92,22 @@ class RetentionKind(Kind[Retention]):
             "worst": answer.unit.text(answer.budget, answer.budget),
         }
 
-    def picture(self, answer: Retention, view: View, limit: int) -> RetentionChart:
+    def picture(self, answer: RetentionAnswer, view: View, limit: int) -> RetentionChart:
         return retention_chart(answer, _WINDOWS)
 
-    def card(self, answer: Retention) -> SeriesLine:
+    def card(self, answer: RetentionAnswer) -> SeriesLine:
         """The leading series."""
         lines = dict(zip(answer.series.names, _lines(answer, None), strict=True))
         return lines[answer.leading]
 
-    def over_time(self, answer: Retention, chosen: Sequence[str]) -> list[str]:
+    def over_time(self, answer: RetentionAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading series first, the lifecycle, and some ages."""
         names = answer.series.names
         shown = [answer.leading, *(name for name in names if name != answer.leading)][:_SMALL]
         return [*shown, *(each for each in chosen if each in names and each not in shown)]
 
 
-def _lines(answer: Retention, comparison: Comparison | None) -> tuple[SeriesLine, ...]:
+def _lines(answer: RetentionAnswer, comparison: Comparison | None) -> tuple[SeriesLine, ...]:
     """Each series, in their order, with its change."""
     series = answer.series
     changes = {} if comparison is None else change_texts(comparison, series.names)
@@ -122,19 +122,18 @@ def _lines(answer: Retention, comparison: Comparison | None) -> tuple[SeriesLine
     )
 
 
-def _growth_lines(answer: Retention) -> tuple[GrowthLine, ...]:
+def _growth_lines(answer: RetentionAnswer) -> tuple[GrowthLine, ...]:
     """The newest windows, the newest first."""
     return tuple(
         GrowthLine(
-            each.window,
-            f"{each.active:,.0f}",
-            *map(devices_text, each[2:5]),
-            *(
-                ("", "")
-                if each.lost is None
-                else (devices_text(each.lost), devices_between(each.lost))
-            ),
-            quick_text(each),
+            window=each.window,
+            active=f"{each.active:,.0f}",
+            new=devices_text(each.new),
+            stayed=devices_text(each.stayed),
+            returned=devices_text(each.returned),
+            lost="" if each.lost is None else devices_text(each.lost),
+            between="" if each.lost is None else devices_between(each.lost),
+            quick=quick_text(each),
         )
         for each in reversed(answer.growth[-_WINDOWS:])
     )
