@@ -48,7 +48,7 @@ lint: $(VENV)/.dev ## Style, imports and types, of Python and TypeScript
 	$(BIN)/mypy
 	@.ci/web check lint
 
-web: ## Build the TypeScript SDK, and copy it into the Python package for `deniable web`
+web: ## Build the TypeScript SDK, and copy it into the Python package for `deniable compile web`
 	DENIABLE_REQUIRE_ALL=1 .ci/web build
 	@mkdir -p client/deniable/web
 	cd client/web/dist && cp deniable.js deniable.min.js deniable.closed.js deniable.closed.min.js \

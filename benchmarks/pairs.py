@@ -4,7 +4,7 @@ planner promises of them.
 joint     total variation, beside epsilon split in halves over the two values
 coverage  how often 95% intervals hold the truth
 size      how often the test of independence calls independent lists dependent
-power     how often a dependence is found, beside what `deniable plan --pair` promises
+power     how often a dependence is found, beside what `deniable plan pair` promises
 
 The baseline of the joint is what multi-freq-ldpy does: a message of generalized randomized response
 for each of the two values. Somebody has to fit a joint to the pairs of messages: here by

@@ -16,6 +16,7 @@ from typing import Any, get_args
 import click
 
 from deniable import edits, sent_command, windows
+from deniable.command_line import command, json_option, registry_argument
 from deniable.errors import Problem, RegistryError
 from deniable.forecasts import MISSING, Forecasts, forecasts
 from deniable.lasting import Lasting, lasting, remedies, today
@@ -25,8 +26,8 @@ from deniable.owner_texts import OwnerLanguage
 from deniable.registry import Registry
 
 
-@click.command()
-@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@command("deniable lint --explain")
+@registry_argument
 @click.option("--explain", is_flag=True, help="Say why each metric has its mechanism.")
 @click.option(
     "--since",
@@ -34,7 +35,7 @@ from deniable.registry import Registry
     metavar="OLD",
     help="An earlier metrics.toml: say what each edit costs on devices that have reported.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option(
     "--notice",
     "as_notice",
@@ -138,7 +139,8 @@ def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]
         yield from point.load()(registry, os.environ)
 
 
-@click.command(
+@command(
+    sent_command.EXAMPLE,
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )

@@ -8,13 +8,14 @@ import click
 
 from deniable import compiled
 from deniable.coded_message import counted
+from deniable.command_line import command, registry_argument
 from deniable.commands import load_registry
 
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
 
 
-@click.command("compile")
-@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@command("deniable compile metrics.toml -o metrics.json")
+@registry_argument
 @click.option(
     "-o",
     "--output",

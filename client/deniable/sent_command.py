@@ -25,6 +25,14 @@ from deniable.registry import Registry
 from deniable.sent import SentReport, describe_entries
 from deniable.state import FILE_NAME, State, states_root
 
+EXAMPLE = "deniable sent --app editor"
+"""What the help begins with."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        return f"Example: {EXAMPLE}\n\n{super().format_help()}"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
@@ -53,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="deniable sent",
         description=(
             "Show every stored report of this device, the newest first: what was reported, and "

@@ -1,4 +1,5 @@
-"""`deniable web`: the TypeScript SDK, built, with an app's registry, for pages without npm."""
+"""`deniable compile web`: the TypeScript SDK, built, with an app's registry, for pages without
+npm."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import click
 
 import deniable
 from deniable import compiled
+from deniable.command_line import command, registry_argument
 from deniable.commands import load_registry, print_problems
 from deniable.errors import Problem
 from deniable.registry import Registry
@@ -40,8 +42,8 @@ JOINT = ALL | {"prefix_tree"}
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
 
-@click.command("web")
-@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@command("deniable compile web metrics.toml --out web")
+@registry_argument
 @click.option(
     "--out",
     required=True,

@@ -1,23 +1,31 @@
-"""`deniable collect`: check the settings, publish the schemes, then become gunicorn."""
+"""`deniable collect` and `deniable relay`: check the settings, then become gunicorn."""
 
 from __future__ import annotations
 
 import click
 
 from deniable import DeniableError, Registry
+from deniable.command_line import command
 from deniable_collector.listening import cannot_listen
 from deniable_collector.oblivious.key_file import KeyFile
+from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.events import announce
+from deniable_collector.options import (
+    bind_option,
+    server_registry_option,
+    store_option,
+    workers_option,
+)
 from deniable_collector.serving.gunicorn import become, environment
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 
 
-@click.command()
-@click.option("--registry", metavar="PATH", help="The registry (DENIABLE_REGISTRY).")
-@click.option("--store", metavar="URL", help="Where the tallies are (DENIABLE_STORE).")
-@click.option("--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_BIND).")
-@click.option("--workers", metavar="N", help="Processes (DENIABLE_WORKERS).")
+@command("deniable collect --registry metrics.toml --bind 127.0.0.1:8080")
+@server_registry_option
+@store_option
+@bind_option("DENIABLE_BIND")
+@workers_option
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
     environ = environment(**options)
@@ -42,3 +50,32 @@ def _check(settings: Settings) -> None:
         announce(settings.log_format, "store-away", str(error), warning=True)
     finally:
         store.close()
+
+
+@command("deniable relay --gateway https://t.acme.example --bind 127.0.0.1:8081")
+@click.option("--gateway", metavar="URL", help="The gateway (DENIABLE_RELAY_GATEWAY).")
+@bind_option("DENIABLE_BIND")
+@workers_option
+def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
+    """Run a relay of Oblivious HTTP in front of the gateway of somebody else.
+
+    It sees the addresses of devices and cannot read what they send; the gateway can read it and
+    sees the relay's address. That is worth something only if different people run the two
+    (docs/two-hops.md). Settings come from the environment; options override it.
+    """
+    environ = environment(relay_gateway=gateway, bind=bind, workers=workers)
+    try:
+        settings = RelaySettings.from_env(environ)
+        if not settings.relay_gateway:
+            raise SettingsError(
+                ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
+            )
+        if problems := cannot_listen(settings.addresses):
+            raise SettingsError(problems)
+    except DeniableError as error:
+        raise click.ClickException(str(error)) from error
+    become(
+        "deniable_collector.oblivious.relay_conf",
+        "deniable_collector.oblivious.relay:app()",
+        environ,
+    )

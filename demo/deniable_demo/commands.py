@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deniable import DeniableError, Registry
+from deniable.command_line import command
 from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
 from deniable_demo.coming_back import write_weeks
@@ -43,7 +44,7 @@ _CHUNK = 500
 """Devices per task of a worker: enough that passing tasks costs nothing."""
 
 
-@click.command()
+@command("deniable demo --once --devices 1000")
 @click.option("--once", is_flag=True, help="End after the table.")
 @click.option("--json", "as_json", is_flag=True, help="With --once: print the numbers as JSON.")
 @click.option(

@@ -1,4 +1,5 @@
-"""`deniable rappor`: decode google/rappor's files with the cohort decoder, and hash its candidates.
+"""`deniable estimate rappor`: decode google/rappor's files with the cohort decoder, and hash its
+candidates.
 
 Erlingsson, Pihur and Korolova (CCS 2014). The files:
 
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import click
 import numpy as np
@@ -31,13 +32,14 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable.coded_message import counted
+from deniable.command_line import command
+from deniable_collector.options import Function
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.terminal.options import reported
-from deniable_estimator.terminal.real_numbers import Real
+from deniable_estimator.terminal.options import Real, as_csv, as_json, reported
 from deniable_estimator.terminal.tables import picture
 
 _HEADER = ["k", "h", "m", "p", "q", "f"]
@@ -48,7 +50,6 @@ _MOST_HASHES, _MOST_BITS = 16, 256
 """One byte of an MD5 digest names each bit."""
 _MOST_ROWS, _PICTURE = 40, 20
 _NO_DATA = 3
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class RapporFileError(EstimateError):
@@ -436,7 +437,7 @@ def _show(decoded: Decoded, console: Console) -> None:
     )
 
 
-def _file(name: str, content: str) -> Callable[[_Command], _Command]:
+def _file(name: str, content: str) -> Callable[[Function], Function]:
     """The option --NAME for a file."""
     path = click.Path(path_type=Path)
     return click.option(f"--{name}", f"{name}_file", required=True, type=path, help=content)
@@ -446,12 +447,10 @@ _params = _file("params", "params.csv: the header k,h,m,p,q,f and a line of valu
 _open_share = Real(0, 1, min_open=True, max_open=True)
 
 
-@click.group()
-def rappor() -> None:
-    """Decode RAPPOR collections from google/rappor's files."""
-
-
-@rappor.command("decode")
+@command(
+    "deniable estimate rappor decode --params rappor/params.csv --counts rappor/counts.csv "
+    "--map rappor/map.csv"
+)
 @_params
 @_file("counts", "counts.csv: for each cohort its reports, then how often each bit was set.")
 @_file("map", "map.csv: each candidate, then the positions that it sets.")
@@ -465,10 +464,10 @@ def rappor() -> None:
 @click.option(
     "--level", default=0.95, show_default=True, type=_open_share, help="The level of the intervals."
 )
-@click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
-@click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
+@as_json
+@as_csv
 @reported
-def decode_(
+def decode_command(
     params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
 ) -> None:
     """Estimate the share of devices that have each candidate string."""
@@ -489,10 +488,12 @@ def decode_(
         sys.exit(_NO_DATA)
 
 
-@rappor.command("hash")
+@command(
+    "deniable estimate rappor hash --params rappor/params.csv --candidates rappor/candidates.txt"
+)
 @_params
 @_file("candidates", "The strings to look for, one on each line.")
 @reported
-def hash_(params_file: Path, candidates_file: Path) -> None:
+def hash_command(params_file: Path, candidates_file: Path) -> None:
     """Print the map.csv of candidate strings, hashed as google/rappor's clients do."""
     write_map(read_params(params_file), read_candidates(candidates_file), sys.stdout)

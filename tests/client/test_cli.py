@@ -1,71 +1,128 @@
-"""The one `deniable` command: its list of commands, and what it says where a package is missing."""
+"""The one `deniable` command: its list of commands, its errors, and what it says where a package is
+missing."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
 
-HELP = """
-import sys
-from deniable.cli import main
-sys.argv = ["deniable", "--help"]
-try:
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
-"""
+import click
+import pytest
+
+from deniable.command_line import find
 
 RUN = """
 import sys
-sys.argv = ["deniable", {}]
+for name in {missing}:
+    sys.modules[name] = None
+sys.argv = ["deniable", *{words}]
 from deniable.cli import main
-main()
+try:
+    main()
+finally:
+    print("modules:", *sys.modules, file=sys.stderr)
 """
 
-WITHOUT_NUMPY = """
-import sys
-sys.modules["numpy"] = None
-sys.argv = ["deniable", "estimate", "drink"]
-from deniable.cli import main
-main()
-"""
+NAMES = sorted(each.name for each in entry_points(group="deniable.commands"))
 
 
-def python(script: str) -> subprocess.CompletedProcess[str]:
+def deniable(*words: str, missing: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    script = RUN.format(words=words, missing=missing)
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
 
 
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    """What stands on the standard error."""
+    return done.stderr.partition("modules:")[0]
+
+
 def test_help_imports_no_command() -> None:
-    """`deniable --help` lists every command with a sentence, without the module of any."""
-    done = python(HELP)
+    """`deniable --help` lists at most 17 commands in three groups, each with a sentence, without
+    the module of any."""
+    done = deniable("--help")
     assert done.returncode == 0
-    listed = dict(
-        line.split(maxsplit=1) for line in done.stdout.partition("Commands:\n")[2].splitlines()
-    )
-    points = entry_points(group="deniable.commands")
-    assert listed.keys() == {point.name for point in points}
-    assert all(text.endswith(".") for text in listed.values())
-    assert not {point.module for point in points} & set(done.stderr.split())
+    listed = re.split(r"^(\w+):\n", done.stdout, flags=re.MULTILINE)
+    sections = dict(zip(listed[1::2], listed[2::2], strict=True))
+    del sections["Options"]
+    assert list(sections) == ["Apps", "Collector", "Numbers"]
+    rows = re.split(r"^  (?=\S)", "".join(sections.values()), flags=re.MULTILINE)[1:]
+    sentences = dict(row.split(maxsplit=1) for row in rows)
+    assert len(rows) <= 17
+    assert sentences.keys() == {name.partition(".")[0] for name in NAMES}
+    assert all(text.rstrip().endswith(".") for text in sentences.values())
+    modules = {each.module for each in entry_points(group="deniable.commands")}
+    assert not modules & set(done.stderr.split())
 
 
-def test_a_command_names_the_missing_extra() -> None:
-    """A command whose package lacks a dependency says what to install."""
-    done = python(WITHOUT_NUMPY)
+def test_a_command_below_another_is_imported_alone() -> None:
+    """Neither the command above it nor those beside it are imported."""
+    done = deniable("estimate", "trend", "browser", "--registry", "missing.toml")
     assert done.returncode == 1
-    assert "install deniable with its extra estimator" in done.stderr
-    assert "Traceback" not in done.stderr
+    loaded = {each for each in done.stderr.split() if each.endswith("_command")}
+    assert loaded == {"deniable_estimator.terminal.trend_command"}
 
 
-def test_an_unknown_command_names_the_near_one() -> None:
-    """A typing mistake is answered with the command that was meant, also before --help; what is
-    near to nothing is only unknown. Neither is a success."""
-    for words in ('"estimat"', '"estimat", "--help"'):
-        done = python(RUN.format(words))
-        assert done.returncode == 2
-        assert "'estimate'" in done.stderr
-    done = python(RUN.format('"zzz"'))
+@pytest.mark.parametrize("name", NAMES)
+def test_no_command_has_more_than_twelve_options(name: str) -> None:
+    """Besides --help; each has an example and says what it does."""
+    command = find(*name.split("."))
+    assert sum(isinstance(each, click.Option) for each in command.params) <= 12
+    assert command.example.startswith(f"deniable {name.replace('.', ' ')}")
+    assert command.help
+
+
+def test_a_group_with_a_plain_form_shows_it() -> None:
+    """Its help begins with its example, and has the options of the plain form and the commands; a
+    metric that is called like one of them stands after --."""
+    done = deniable("estimate", "--help")
+    assert done.stdout.startswith("Example: deniable estimate browser")
+    for text in ("deniable estimate [OPTIONS] METRIC", "--since", "\n  trend ", "estimate -- "):
+        assert text in done.stdout
+    refused = deniable("estimate", "--registry", "missing.toml", "--", "trend")
+    assert "missing.toml" in told(refused), "trend is the metric"
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("estimat", "did you mean `deniable estimate`?"),
+        ("estimat --help", "did you mean `deniable estimate`?"),
+        ("trend browser", "did you mean `deniable estimate trend`?"),
+        ("gateway-key show", "did you mean `deniable relay key`?"),
+        ("store inf", "did you mean `deniable store info`?"),
+        ("plan nmber", "did you mean `deniable plan number`?"),
+        ("zzz", "`deniable --help` lists all commands"),
+        ("estimate browser --colour red", "`deniable estimate --help` lists its options"),
+        ("estimate browser --registri x", "did you mean --registry?"),
+        ("estimate", "an example is `deniable estimate browser"),
+        ("plan number --low 1", "an example is `deniable plan number --low 0"),
+        ("release browser --noise pink", "an example is `deniable release browser"),
+    ],
+)
+def test_a_wrong_call_is_told_in_one_sentence(words: str, advice: str) -> None:
+    """Every mistake has one line, which says what to type."""
+    done = deniable(*words.split())
     assert done.returncode == 2
-    assert "Did you mean" not in done.stderr
+    (line,) = told(done).splitlines()
+    assert line.startswith("Error: ")
+    assert advice in line
+
+
+@pytest.mark.parametrize(
+    ("words", "missing", "extra"),
+    [
+        ("estimate drink", "numpy", "estimator"),
+        ("store info", "deniable_collector.stores", "collector"),
+        ("demo --once", "numpy", "all"),
+    ],
+)
+def test_a_command_names_the_missing_extra(words: str, missing: str, extra: str) -> None:
+    """A command whose package lacks a dependency says in one sentence what to install."""
+    done = deniable(*words.split(), missing=(missing,))
+    assert done.returncode == 1
+    (line,) = told(done).splitlines()
+    assert line.endswith(f"install deniable with its extra {extra}")

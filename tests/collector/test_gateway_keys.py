@@ -1,4 +1,4 @@
-"""The gateway's file of keys, and `deniable gateway-key`."""
+"""The gateway's file of keys, and `deniable relay key`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from deniable.command_line import find
 from deniable.oblivious.capsules import new_private_key
 from deniable.oblivious.signed_keys import verified
-from deniable_collector.commands import collect
-from deniable_collector.oblivious.key_command import gateway_key
+from deniable_collector.commands import collect, relay
 from deniable_collector.oblivious.key_file import KeyFile, KeyFileError
-from deniable_collector.oblivious.relay_command import relay
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.settings import Settings, SettingsError
 
 
 def run(*arguments):
-    return CliRunner().invoke(gateway_key, [str(each) for each in arguments])
+    return CliRunner().invoke(find("relay", "key"), [str(each) for each in arguments])
 
 
 def test_new_rotate_show(tmp_path):

@@ -20,10 +20,10 @@ from click.testing import CliRunner
 from tests.tools import leave_out
 
 from deniable import windows, wire
+from deniable.command_line import find
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.upkeep import journal
-from deniable_collector.upkeep.commands import store as store_commands
 from deniable_collector.upkeep.journal import JournalKeeper
 
 from . import thief
@@ -245,7 +245,7 @@ def test_an_import_leaves_sums(tmp_path, shelf, new_id, noon):
         dashboard.schemes()
         file = str(tmp_path / "tallies.gz")
         for command in (["export", file, "--store", source], ["import", file, "--store", target]):
-            done = CliRunner().invoke(store_commands, command)
+            done = CliRunner().invoke(find("store"), command)
             assert done.exit_code == 0, done.output
         assert thief.contents(dashboard).total() == 4
         assert thief.sqlite_commits(tmp_path / "target.db", tmp_path / "stolen") == []

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import windows
+from deniable.command_line import find
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.upkeep import commands as store_commands
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def run(home):
     def run(*arguments, code=0, answer=None, store=None):
         environ = home.environ if store is None else {**home.environ, "DENIABLE_STORE": store}
         result = CliRunner().invoke(
-            store_commands.store, [str(each) for each in arguments], answer, environ
+            find("store"), [str(each) for each in arguments], answer, environ
         )
         assert result.exit_code == code, result.output
         return result

@@ -44,7 +44,7 @@ WIDTH = "400"
 FORMS = {"--json": "json", "--csv": "csv", "--report": "html"}
 """The options that say what a command prints."""
 
-_SPECS = re.compile(r"^(?:Usage: deniable|  (?=-))\s*(\S+(?: \S+)*)", re.MULTILINE)
+_SPECS = re.compile(r"^(?:Usage: deniable|(?=Example: )|  (?=-))\s*(\S+(?: \S+)*)", re.MULTILINE)
 """What a command takes, as its help has it: the call, and its options without their meaning."""
 
 _SECRET = re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z\d])[\w-]{32,}(?![\w-])")

@@ -9,32 +9,39 @@ backslash goes on in the next one.
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 _RELEASE = "Release 4.2: <dark> by default"
 _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
 
 _FIVE = "from=2026-11-16&to=2026-11-20"
 _BEFORE = "before_from=2026-11-09&before_to=2026-11-13"
 
-_READERS = ("estimate", "trend", "anomalies", "discover", "release")
+_READERS = (
+    "estimate",
+    "estimate trend",
+    "estimate segments",
+    "estimate anomalies",
+    "estimate discover",
+    "release",
+)
 """Commands that read a store."""
 
-_OF_A_METRIC = (*_READERS, "privacy", "simulate")
+_OF_A_METRIC = (*_READERS, "plan privacy", "plan simulate")
 """Commands about one metric of the registry."""
 
-_HELP = """
-    add | annotate | anomalies | collect | compile | dashboard | demo | dev | digest
-    discover | doctor | estimate | gateway-key new | gateway-key rotate | gateway-key show | init
-    lint | people add | plan | privacy | rappor decode | rappor hash | relay
-    release key | release list | release make | release verify | sent | simulate | store drop
-    store export | store import | store info | token new | trend | watch | web
-"""
+COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="deniable.commands"))
 """All commands."""
 
 
 def _mistakes() -> str:
     """The common mistakes, made with each command that can have them made."""
-    metric = {each: "plugin" if each == "discover" else "browser" for each in _READERS}
-    metric |= {"privacy": "browser", "simulate": "browser --devices 9"}
+    metric = dict.fromkeys(_OF_A_METRIC, "browser")
+    metric |= {
+        "estimate discover": "plugin",
+        "estimate segments": "browser --by platform",
+        "plan simulate": "browser --devices 9",
+    }
     lines = []
     for command in _OF_A_METRIC:
         lines += [
@@ -52,20 +59,25 @@ def _mistakes() -> str:
         ]
     lines += [
         "nothing",
+        "trend browser",
+        "gateway-key show missing",
+        "store inf",
+        "dashboard peopel",
+        "--colour",
         "estimate crash_site",
         "estimate crash_site --candidates missing.txt",
-        "estimate browser --by plan",
+        "estimate segments browser --by plan",
+        "estimate segments browser",
         "estimate load_time --given dark_mode",
         "estimate plugin",
-        "discover browser",
-        "trend browser --value netscape",
-        "trend plan_tier --by week",
-        "simulate browser",
+        "estimate discover browser",
+        "estimate trend browser --value netscape",
+        "estimate trend plan_tier --by week",
+        "plan simulate browser",
         "plan",
         "plan --size 1 --epsilon 1 --devices 10",
-        "plan --pair 3 --epsilon 1 --devices 10",
+        "plan pair 3 --epsilon 1 --devices 10",
         "release browser --to 2026-11-08 --epsilon 0",
-        "release browser --from 2026-09-21 --to 2026-09-27 --budget 0.1",
         "release verify missing.json",
         "lint missing.toml",
         "compile missing.toml -o metrics.json",
@@ -75,8 +87,8 @@ def _mistakes() -> str:
         "annotate x --metric browsr",
         "watch missing.toml --once",
         "watch broken.toml --check",
-        "digest --store nowhere",
-        "digest --weeks 0",
+        "watch digest --store nowhere",
+        "watch digest --weeks 0",
         "store info --store sqlite:///missing.db",
         "store info --store nowhere",
         "store drop --before yesterday --yes",
@@ -84,18 +96,19 @@ def _mistakes() -> str:
         "store export sums.jsonl --metric browsr",
         "store import missing.jsonl",
         "store import metrics.toml",
-        "people add Bob --role king --file people.toml",
-        "token new --name x --scope read:nothing",
-        "gateway-key show missing",
-        "rappor hash --params missing.csv --candidates rappor/candidates.txt",
-        "rappor decode --params rappor/map.csv --counts rappor/counts.csv --map rappor/map.csv",
+        "dashboard people add Bob --role king --file people.toml",
+        "dashboard token new --name x --scope read:nothing",
+        "relay key show missing",
+        "estimate rappor hash --params missing.csv --candidates rappor/candidates.txt",
+        "estimate rappor decode --params rappor/map.csv --counts rappor/counts.csv "
+        "--map rappor/map.csv",
         "collect --registry missing.toml",
         "collect --store nowhere --bind 127.0.0.1:0",
         "dashboard --registry missing.toml",
         "dashboard --store nowhere --bind 127.0.0.1:0",
         "relay",
         "dev missing.toml",
-        "web missing.toml --out web",
+        "compile web missing.toml --out web",
         "doctor missing.toml",
         "sent --app editor",
         "sent --app Editor!",
@@ -105,8 +118,7 @@ def _mistakes() -> str:
 
 def _commands() -> str:
     """What each command takes."""
-    names = [each.strip() for each in _HELP.replace("\n", "|").split("|")]
-    return "\n".join(f"deniable {each} --help" for each in names if each)
+    return "\n".join(f"deniable {each} --help" for each in COMMANDS)
 
 
 _ASKED = {
@@ -126,9 +138,9 @@ _ASKED = {
     """,
     "a yes or no": f"""
         deniable estimate dark_mode
-        deniable trend dark_mode --by week
-        deniable trend dark_mode --by month --json
-        deniable trend dark_mode --from 2026-11-05 --to 2026-11-12 --without 2026-11-10
+        deniable estimate trend dark_mode --by week
+        deniable estimate trend dark_mode --by month --json
+        deniable estimate trend dark_mode --from 2026-11-05 --to 2026-11-12
         GET /metric/dark_mode
         GET /metric/dark_mode?lang=zh-Hans
         GET /metric/dark_mode/compare
@@ -138,9 +150,9 @@ _ASKED = {
     """,
     "a forged day": f"""
         deniable estimate notifications
-        deniable anomalies notifications
-        deniable anomalies notifications --from 2026-11-17 --json
-        deniable anomalies browser --from 2026-11-16
+        deniable estimate anomalies notifications
+        deniable estimate anomalies notifications --from 2026-11-17 --json
+        deniable estimate anomalies browser --from 2026-11-16
         GET /metric/notifications
         GET /metric/notifications?lang=zh-Hans
         GET /metric/notifications.svg
@@ -149,7 +161,7 @@ _ASKED = {
     "a silent metric": """
         deniable estimate silent
         deniable estimate silent --json
-        deniable trend silent
+        deniable estimate trend silent
         deniable release silent
         GET /metric/silent
         GET /metric/silent.csv
@@ -160,8 +172,8 @@ _ASKED = {
         deniable estimate browser
         deniable estimate browser --json
         deniable estimate browser --csv
-        deniable estimate browser --from 2026-11-16 --level 0.8 --adjust bonferroni --json
-        deniable estimate browser --from 2026-11-16 --fakes 0.05 --alarm-level 0.01
+        deniable estimate browser --from 2026-11-16
+        DENIABLE_FAKES=0.05 DENIABLE_ALARM_LEVEL=0.01 deniable estimate browser --from 2026-11-16
         deniable estimate browser --from 2026-11-16 --without 2026-11-18
         GET /metric/browser
         GET /metric/browser?lang=zh-Hans
@@ -176,8 +188,8 @@ _ASKED = {
         GET /api/v1/metrics/browser/estimate?{_FIVE}&format=csv
     """,
     "a category over time": f"""
-        deniable trend browser --from 2026-11-14 --csv
-        deniable trend browser --by week --value safari
+        deniable estimate trend browser --from 2026-11-14 --csv
+        deniable estimate trend browser --by week --value safari
         GET /metric/browser?{_FIVE}&value=safari&value=edge&by=day&sort=value
         GET /metric/browser/trend.csv?{_FIVE}
         GET /metric/browser/trend.json?{_FIVE}
@@ -196,7 +208,7 @@ _ASKED = {
     """,
     "a long list": f"""
         deniable estimate country
-        deniable trend country --value "country 007"
+        deniable estimate trend country --value "country 007"
         GET /metric/country?{_FIVE}
         GET /api/v1/metrics/country/estimate?limit=7&{_FIVE}
     """,
@@ -209,7 +221,7 @@ _ASKED = {
         deniable estimate dark_mode --since "{_RELEASE}"
         deniable estimate dark_mode --since "{_RELEASE}" --json
         deniable estimate dark_mode --since "Release 4.3"
-        deniable trend load_time --since 2026-11-09
+        deniable estimate trend load_time --since 2026-11-09
         GET /metric/dark_mode?since={_RELEASED}
         GET /metric/interface_language?since={_RELEASED}&lang=zh-Hans
         GET /metric/dark_mode/trend.svg?since={_RELEASED}
@@ -219,13 +231,13 @@ _ASKED = {
     """,
     "an expired metric of months": """
         deniable estimate plan_tier --json
-        deniable trend plan_tier
+        deniable estimate trend plan_tier
         GET /metric/plan_tier
         GET /api/v1/metrics/plan_tier
     """,
     "memos": f"""
         deniable estimate interface_language
-        deniable trend interface_language --from 2026-11-14
+        deniable estimate trend interface_language --from 2026-11-14
         GET /metric/interface_language
         GET /metric/interface_language?lang=zh-Hans
         GET /api/v1/metrics/interface_language/comparison?{_FIVE}&{_BEFORE}
@@ -234,7 +246,7 @@ _ASKED = {
     "strings": f"""
         deniable estimate crash_site --candidates lists/crash_site.txt
         deniable estimate crash_site --candidates lists/crash_site.txt --json
-        deniable trend crash_site --candidates lists/crash_site.txt
+        deniable estimate trend crash_site --candidates lists/crash_site.txt
         GET /metric/crash_site
         GET /metric/crash_site?lang=zh-Hans
         GET /metric/crash_site.svg
@@ -255,7 +267,7 @@ _ASKED = {
         deniable estimate load_time
         deniable estimate load_time --below 0.5 --json
         deniable estimate load_time --csv
-        deniable trend load_time --from 2026-11-14
+        deniable estimate trend load_time --from 2026-11-14
         GET /metric/load_time
         GET /metric/load_time?lang=zh-Hans
         GET /metric/load_time.svg
@@ -268,7 +280,7 @@ _ASKED = {
     "a mean": f"""
         deniable estimate tabs
         deniable estimate tabs --csv
-        deniable trend tabs --by week
+        deniable estimate trend tabs --by week
         GET /metric/tabs
         GET /metric/tabs.svg
         GET /api/v1/metrics/tabs/estimate
@@ -278,7 +290,7 @@ _ASKED = {
         deniable estimate mode_by_channel
         deniable estimate mode_by_channel --given update_channel
         deniable estimate mode_by_channel --csv
-        deniable trend mode_by_channel --by week
+        deniable estimate trend mode_by_channel --by week
         GET /metric/mode_by_channel
         GET /metric/mode_by_channel?lang=zh-Hans
         GET /metric/mode_by_channel.svg
@@ -288,10 +300,10 @@ _ASKED = {
     """,
     "segments": f"""
         deniable estimate theme
-        deniable estimate theme --by platform
-        deniable estimate theme --by platform --csv
+        deniable estimate segments theme --by platform
+        deniable estimate segments theme --by platform --csv
         deniable estimate theme --where platform=tablet --json
-        deniable trend theme --by-segment platform --by week
+        deniable estimate trend theme --by-segment platform --by week
         GET /metric/theme
         GET /metric/theme/segments
         GET /metric/theme/segments?lang=zh-Hans
@@ -303,10 +315,10 @@ _ASKED = {
         GET /api/v1/metrics/theme/segments/trend?{_FIVE}
     """,
     "a discovery": """
-        deniable discover plugin
-        deniable discover plugin --json
-        deniable discover plugin --trend --by week
-        deniable discover plugin --promote crash_site --candidates lists/crash_site.txt
+        deniable estimate discover plugin
+        deniable estimate discover plugin --json
+        deniable estimate discover plugin --by week
+        deniable estimate discover plugin --promote crash_site --candidates-dir lists
         GET /metric/plugin
         GET /metric/plugin?lang=zh-Hans
         GET /metric/plugin/strings
@@ -320,12 +332,12 @@ _ASKED = {
         deniable release list
         deniable release list --json
         deniable release browser --from 2026-09-21 --to 2026-11-01
-        deniable release browser --from 2026-09-21 --to 2026-11-01 --csv --out browser.csv
+        deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv
         deniable release verify browser.csv.manifest.json --table browser.csv
         cat browser.csv
         deniable release tabs --to 2026-11-08 --epsilon 1 --plan
-        deniable release tabs --to 2026-11-08 --epsilon 1 --plan --json
-        deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --trend --budget 0.5
+        deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --form trend
+        DENIABLE_RELEASE_BUDGET=0.1 deniable release browser --from 2026-09-21 --to 2026-09-27
         deniable release update_channel
         deniable release key release.pem
         deniable release browser --from 2026-09-21 --to 2026-11-01 --sign release.pem \\
@@ -347,18 +359,18 @@ _ASKED = {
         GET /boards/monday?lang=zh-Hans
     """,
     "what devices reveal": """
-        deniable privacy
-        deniable privacy --json
-        deniable privacy browser
-        deniable privacy interface_language
-        deniable privacy crash_site --household 3 --json
-        deniable privacy --report
+        deniable plan privacy
+        deniable plan privacy --json
+        deniable plan privacy browser
+        deniable plan privacy interface_language
+        deniable plan privacy crash_site --household 3 --json
+        deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
     """,
     "what published sums reveal": """
-        deniable privacy browser --outsider
-        deniable privacy load_time --outsider --reports 50000 --json
+        deniable plan privacy browser --outsider
+        deniable plan privacy load_time --outsider --reports 50000 --json
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
     """,
@@ -368,26 +380,28 @@ _ASKED = {
         deniable watch rules.toml --dry-run --json
         deniable watch rules.toml --once
         deniable watch rules.toml --once
-        deniable digest --candidates-dir lists --annotations annotations.toml
-        deniable digest --language zh-Hans --dashboard https://deniable.acme.example
-        deniable digest --html digest.html
+        deniable watch digest --candidates-dir lists --annotations annotations.toml
+        deniable watch digest --language zh-Hans --dashboard https://deniable.acme.example
+        deniable watch digest --html digest.html
         cat digest.html
     """,
     "plans": """
-        deniable plan --size 2 --epsilon 1 --devices 100000
+        deniable plan --size 5 --epsilon 1 --devices 100000
         deniable plan --size 10 --epsilon 1 --devices 100000 --share 0.05 --sample-rate 0.1
         deniable plan --size 3000 --epsilon 1 --devices 100000 --lifetime-epsilon 8 --json
         deniable plan --size 5 --epsilon 1 --devices 100000 --memoize --lifetime-epsilon 4
         deniable plan --size 20 --epsilon 1 --devices 100000 --mechanism magic
         deniable plan --size 5 --epsilon 1 --devices 100000 --segment-share 0.05
-        deniable plan --size 2 --lifetime 8 --years 2 --turnover 0.3 --devices 100000
-        deniable plan --size 2 --lifetime 8 --years 2 --turnover 0.3 --devices 100000 --json
-        deniable plan --pair 3x4 --epsilon 1 --devices 100000 --effect 0.2
-        deniable plan --pair 3x4 --epsilon 1 --devices 100000 --effect 0.2 --json
-        deniable plan --number --low 0 --high 20 --ask mean --epsilon 1 --devices 100000
-        deniable plan --number --low 0.1 --high 20 --scale log \\
+        deniable plan lifetime --size 2 --lifetime-epsilon 8 --years 2 --turnover 0.3
+        deniable plan lifetime --size 2 --lifetime-epsilon 8 --years 2 --turnover 0.3 --json
+        deniable plan lifetime --size 5 --lifetime-epsilon 8 --years 2
+        deniable plan pair 3x4 --epsilon 1 --devices 100000
+        deniable plan pair 3x4 --epsilon 1 --devices 100000 --effect 0.2 --json
+        deniable plan number --low 0 --high 20 --ask mean --epsilon 1 --devices 100000
+        deniable plan number --low 0.1 --high 20 --scale log \\
             --ask distribution --epsilon 1 --devices 100000 --json
-        deniable plan --discovery --max-length 8 --epsilon 4 --devices 1000000
+        deniable plan discovery --epsilon 4 --devices 1000000
+        deniable plan discovery --max-length 8 --epsilon 4 --devices 1000000
         GET /plan
         GET /plan?lang=zh-Hans&size=40&memoize=on
         GET /plan?size=1
@@ -401,27 +415,27 @@ _ASKED = {
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000
     """,
     "simulations": """
-        deniable simulate browser --devices 50000 --seed 7
-        deniable simulate browser --devices 50000 --seed 7 --json
-        deniable simulate load_time --devices 50000 --seed 7 --lognormal 0.2,3
-        deniable simulate mode_by_channel --devices 50000 --seed 7 --dependence 0.3
-        deniable simulate crash_site --devices 50000 --seed 7 --candidates lists/crash_site.txt
-        deniable simulate plugin --devices 50000 --seed 7 --candidates lists/plugins.txt
+        deniable plan simulate browser --devices 50000 --seed 7
+        deniable plan simulate browser --devices 50000 --seed 7 --json
+        deniable plan simulate load_time --devices 50000 --seed 7 --lognormal 0.2,3
+        deniable plan simulate mode_by_channel --devices 50000 --seed 7 --dependence 0.3
+        deniable plan simulate crash_site --devices 50000 --seed 7 --candidates lists/crash_site.txt
+        deniable plan simulate plugin --devices 50000 --seed 7 --candidates lists/plugins.txt
     """,
     "the registry": """
+        deniable init shop --yes
         deniable lint
         deniable lint --json
         deniable lint --explain
         deniable lint --since earlier.toml
         deniable lint broken.toml
         DENIABLE_BOARDS=drafts DENIABLE_DATA=. deniable lint earlier.toml
-        deniable compile -o metrics.json
+        deniable compile metrics.toml -o metrics.json
         deniable compile -o metrics.json --check
         deniable compile -o metrics.ts
-        deniable add weather --type boolean --yes --epsilon 1 --lifetime-epsilon 4 \\
-            --expires 2027-06-30
+        deniable add weather --type boolean --epsilon 1 --yes
         deniable lint --json
-        deniable init notes --yes --metric plan --values free,paid --expires 2027-06-30
+        deniable init notes --yes --metric plan --values free,paid
         cat notes/metrics.toml
         deniable annotate "Release 4.3" --date 2026-11-20 --metric browser
         cat annotations.toml
@@ -433,22 +447,25 @@ _ASKED = {
         deniable store drop --before 2026-10-01 --dry-run
         deniable store drop --before 2026-10-01 --yes
         deniable store export sums.jsonl --metric browser --since 2026-11-16
+        deniable store import sums.jsonl --dry-run
         deniable store import sums.jsonl --store sqlite:///other.db
         deniable store info --store sqlite:///other.db
         deniable estimate browser --store sqlite:///other.db
     """,
     "google's RAPPOR": """
-        deniable rappor hash --params rappor/params.csv --candidates rappor/candidates.txt
-        deniable rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
+        deniable estimate rappor hash --params rappor/params.csv --candidates rappor/candidates.txt
+        deniable estimate rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
             --map rappor/map.csv
-        deniable rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
+        deniable estimate rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
             --map rappor/map.csv --json
-        deniable rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
+        deniable estimate rappor decode --params rappor/params.csv --counts rappor/counts.csv \\
             --map rappor/map.csv --csv
     """,
     "people and links": """
-        deniable token new --name grafana --scope read:metrics --metric "brow*"
-        deniable people add Bob --role reader --file people.toml
+        deniable dashboard token new --name grafana --scope read:metrics --metric "brow*"
+        deniable dashboard people add Bob --role reader --file people.toml
+        deniable dashboard people add Ana --role analyst
+        deniable dashboard token new --name grafana --scope read:metrics
         GET /login
         GET /links
         GET /share?view=/metric/browser

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
 
+import pytest
 from werkzeug.exceptions import HTTPException
 
+from deniable.command_line import find
+from deniable.sent_command import main as sent
+
 from .asking import Dashboard, run
-from .questions import QUESTIONS
+from .questions import COMMANDS, QUESTIONS
+from .test_facts import FACTS
 
 SERVERS = {"collect", "dashboard", "demo", "dev", "relay"}
 """Commands that run until they are ended: other tests start them."""
 
-RANDOM = {"gateway-key new", "gateway-key rotate", "gateway-key show", "sent"}
+RANDOM = {"relay key new", "relay key rotate", "relay key show", "sent"}
 """Commands whose answer is random: keys, and what a device has sent."""
 
-ELSEWHERE = {"web"}
+ELSEWHERE = {"compile web"}
 """Commands that copy built files, which a clone has only after `make web`."""
 
 APART = {"static", "access.sign_in_post"}
@@ -23,36 +28,29 @@ APART = {"static", "access.sign_in_post"}
 
 LINES = [line for lines in QUESTIONS.values() for line in lines]
 
-
-def commands(*path: str) -> Iterator[str]:
-    """All commands below one, as its help lists them."""
-    listed = run([*path, "--help"]).stdout.partition("\nCommands:\n")[2]
-    names = [
-        line.split()[0] for line in listed.splitlines() if line[:2] == "  " and line[2:3] != " "
-    ]
-    if path and not names:
-        yield " ".join(path)
-    for name in names:
-        yield from commands(*path, name)
+KEPT = dict(
+    each.split("\n", 1)
+    for file in FACTS.iterdir()
+    for each in file.read_text(encoding="utf-8").removeprefix("== ").split("\n== ")
+)
+"""What `test_facts` finds each line to say."""
 
 
-def test_every_command_has_its_options_here() -> None:
-    """The help of each command is asked for, so that no option comes or goes unseen."""
-    helped = {
-        line.removeprefix("deniable ").removesuffix(" --help")
-        for line in LINES
-        if line.endswith(" --help")
-    }
-    assert helped == {*commands()}
-
-
-def test_every_command_answers_here() -> None:
-    """Each command that prints an answer is asked for one, beside its mistakes."""
-    mistakes = {*QUESTIONS["mistakes with commands"]}
-    answered = [f"{line} " for line in LINES if line not in mistakes and "--help" not in line]
-    for command in {*commands()} - SERVERS - RANDOM - ELSEWHERE:
-        asked = f"deniable {command.replace('release make', 'release')} "
-        assert any(line.startswith(asked) for line in answered), command
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_runs_here(name: str) -> None:
+    """The help of each command begins with an example. It is asked here and ends well; those of
+    servers, and of commands whose answer is random, can be typed as they stand."""
+    example = run([*name.split(), "--help"]).stdout.splitlines()[0].removeprefix("Example: ")
+    if name not in SERVERS | RANDOM | ELSEWHERE:
+        assert "exit code 0" in KEPT[example].splitlines()
+    elif name == "sent":
+        with pytest.raises(SystemExit) as ended:
+            sent([*shlex.split(example)[2:], "--help"])
+        assert ended.value.code == 0
+    else:
+        arguments = shlex.split(example)[1 + len(name.split()) :]
+        assert example.startswith(f"deniable {name} ")
+        find(*name.split()).make_context(name, arguments)
 
 
 def test_every_address_is_requested_here(dashboard: Dashboard) -> None:

@@ -17,6 +17,7 @@ import venv
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -244,7 +245,7 @@ client.close()
 @pytest.fixture(scope="module")
 def serving(world: World) -> World:
     """With collector and dashboard, started as the README says, and a reader's token."""
-    token = next(line for line in of("deniable") if line.command.startswith("deniable token new"))
+    token = next(line for line in of("deniable") if "token new" in line.command)
     # One token stands for those of all pages.
     # Under a name of its own: the page's own command gives its name to another token.
     command = re.sub("--name [a-z]+", "--name tests --scope read:releases", token.command)
@@ -254,7 +255,8 @@ def serving(world: World) -> World:
     assert found is not None, "the command shows no token"
     world.environ["TOKEN"] = found[0]
     for name, probe in (("collect", "/readyz"), ("dashboard", "/healthz")):
-        (line,) = [each for each in of("deniable") if each.command.split()[1] == name]
+        is_plain = re.compile(rf"deniable {name}(?: -|$)").match
+        (line,) = [each for each in of("deniable") if is_plain(each.command)]
         address = world.collector if name == "collect" else world.dashboard
         world.serve(line.command, address + probe)
     report(world.folder)
@@ -386,12 +388,21 @@ INLINE = sorted(
 @pytest.mark.parametrize(("page", "command"), INLINE)
 def test_each_command_that_is_named_exists(page: str, command: str) -> None:
     """Commands and options that a sentence names are those of the program."""
-    words = command.replace("\n", " ").split()
-    group = ["store", "rappor", "token", "people", "links", "gateway-key"]
-    depth = 3 if words[1] in group and len(words) > 2 and not words[2].startswith("-") else 2
-    text = help_of(*[word.strip(",") for word in words[1:depth]])
+    path: tuple[str, ...] = ()
+    for word in command.replace("\n", " ").split()[1:]:
+        if word.strip(",") not in below(path):
+            break
+        path = (*path, word.strip(","))
+    assert path, f"{page}: `{command}`"
+    text = help_of(*path)
     for option in re.findall(r"--[a-z][a-z-]+", command):
         assert option in text, f"{page}: `{command}`"
+
+
+def below(path: tuple[str, ...]) -> set[str]:
+    """The commands below some words."""
+    points = (tuple(each.name.split(".")) for each in entry_points(group="deniable.commands"))
+    return {each[len(path)] for each in points if each[: len(path)] == path != each}
 
 
 @cache
@@ -456,7 +467,8 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     typed(commands[2])
     names: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = typed("deniable --help")
-    assert all(name in text for name in names["entry-points"]["deniable.commands"])
+    points = names["entry-points"]["deniable.commands"]
+    assert all(f"\n  {name.partition('.')[0]} " in text for name in points)
     typed(
         'python -c "from importlib.metadata import entry_points; '
         "[each.load() for each in entry_points(group='deniable.commands')]\""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from deniable_estimator.dashboard.access.people_command import people
+from deniable.command_line import find
 
 from .browsing import follow, judge
 
@@ -26,7 +26,7 @@ def token(environ: dict[str, str], tmp_path: Path) -> str:
     path = tmp_path / "people.toml"
     environ["DENIABLE_DATA"] = str(tmp_path)
     arguments = ["add", NAME, "--role", "analyst", "--json", "--file", str(path)]
-    made = CliRunner().invoke(people, arguments)
+    made = CliRunner().invoke(find("dashboard", "people"), arguments)
     return str(json.loads(made.stdout)["token"])
 
 

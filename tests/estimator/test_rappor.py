@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from deniable_estimator.rappor import Params, rappor, read_map
+from deniable.command_line import find
+from deniable_estimator.rappor import Params, read_map
 
 PARAMS = "k,h,m,p,q,f\n4,2,3,0.5,0.75,0.5\n"
 COUNTS = "10,1,2,3,4\n0,0,0,0,0\n7,7,0,7,0\n"
@@ -20,7 +21,7 @@ MAP = "apple,1,2,5,5,12,9\nbanana,4,3,8,6,9,10\n"
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(rappor, [str(argument) for argument in arguments])
+    return CliRunner().invoke(find("estimate", "rappor"), [str(argument) for argument in arguments])
 
 
 def decode(

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from deniable.coded_message import counted
+from deniable.command_line import command, json_option
 from deniable.doctor.device import (
     check_crowd,
     check_development,
@@ -35,7 +36,7 @@ _MARKS: dict[Level, tuple[str, str]] = {
 }
 
 
-@click.command()
+@command("deniable doctor metrics.toml")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--endpoint",
@@ -46,7 +47,7 @@ _MARKS: dict[Level, tuple[str, str]] = {
     "--state-dir", type=click.Path(path_type=Path), metavar="FOLDER", help="If the app has its own."
 )
 @click.option("--operator", is_flag=True, help="Check the collector's and the dashboard's side.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def doctor(
     path: Path | None, endpoint: str | None, state_dir: Path | None, operator: bool, as_json: bool
 ) -> None:

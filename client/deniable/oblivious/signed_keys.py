@@ -53,7 +53,7 @@ def check_identity(text: str) -> bytes:
         pass
     raise ValueError(
         "the gateway's identity must be 87 letters of URL-safe base64: copy it from "
-        "`deniable gateway-key show`"
+        "`deniable relay key show`"
     )
 
 

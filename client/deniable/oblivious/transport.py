@@ -43,7 +43,7 @@ class ObliviousTransport:
     Args:
         endpoint: the collector's address, as for `Client`. No connection is made to it.
         relay: the relay's address.
-        gateway: the gateway's identity, as `deniable gateway-key show` prints it. Ship it with the
+        gateway: the gateway's identity, as `deniable relay key show` prints it. Ship it with the
             app: it is what keeps a relay from reading reports.
         timeout: seconds for each step on the network, as for `HttpTransport`.
         ingest_key: sent inside the capsule, if the collector asks for a key.

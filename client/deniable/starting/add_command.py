@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from deniable.command_line import command
 from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.forecasts import MISSING, forecasts
@@ -18,10 +18,16 @@ from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.starting.declaring import Draft, draft
-from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
+from deniable.starting.metric_options import (
+    expiry,
+    is_interactive,
+    metric_keys,
+    metric_options,
+    more_metric_options,
+)
 
 
-@click.command()
+@command("deniable add weather --type boolean --epsilon 1 --yes")
 @click.argument("metric")
 @click.option(
     "--registry",
@@ -34,6 +40,7 @@ from deniable.starting.metric_options import expiry, is_interactive, metric_keys
 @click.option("--dry-run", is_flag=True, help="Show the metric, and write nothing.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @metric_options
+@more_metric_options
 def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None:
     """Add METRIC to a metrics.toml: show what the crowd will and will not see, then write it.
 
@@ -60,7 +67,7 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
             )
         keys = metric_keys(metric, given, interactive=interactive)
         gap = _gap(text)
-        made = draft(text + gap, metric, _complete(keys, text, registry, given), path)
+        made = draft(text + gap, metric, _complete(keys, text, registry), path)
     except RegistryError as error:
         print_problems(error.problems, str(path))
         click.echo("Nothing was written.", err=True)
@@ -111,9 +118,7 @@ def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
         yield f"{told.text.capitalize()}, if it uses the app every day."
 
 
-def _complete(
-    keys: dict[str, Any], text: str, registry: Registry, given: dict[str, Any]
-) -> dict[str, Any]:
+def _complete(keys: dict[str, Any], text: str, registry: Registry) -> dict[str, Any]:
     """The keys with those that a metric needs and [defaults] does not give."""
     import tomllib
 
@@ -121,9 +126,9 @@ def _complete(
     more: dict[str, Any] = {}
     if "owner" not in keys and "owner" not in defaults:
         more["owner"] = next(iter(registry)).owner
-    over = "expires" in defaults and defaults["expires"] < datetime.now(UTC).date()
+    over = "expires" in defaults and defaults["expires"] < today()
     if "expires" not in keys and ("expires" not in defaults or over):
-        more["expires"] = expiry(given.get("expires"))
+        more["expires"] = expiry()
     if "devices" not in keys and "devices" not in defaults:
         stated = [each.devices for each in registry if each.devices is not None]
         if stated:

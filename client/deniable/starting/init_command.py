@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from deniable.command_line import command
 from deniable.commands import print_problems
 from deniable.errors import RegistryError
 from deniable.keys import APP
@@ -29,21 +30,21 @@ _WHERE = ("python", "web")
 
 _WHILE_WRITING = {
     "python": ("deniable dev", "DENIABLE_DEV=http://127.0.0.1:8099 python3 app.py"),
-    "web": ("deniable dev", "deniable web metrics.toml --out . --development"),
+    "web": ("deniable dev", "deniable compile web metrics.toml --out . --development"),
 }
 """To see each report at once; index.html has a line for it."""
 
 _NEXT = {
     "python": ("deniable collect", "python3 app.py", "deniable dashboard"),
     "web": (
-        "deniable web metrics.toml --out .",
+        "deniable compile web metrics.toml --out .",
         "DENIABLE_CORS_ORIGINS=http://127.0.0.1:8000 deniable collect",
         "python3 -m http.server 8000 --bind 127.0.0.1",
     ),
 }
 
 
-@click.command("init")
+@command("deniable init shop --yes")
 @click.argument(
     "folder", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="[FOLDER]"
 )
@@ -52,6 +53,8 @@ _NEXT = {
 @click.option("--where", type=click.Choice(_WHERE), help="What records it: a Python app or a page.")
 @click.option("--yes", is_flag=True, help="Ask nothing: defaults for what no option says.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--devices", type=click.IntRange(1), help="How many devices run the app.")
+@click.option("--owner", help="Who answers questions about the metrics.")
 @metric_options
 def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     """Write metrics.toml, an example (app.py or index.html) and compose.yml into FOLDER.
@@ -81,12 +84,10 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
         given |= {"at_once": True, "platform": "web"}
     head = HEAD
     for word, value in (
-        ("APP", app), ("OWNER", owner), ("EXPIRES", expiry(given["expires"])), ("DEVICES", devices)
+        ("APP", app), ("OWNER", owner), ("EXPIRES", expiry()), ("DEVICES", devices)
     ):  # fmt: skip
         head = head.replace(f"= {word} ", f"= {toml_value(value)} ")
     keys = metric_keys(name, given, interactive=interactive)
-    for key in ("owner", "expires", "devices"):
-        keys.pop(key, None)  # they are in [defaults]
     try:
         made = draft(head, name, keys, folder / "metrics.toml")
     except RegistryError as error:
@@ -98,11 +99,11 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     if folder != Path():
         click.echo(f"cd {folder}")
     click.echo("While you write the app, to see each report within a second:")
-    for command in _WHILE_WRITING[where]:
-        click.echo(f"  {command}")
+    for line in _WHILE_WRITING[where]:
+        click.echo(f"  {line}")
     click.echo("Next:")
-    for command in _NEXT[where]:
-        click.echo(f"  {command}")
+    for line in _NEXT[where]:
+        click.echo(f"  {line}")
 
 
 def _name_of(folder: Path) -> str:

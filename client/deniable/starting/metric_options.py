@@ -4,46 +4,52 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, TypeVar
 
 import click
 
+from deniable.lasting import today
 from deniable.mechanisms.prefix_code import ALPHABETS
-from deniable.metric import LONGITUDINAL
 from deniable.types import TYPES
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DAYS = 365
-"""So long a metric lasts if no day is given, today included."""
+"""So long a new metric lasts, today included."""
 
 
 def metric_options(function: Function) -> Function:
-    """The options that describe a metric; other keys are edited in the file."""
-    for option in reversed(
-        (
-            click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
-            click.option("--description", help="The metric in one sentence."),
-            click.option("--values", metavar="A,B,C", help="The list of a category."),
-            click.option("--of", metavar="A,B", help="The two metrics of a pair."),
-            click.option("--low", type=float, help="The lower end of a number's range."),
-            click.option("--high", type=float, help="The upper end."),
-            click.option(
-                "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of it."
-            ),
-            click.option("--epsilon", type=float, help="Limit on what one report reveals."),
-            click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal."),
-            click.option("--longitudinal", type=click.Choice(LONGITUDINAL), help="New noise, or "
-                         "memos that repeat."),
-            click.option("--at-once", is_flag=True, help="Report the first record of a window "
-                         "within ten seconds."),
-            click.option("--devices", type=click.IntRange(1), help="How many devices run the app."),
-            click.option("--owner", help="Who answers questions about the metric."),
-            click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), help="Its last day; by "
-                         "default the last of a year."),
-        )
-    ):  # fmt: skip
+    """The options of a metric that `init` and `add` have; other keys are edited in the file."""
+    return _with(
+        function,
+        click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
+        click.option("--values", metavar="A,B,C", help="The list of a category."),
+        click.option("--low", type=float, help="The lower end of a number's range."),
+        click.option("--high", type=float, help="The upper end."),
+        click.option(
+            "--at-once",
+            is_flag=True,
+            help="Report the first record of a window within ten seconds.",
+        ),
+    )
+
+
+def more_metric_options(function: Function) -> Function:
+    """The options of a metric that only `add` has."""
+    return _with(
+        function,
+        click.option("--of", metavar="A,B", help="The two metrics of a pair."),
+        click.option(
+            "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of a number."
+        ),
+        click.option("--epsilon", type=float, help="Limit on what one report reveals."),
+        click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal."),
+    )
+
+
+def _with(function: Function, *options: Callable[[Function], Function]) -> Function:
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -53,9 +59,9 @@ def is_interactive(*, yes: bool) -> bool:
     return not yes and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def expiry(given: datetime | None) -> date:
-    """The last day of a metric."""
-    return (datetime.now(UTC) + timedelta(_DAYS - 1)).date() if given is None else given.date()
+def expiry() -> date:
+    """The last day of a new metric."""
+    return today() + timedelta(_DAYS - 1)
 
 
 def split_values(text: str) -> list[str]:
@@ -100,20 +106,16 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
     for key in ("low", "high", "ask"):
         if given.get(key) is not None:
             keys.setdefault(key, _plain(given[key]))
-    for key in ("owner", "platform", "devices"):
-        if given.get(key) is not None:
-            keys[key] = given[key]
-    if given.get("expires") is not None:
-        keys["expires"] = expiry(given["expires"])
+    if given.get("platform") is not None:
+        keys["platform"] = given["platform"]
     if given.get("at_once") and kind != "retention":  # that is always reported at once
         keys |= {"answer": "at_once", "aggregate": "first"}
     fresh = kind in ("number", "pair", "discovery")
-    longitudinal = given.get("longitudinal") or ("fresh" if fresh else "memoize")
     for key in ("epsilon", "lifetime_epsilon"):
         if given.get(key) is not None:
             keys[key] = given[key]
-    if longitudinal == "memoize":
-        keys["longitudinal"] = longitudinal
+    if not fresh:
+        keys["longitudinal"] = "memoize"
     return keys
 
 

@@ -1,4 +1,4 @@
-"""`deniable gateway-key`: make, rotate and show the keys of a gateway (docs/two-hops.md)."""
+"""`deniable relay key`: make, rotate and show the keys of a gateway (docs/two-hops.md)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from deniable import DeniableError
+from deniable.command_line import command, json_option
 from deniable.oblivious.suites import KEMS
 from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
 
@@ -19,30 +20,24 @@ _kem = click.option(
     show_default=True,
     help="The key exchange. p256 is for web pages in browsers of before 2025, which lack X25519.",
 )
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group()
-def gateway_key() -> None:
-    """The private keys of a gateway, in a file that DENIABLE_GATEWAY_KEYS names.
-
-    Apps carry the gateway's identity, which never changes. The keys that reports are sealed for
-    change with `rotate`, and apps find the new one by themselves.
-    """
-
-
-@gateway_key.command()
+@command("deniable relay key new gateway.toml")
 @_path
 @_kem
-@_json
+@json_option
 def new(path: Path, kem: str, as_json: bool) -> None:
-    """Make PATH with a new identity and one key. It is readable by its user alone."""
+    """Make PATH with a new identity and one key. It is readable by its user alone.
+
+    The collector of the gateway reads PATH if DENIABLE_GATEWAY_KEYS names it. Apps carry the
+    identity, which never changes.
+    """
     made = KeyFile.new(kem)
     _write(made, path, replacing=False)
     _show(made, path, as_json)
 
 
-@gateway_key.command()
+@command("deniable relay key rotate gateway.toml")
 @_path
 @_kem
 @click.option(
@@ -52,21 +47,22 @@ def new(path: Path, kem: str, as_json: bool) -> None:
     show_default=True,
     help="Older keys that still open what was sealed before; 0: none.",
 )
-@_json
+@json_option
 def rotate(path: Path, kem: str, keep: int, as_json: bool) -> None:
     """Put a new key in front of those of PATH, and drop the oldest.
 
-    Send the collector SIGHUP afterwards (systemctl reload). A batch that was sealed for a key that
-    is gone is refused, sealed for the new key by its device, and sent again; it is counted once.
+    Send the collector SIGHUP afterwards (systemctl reload); apps find the new key by themselves. A
+    batch that was sealed for a key that is gone is refused, sealed for the new key by its device,
+    and sent again; it is counted once.
     """
     changed = _read(path).rotated(kem, keep)
     _write(changed, path, replacing=True)
     _show(changed, path, as_json)
 
 
-@gateway_key.command()
+@command("deniable relay key show gateway.toml")
 @_path
-@_json
+@json_option
 def show(path: Path, as_json: bool) -> None:
     """Print the identity for apps, and number and kind of each key in PATH. Nothing secret."""
     _show(_read(path), path, as_json)

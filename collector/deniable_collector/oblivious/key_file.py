@@ -103,7 +103,7 @@ class KeyFile:
             raise KeyFileError(
                 path,
                 f"{path} is no file of a gateway's keys, or is damaged: "
-                "`deniable gateway-key new` makes one",
+                "`deniable relay key new` makes one",
             ) from None
         return found
 
@@ -135,7 +135,7 @@ class KeyFile:
             raise KeyFileError(
                 path,
                 f"{path} is there already: a new identity would shut out every app that carries "
-                "the old one; `deniable gateway-key rotate` changes the key and keeps the identity",
+                "the old one; `deniable relay key rotate` changes the key and keeps the identity",
             ) from None
         except OSError as error:
             raise KeyFileError(path, f"{path} cannot be written: {error.strerror}") from None

@@ -13,6 +13,8 @@ import click
 
 from deniable import windows
 from deniable.coded_message import counted
+from deniable.command_line import command, json_option
+from deniable_collector.options import store_option
 from deniable_collector.upkeep.tools import (
     check_metrics,
     facts,
@@ -37,11 +39,6 @@ _R = TypeVar("_R")
 
 _day = click.DateTime(["%Y-%m-%d"])
 _file = click.Path(path_type=Path, dir_okay=False)
-_yes = click.option("--yes", is_flag=True, help="Do not ask.")
-_address = click.option(
-    "--store", "address", metavar="URL", help="Where the tallies are (DENIABLE_STORE)."
-)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
@@ -75,21 +72,16 @@ def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
     return with_selection
 
 
-@click.group()
-def store() -> None:
-    """Look into a store; drop, export and import its tallies."""
-
-
-@store.command()
-@_address
-@_as_json
-def info(address: str | None, as_json: bool) -> None:
+@command("deniable store info")
+@store_option
+@json_option
+def info(store: str | None, as_json: bool) -> None:
     """Show what a store holds: its metrics with their schemes, windows, reports and counters.
 
     Checks the digest of each sealed window and kept sum. Exits with 1 if one is damaged, and names
     it.
     """
-    with opened_store(address) as (opened, kind), progress("reading", as_json) as advance:
+    with opened_store(store) as (opened, kind), progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         damaged: list[str] = []
         published = opened.schemes()
@@ -159,13 +151,13 @@ def _print(document: dict[str, Any]) -> None:
             )
 
 
-@store.command()
+@command("deniable store drop --before 2026-10-01 --dry-run")
 @click.option("--before", type=_day, required=True, help="The day before which they had ended.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and change nothing.")
-@_address
-@_yes
-@_as_json
-def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_json: bool) -> None:
+@store_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json: bool) -> None:
     """Delete every window that had ended when a day (UTC) began. It cannot be undone.
 
     So are the sums of windows that were dropped before, if their week, month or quarter had ended.
@@ -173,7 +165,7 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
     from deniable_collector.upkeep.retention import SETTLED
 
     moment = midnight(before)
-    with opened_store(address) as (opened, _):
+    with opened_store(store) as (opened, _):
         found = [
             (metric, fingerprint, label)
             for metric, schemes in sorted(opened.schemes().items())
@@ -221,17 +213,17 @@ def drop(before: datetime, dry_run: bool, address: str | None, yes: bool, as_jso
     click.echo(f"{text} {'would go' if dry_run else 'dropped'}")
 
 
-@store.command("export")
+@command("deniable store export sums.jsonl --metric browser --since 2026-11-16")
 @click.argument("file", type=_file)
 @_chosen
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@_address
-@_as_json
+@store_option
+@json_option
 def export_tallies(
     file: Path,
     selection: TallySelection,
     force: bool,
-    address: str | None,
+    store: str | None,
     as_json: bool,
 ) -> None:
     """Write tallies to FILE: their exact sums, with the schemes that read them.
@@ -246,7 +238,7 @@ def export_tallies(
 
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
-    with opened_store(address) as (opened, _), progress("exporting", as_json) as advance:
+    with opened_store(store) as (opened, _), progress("exporting", as_json) as advance:
         check_metrics(selection, opened.schemes())
         contents = export(opened, file, selection, advance=advance)
     if as_json:
@@ -255,14 +247,14 @@ def export_tallies(
         click.echo(f"{file}: {summary(contents)}")
 
 
-@store.command("import")
+@command("deniable store import sums.jsonl --dry-run")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @_chosen
 @click.option("--dry-run", is_flag=True, help="Check the whole file, and change nothing.")
-@_address
-@_as_json
+@store_option
+@json_option
 def import_tallies(
-    file: Path, selection: TallySelection, dry_run: bool, address: str | None, as_json: bool
+    file: Path, selection: TallySelection, dry_run: bool, store: str | None, as_json: bool
 ) -> None:
     """Add the tallies of FILE to a store.
 
@@ -278,7 +270,7 @@ def import_tallies(
             contents, outcome = check(file, advance=advance), None
             check_metrics(selection, dict(contents.schemes))
         else:
-            with opened_store(address) as (opened, _):
+            with opened_store(store) as (opened, _):
                 outcome = load(file, opened, time.time(), selection, advance=advance)
             contents = outcome.contents
     if outcome is not None:

@@ -55,7 +55,7 @@ def _hint(error: DeniableError) -> str:
     if not isinstance(error, StoreUnavailable):
         return ""
     context = click.get_current_context(silent=True)
-    adds = context is not None and context.info_name == "import"
+    adds = context is not None and str(context.info_name).endswith("import")
     return ": try again later" + "; what this command has added is not added twice" * adds
 
 

@@ -8,14 +8,16 @@ from typing import Any
 import click
 from sphinx.application import Sphinx
 
-from deniable.cli import _group
+from deniable.command_line import find
 
-deniable = _group()
+deniable = find()
 
 
 def _escape(app: Sphinx, context: click.Context, lines: list[str]) -> None:
-    """A help text is no markup: `bench_` is no link, and a star is a star."""
+    """The example first. A help text is no markup: `bench_` is no link, and a star is a star."""
     lines[:] = [re.sub(r"(?<=\w)_(?!\w)|\*", r"\\\g<0>", line) for line in lines]
+    if example := getattr(context.command, "example", ""):
+        lines[:0] = [".. code-block:: sh", "", f"   {example}", ""]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -127,8 +127,8 @@ def _maker(metric: str, scheme: Scheme) -> Maker:
     if make is None and isinstance(scheme.mechanism, PrefixTree):
         raise EstimateError(
             message(
-                "{metric} is a discovery: `deniable discover {metric}` lists the strings that were "
-                "found",
+                "{metric} is a discovery: `deniable estimate discover {metric}` lists the strings "
+                "that were found",
                 metric=metric,
             )
         )

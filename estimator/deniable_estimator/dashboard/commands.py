@@ -7,7 +7,9 @@ import secrets
 import click
 
 from deniable import DeniableError, Registry
+from deniable.command_line import command
 from deniable_collector.listening import cannot_listen
+from deniable_collector.options import bind_option, server_registry_option, store_option
 from deniable_collector.serving.gunicorn import become, environment
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
@@ -15,12 +17,10 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.data_folder import FOLDER, SETTING
 
 
-@click.command()
-@click.option("--registry", metavar="PATH", help="The registry (DENIABLE_REGISTRY).")
-@click.option("--store", metavar="URL", help="Where the tallies are (DENIABLE_STORE).")
-@click.option(
-    "--bind", metavar="HOST:PORT", help="Where to listen (DENIABLE_DASHBOARD_BIND, 127.0.0.1:8090)."
-)
+@command("deniable dashboard --registry metrics.toml --bind 127.0.0.1:8090")
+@server_registry_option
+@store_option
+@bind_option("DENIABLE_DASHBOARD_BIND, 127.0.0.1:8090")
 def dashboard(registry: str | None, store: str | None, bind: str | None) -> None:
     """Run the dashboard. Settings come from the environment; options override it.
 

@@ -263,7 +263,7 @@ class DashboardSettings(deniable_collector.settings.Settings):
     api_tokens: str = setting(
         "",
         _tokens,
-        "tokens of the read API, in TOML; `deniable token new` writes their lines",
+        "tokens of the read API, in TOML; `deniable dashboard token new` writes their lines",
         secret=True,
     )
     dashboard_frame_ancestors: str = setting(

@@ -80,7 +80,7 @@ def advice_on(mistake: Mistake, registry: Registry) -> tuple[str, str]:
             ),
             message(
                 "Restart the app, so that it reads the file again. If it ships a compiled "
-                "registry, run `deniable compile` or `deniable web` first."
+                "registry, run `deniable compile` or `deniable compile web` first."
             ),
         )
     if code == "not_development":

@@ -16,6 +16,7 @@ import click
 
 from deniable import DeniableError
 from deniable.coded_message import counted
+from deniable.command_line import command, registry_argument
 from deniable.starting.example import example_of
 from deniable.value_list import read_values
 
@@ -34,8 +35,8 @@ _LOOK_SECONDS = 0.3
 """How often the registry is looked at."""
 
 
-@click.command()
-@click.argument("path", default="metrics.toml", type=click.Path(path_type=Path))
+@command("deniable dev metrics.toml")
+@registry_argument
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),

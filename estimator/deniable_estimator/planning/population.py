@@ -1,4 +1,4 @@
-"""Simulated populations for `deniable simulate`: how many devices have each value or number."""
+"""Populations for `deniable plan simulate`: how many devices have each value or number."""
 
 from __future__ import annotations
 

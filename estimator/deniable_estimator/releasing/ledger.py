@@ -257,14 +257,14 @@ class ReleaseLedger:
         if math.isinf(spent.epsilon):
             raise LedgerError(
                 "the delta of the releases is spent: with this one their deltas would add up "
-                f"to more than {self.delta:g}. Nothing was released. Raise --total-delta "
-                "(DENIABLE_RELEASE_DELTA), or release with a smaller --delta"
+                f"to more than {self.delta:g}. Nothing was released. Raise "
+                "DENIABLE_RELEASE_DELTA, or release with --noise laplace"
             )
         raise LedgerError(
             f"the budget of releases does not allow this: epsilon {before.epsilon:.3g} is spent "
             f"({before.releases} so far), with this one it would be {spent.epsilon:.3g}, and the "
             f"budget is {self.budget:g} (delta = {self.delta:g}). Nothing was released. Ask for a "
-            "smaller --epsilon, or raise --budget (DENIABLE_RELEASE_BUDGET)"
+            "smaller --epsilon, or raise DENIABLE_RELEASE_BUDGET"
         )
 
     @contextmanager

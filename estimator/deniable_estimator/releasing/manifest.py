@@ -188,7 +188,7 @@ def _read(text: bytes) -> dict[str, Any]:
         or whole["manifest"].get("deniable_release") != FORMAT
     ):
         raise ManifestError(
-            "this is no document of a release: `deniable release METRIC --json` writes one"
+            "this is no document of a release: `deniable release METRIC --out FILE` writes one"
         )
     return whole
 

@@ -168,8 +168,8 @@ class Prepared:
                 f"them from this one is left with the sum of {least:,} reports{_of(found, least)}, "
                 f"and fewer than {LEAST_REPORTS:,} are not released, because each would hide among "
                 "too few. Nothing was released. Of a range that slides, like the last 30 days, "
-                "release each window once with --trend, or a table for each week or month. Or wait "
-                "until the new windows have enough reports, or add noise with --epsilon"
+                "release each window once with --form trend, or a table for each week or month. Or "
+                "wait until the new windows have enough reports, or add noise with --epsilon"
             )
         return replace(charge, epsilon=max(charge.epsilon, self._joint(found, charge.delta)))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from deniable import Registry
+from deniable.command_line import command, json_option
 from deniable_collector.options import registry_option
 from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import reported
@@ -39,7 +40,7 @@ class _When(click.ParamType[date]):
             )
 
 
-@click.command()
+@command('deniable annotate "Release 4.3" --date 2026-11-20 --metric browser')
 @click.argument("text")
 @click.option("--date", "when", type=_When(), help="Day, or time, of it; today (UTC) by default.")
 @click.option("--link", help="A page about it, https or http.")
@@ -60,7 +61,7 @@ class _When(click.ParamType[date]):
     help="The file of annotations.",
 )
 @registry_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@json_option
 @reported
 def annotate(
     text: str,
@@ -72,9 +73,6 @@ def annotate(
     as_json: bool,
 ) -> None:
     """Note what happened on a day, like a release: charts show it beside the metrics.
-
-    \b
-      deniable annotate "Release 4.2" --date 2026-11-20 --metric browser
 
     The file keeps its comments and its order. A dashboard that keeps its data in that folder
     shows a change with the next page. To change or remove an entry, edit the file; `deniable lint`

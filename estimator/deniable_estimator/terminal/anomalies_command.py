@@ -1,4 +1,4 @@
-"""`deniable anomalies`: which windows of a metric look dishonest.
+"""`deniable estimate anomalies`: which windows of a metric look dishonest.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call, 3 if nothing has been reported
 yet, 4 if there is an alarm.
@@ -14,9 +14,10 @@ from pathlib import Path
 
 import click
 
-from deniable_collector.options import registry_option
+from deniable.command_line import command
+from deniable_collector.options import registry_option, store_option
 from deniable_estimator.terminal.options import (
-    alarm_option,
+    alarm_level_in_force,
     as_json,
     candidates_option,
     no_data,
@@ -25,22 +26,22 @@ from deniable_estimator.terminal.options import (
     range_options,
     read_candidates,
     reported,
-    store_option,
+    without_option,
 )
 
 # numpy and rich take longer to import than `deniable --help` should.
 
 ALARM = 4
-"""The exit code if `deniable anomalies` raises an alarm."""
+"""The exit code if `deniable estimate anomalies` raises an alarm."""
 
 
-@click.command()
+@command("deniable estimate anomalies browser --from 2026-11-16")
 @click.argument("metric")
 @range_options
+@without_option
 @registry_option
 @store_option
 @candidates_option
-@alarm_option
 @as_json
 @reported
 def anomalies(
@@ -51,12 +52,11 @@ def anomalies(
     registry: Path,
     store: str | None,
     candidates: Path | None,
-    alarm_level: float,
     form: str | None,
 ) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
 
-    Exits with 4 on an alarm.
+    Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
     from deniable import Registry
     from deniable_estimator.questions.asking import find_metric
@@ -77,7 +77,7 @@ def anomalies(
             reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
             looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
             running = tuple(each.label for each in reported if each.unfinished)
-        found = inspect(metric, looks, alarm_level, unfinished=running)
+        found = inspect(metric, looks, alarm_level_in_force(), unfinished=running)
     if form == "json":
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
     elif found.windows:

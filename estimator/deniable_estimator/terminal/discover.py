@@ -1,4 +1,4 @@
-"""`deniable discover`: the strings that a discovery metric found, and what to do with them.
+"""`deniable estimate discover`: the strings that a discovery metric found.
 
 Exit codes: 0 for a result, also if nothing was found; 1 for an error, 2 for a wrong call, 3 if
 nothing has been reported yet.
@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deniable_collector.options import SettingOption, registry_option
+from deniable.command_line import command
+from deniable_collector.options import registry_option, store_option
 from deniable_estimator.terminal.options import (
+    Real,
     as_csv,
     as_json,
-    level_option,
+    candidates_folder_option,
     no_data,
     opened,
     range_options,
     reported,
-    store_option,
+    without_option,
 )
-from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-@click.command()
+@command("deniable estimate discover plugin")
 @click.argument("metric")
 @range_options
+@without_option
 @click.option(
     "--min-share",
     "minimum_share",
@@ -51,40 +53,20 @@ if TYPE_CHECKING:
     help="What text usually looks like, a file of make_prior.py; by default the shipped one.",
 )
 @click.option(
-    "--trend",
-    "over_time",
-    is_flag=True,
-    help="Show how common each of the strings was in each period.",
-)
-@click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
-    help="With --trend: the period to add windows up to; by default the metric's own window.",
+    help="Show how common each of the strings was in each day, week or month.",
 )
 @click.option(
     "--promote",
     "target",
     metavar="TARGET",
-    help="Follow the strings in the metric TARGET from now on: add them to the candidates file of "
-    "a string metric, or propose the values of a category.",
+    help="Follow the strings in the metric TARGET from now on: add them to TARGET.txt in "
+    "--candidates-dir for a string metric, or propose the values of a category.",
 )
-@click.option(
-    "--candidates",
-    type=click.Path(path_type=Path),
-    help="The candidates file that --promote adds to; by default TARGET.txt in --candidates-dir.",
-)
-@click.option(
-    "--candidates-dir",
-    "folder",
-    cls=SettingOption,
-    envvar="DENIABLE_CANDIDATES_DIR",
-    show_envvar=True,
-    type=click.Path(path_type=Path),
-    help="The dashboard's folder of METRIC.txt files: strings in them are marked as followed.",
-)
+@candidates_folder_option
 @registry_option
 @store_option
-@level_option
 @as_json
 @as_csv
 @reported
@@ -95,14 +77,11 @@ def discover(
     without: tuple[str, ...],
     minimum_share: float | None,
     prior: Path | None,
-    over_time: bool,
     by: Literal["day", "week", "month"] | None,
     target: str | None,
-    candidates: Path | None,
     folder: Path | None,
     registry: Path,
     store: str | None,
-    level: float,
     form: str | None,
 ) -> None:
     """Find the strings that devices report to the discovery metric METRIC, which nobody listed.
@@ -110,12 +89,8 @@ def discover(
     Every window that touches the range counts; without --from and --to, all of them. At most 1%
     of what is found is expected to be a string that no device has.
     """
-    if by and not over_time:
-        raise click.UsageError("--by needs --trend")
-    if over_time and target:
-        raise click.UsageError("--trend shows and --promote writes: call them one after the other")
-    if candidates and not target:
-        raise click.UsageError("--candidates needs --promote")
+    if by and target:
+        raise click.UsageError("--by shows and --promote writes: call them one after the other")
     from deniable import Registry
     from deniable_estimator.analyses.discovery.prior import read_prior
     from deniable_estimator.questions.discoveries import discover as find
@@ -124,7 +99,7 @@ def discover(
 
     declared = Registry.load(registry)
     if target:
-        check_target(declared, target, candidates, folder)
+        check_target(declared, target, folder)
     days = (first, last)
     with opened(store) as tallies, _row_progress("Decoding") as tell:
         finds = find(
@@ -133,14 +108,13 @@ def discover(
             metric,
             *days,
             without=without,
-            level=level,
             minimum_share=minimum_share,
             prior=read_prior(prior) if prior else None,
-            followed=followed_lists(declared, folder, target, candidates),
+            followed=followed_lists(declared, folder),
             progress=tell,
         )
         trend = None
-        if over_time and finds.finds:
+        if by and finds.finds:
             trend = trend_of_finds(
                 tallies, declared, finds, *days, by=by, without=without, progress=tell
             )
@@ -151,7 +125,7 @@ def discover(
     if finds.n == 0:
         no_data(metric)
     if target:
-        promote(declared, target, finds, candidates, folder)
+        promote(declared, target, finds, folder)
 
 
 @contextmanager

@@ -11,35 +11,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable_collector.options import registry_option
+from deniable.command_line import command
+from deniable_collector.options import registry_option, store_option
 from deniable_estimator.terminal.options import (
-    adjust_option,
-    against_option,
-    alarm_option,
+    AnyReal,
+    alarm_level_in_force,
     as_csv,
     as_json,
+    assumed_fakes,
     candidates_option,
-    fakes_option,
-    level_option,
     no_data,
     opened,
+    parse_segments,
     progress,
     range_options,
     read_candidates,
     reported,
-    store_option,
+    since_option,
     where_option,
+    without_option,
 )
-from deniable_estimator.terminal.real_numbers import AnyReal
 from deniable_estimator.terminal.since import (
     asked_since,
     change_since,
     since_document,
-    since_options,
     told_since,
 )
 
@@ -50,13 +49,12 @@ if TYPE_CHECKING:
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-@click.command()
+@command("deniable estimate browser --from 2026-11-16")
 @click.argument("metric")
 @range_options
-@since_options
-@registry_option
-@store_option
-@candidates_option
+@without_option
+@since_option
+@where_option
 @click.option(
     "--below",
     "limits",
@@ -72,26 +70,9 @@ if TYPE_CHECKING:
     help="Of a pair: show how its other metric is spread among the devices with each value of this "
     "one; by default of the first.",
 )
-@click.option(
-    "--by",
-    "segments",
-    multiple=True,
-    metavar="SEGMENT",
-    help="One estimate for each value of this segment, like platform, with differences; may be "
-    "given twice.",
-)
-@where_option
-@against_option
-@click.option(
-    "--recent",
-    is_flag=True,
-    help="With --by: each segment over its newest window, week, month or all windows, whichever "
-    "first has enough reports. Then segments are not compared.",
-)
-@level_option
-@adjust_option
-@fakes_option
-@alarm_option
+@candidates_option
+@registry_option
+@store_option
 @as_json
 @as_csv
 @reported
@@ -101,82 +82,34 @@ def estimate(
     last: date | None,
     without: tuple[str, ...],
     since: str | None,
-    annotations: Path,
-    registry: Path,
-    store: str | None,
-    candidates: Path | None,
+    where: dict[str, str],
     limits: tuple[float, ...],
     given: str | None,
-    segments: tuple[str, ...],
-    where: dict[str, str],
-    against: dict[str, str],
-    recent: bool,
-    level: float,
-    adjust: Literal["storey", "bonferroni"],
-    fakes: float,
-    alarm_level: float,
+    candidates: Path | None,
+    registry: Path,
+    store: str | None,
     form: str | None,
 ) -> None:
     """Estimate how devices are spread over the values of METRIC, or over its numbers.
 
     Every window that touches the range counts; without --from and --to, all of them. With
-    --since, what changed is said first.
+    --since, what changed is said first. DENIABLE_FAKES is the fraction of reports that the
+    poisoning budget assumes to be fake, 0.01 if it is not set.
     """
     from deniable import Registry
     from deniable_estimator.questions.asking import find_metric
     from deniable_estimator.questions.reading import read
 
-    if not segments and (against or recent):
-        raise click.UsageError("--against and --recent need --by")
-    if segments and given:
-        raise click.UsageError("--by has no --given: pairs are not counted by segments")
-    if segments and limits:
-        raise click.UsageError("--by has no --below: use --where for one segment")
-    if recent and against:
-        raise click.UsageError("--recent compares no segments: leave --against out")
     if limits and form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
-    moment = asked_since(since, annotations, find_metric(declared, metric), first, last)
+    moment = asked_since(since, find_metric(declared, metric), first, last)
     if moment:
         first, last = moment.days.first, moment.days.last
-    if segments:
-        from deniable_estimator.questions.segments import by_segment
-
-        with opened(store) as tallies, progress("Estimating"):
-            split = by_segment(
-                tallies,
-                declared,
-                metric,
-                segments,
-                first,
-                last,
-                asked,
-                where=where,
-                against=against or None,
-                recent=recent,
-                without=without,
-                level=level,
-                adjust=adjust,
-            )
-        _print_split(split, form)
-        if split.total.n == 0:
-            no_data(metric)
-        return
+    fakes, alarm_level = assumed_fakes(), alarm_level_in_force()
     with opened(store) as tallies, progress("Estimating"):
-        answer = read(
-            tallies,
-            declared,
-            metric,
-            first,
-            last,
-            asked,
-            without=without,
-            level=level,
-            adjust=adjust,
-            where=where,
-        )
+        answer = read(tallies, declared, metric, first, last, asked, without=without, where=where)
         change = None
         if moment:
             before = read(
@@ -187,8 +120,6 @@ def estimate(
                 moment.days.before_last,
                 asked,
                 without=without,
-                level=level,
-                adjust=adjust,
                 where=where,
             )
             change = change_since(before, answer)
@@ -197,6 +128,80 @@ def estimate(
         click.echo(told_since(moment, change, metric))
     _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits, given, more)
     if answer.n == 0:
+        no_data(metric)
+
+
+@command("deniable estimate segments theme --by platform")
+@click.argument("metric")
+@click.option(
+    "--by",
+    "segments",
+    multiple=True,
+    required=True,
+    metavar="SEGMENT",
+    help="One estimate for each value of this segment, like platform; may be given twice.",
+)
+@range_options
+@without_option
+@where_option
+@click.option(
+    "--against",
+    multiple=True,
+    callback=parse_segments,
+    metavar="SEGMENT=VALUE",
+    help="The segment that the others are compared with; by default the largest.",
+)
+@click.option(
+    "--recent",
+    is_flag=True,
+    help="Each segment over its newest window, week, month or all windows, whichever first has "
+    "enough reports. Then segments are not compared.",
+)
+@candidates_option
+@registry_option
+@store_option
+@as_json
+@as_csv
+@reported
+def segments(
+    metric: str,
+    segments: tuple[str, ...],
+    first: date | None,
+    last: date | None,
+    without: tuple[str, ...],
+    where: dict[str, str],
+    against: dict[str, str],
+    recent: bool,
+    candidates: Path | None,
+    registry: Path,
+    store: str | None,
+    form: str | None,
+) -> None:
+    """Estimate METRIC in each segment, and say which segments differ by more than noise."""
+    from deniable import Registry
+    from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.questions.segments import by_segment
+
+    if recent and against:
+        raise click.UsageError("--recent compares no segments: leave --against out")
+    declared = Registry.load(registry)
+    asked = read_candidates(find_metric(declared, metric), candidates)
+    with opened(store) as tallies, progress("Estimating"):
+        split = by_segment(
+            tallies,
+            declared,
+            metric,
+            segments,
+            first,
+            last,
+            asked,
+            where=where,
+            against=against or None,
+            recent=recent,
+            without=without,
+        )
+    _print_split(split, form)
+    if split.total.n == 0:
         no_data(metric)
 
 

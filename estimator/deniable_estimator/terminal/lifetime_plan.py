@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
-import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from deniable.coded_message import counted
-from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_words import (
     best_words,
@@ -20,27 +16,9 @@ from deniable_estimator.planning.lifetime_words import (
     verdicts,
     width_words,
 )
-from deniable_estimator.planning.numbers import number_type
 from deniable_estimator.privacy.words import chance
 
 _WINDOWS = {"day": "days", "week": "weeks", "month": "months"}
-
-
-def print_lifetime(
-    domain: int | tuple[Any, ...],
-    lifetime_epsilon: float,
-    years: float,
-    devices: int,
-    form: str | None,
-    **options: Any,
-) -> None:
-    """Print the plan for so many values, or for the number that `number_type` makes of a tuple."""
-    asked = number_type(*domain) if isinstance(domain, tuple) else domain
-    made = plan_lifetime(asked, lifetime_epsilon, years, devices, **options)
-    if form == "json":
-        click.echo(json.dumps(made.to_dict(), ensure_ascii=False, allow_nan=False))
-    else:
-        Console().print(lifetime_plan_view(made))
 
 
 def lifetime_plan_view(plan: LifetimePlan) -> RenderableType:

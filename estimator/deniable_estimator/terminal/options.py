@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
 from deniable import DeniableError, WindowError, windows
-from deniable_collector.options import SettingOption
-from deniable_estimator.terminal.real_numbers import Real
+from deniable_collector.options import SettingOption, from_environment
 
 if TYPE_CHECKING:
     from deniable import Metric
@@ -27,11 +27,28 @@ NO_DATA = 3
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+
+class Real(click.FloatRange):
+    """A float in a range. Click's own type accepts nan in any range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+class AnyReal(Real):
+    """A float without bounds."""
+
+    def _describe_range(self) -> str:
+        """Nothing: click would say `x<=None` in the help."""
+        return ""
+
+
 _day = click.DateTime(["%Y-%m-%d"])
-store_option = click.option(
-    "--store",
-    help="The address of the collector's store; DENIABLE_STORE if not given.",
-)
 
 
 def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
@@ -47,30 +64,44 @@ def _labels(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -
     return texts
 
 
-_RANGE = (
-    click.option(
-        "--from", "first", type=_day, callback=_date, help="First day (UTC) of the range."
-    ),
-    click.option("--to", "last", type=_day, callback=_date, help="Last day (UTC) of the range."),
-    click.option(
-        "--without",
-        multiple=True,
-        callback=_labels,
-        metavar="WINDOW",
-        help="Leave out this window, like 2026-11-21; may be given several times.",
-    ),
+_from = click.option(
+    "--from", "first", type=_day, callback=_date, help="First day (UTC) of the range."
 )
+_to = click.option("--to", "last", type=_day, callback=_date, help="Last day (UTC) of the range.")
 
 
 def range_options(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The options --from, --to and --without, which choose a metric's windows: `first` and `last`
-    are days or None, and `without` names windows."""
-    for option in reversed(_RANGE):
-        command = option(command)
-    return command
+    """The options --from and --to, which choose a metric's windows by days, or None."""
+    return _from(_to(command))
 
 
-def _segments(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+without_option = click.option(
+    "--without",
+    multiple=True,
+    callback=_labels,
+    metavar="WINDOW",
+    help="Leave out this window, like 2026-11-21; may be given several times.",
+)
+since_option = click.option(
+    "--since",
+    metavar="ANNOTATION",
+    help="The complete windows after this annotation, or after a day like 2026-11-20, with the "
+    "change from as many before it; in place of --from and --to.",
+)
+candidates_folder_option = click.option(
+    "--candidates-dir",
+    "folder",
+    cls=SettingOption,
+    envvar="DENIABLE_CANDIDATES_DIR",
+    show_envvar=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder of METRIC.txt files: the strings to look for, one on each line.",
+)
+
+
+def parse_segments(
+    _: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
     found: dict[str, str] = {}
     for each in texts:
         name, equals, value = each.partition("=")
@@ -85,59 +116,30 @@ def _segments(_: click.Context, option: click.Parameter, texts: tuple[str, ...])
 where_option = click.option(
     "--where",
     multiple=True,
-    callback=_segments,
+    callback=parse_segments,
     metavar="SEGMENT=VALUE",
     help="Only the reports of this segment, like platform=web; may be given once for each.",
-)
-against_option = click.option(
-    "--against",
-    multiple=True,
-    callback=_segments,
-    metavar="SEGMENT=VALUE",
-    help="With --by: the segment that the others are compared with; by default the largest.",
 )
 candidates_option = click.option(
     "--candidates",
     type=click.Path(path_type=Path),
     help="A file of the strings to look for, one on each line.",
 )
-level_option = click.option(
-    "--level",
-    default=0.95,
-    show_default=True,
-    type=Real(0, 1, min_open=True, max_open=True),
-    help="The level of the intervals; 1 minus it is the level of detection.",
-)
-adjust_option = click.option(
-    "--adjust",
-    default="storey",
-    show_default=True,
-    type=click.Choice(["storey", "bonferroni"]),
-    help="The correction for the number of values: storey for lists (5% of the finds may be "
-    "false), bonferroni for alerts (5% of lists may have a false one).",
-)
-fakes_option = click.option(
-    "--fakes",
-    cls=SettingOption,
-    envvar="DENIABLE_FAKES",
-    default=0.01,
-    show_default=True,
-    show_envvar=True,
-    type=Real(0, 1),
-    help="The fraction of reports that the poisoning budget assumes to be fake.",
-)
-alarm_option = click.option(
-    "--alarm-level",
-    cls=SettingOption,
-    envvar="DENIABLE_ALARM_LEVEL",
-    default=0.001,
-    show_default=True,
-    show_envvar=True,
-    type=Real(0, 1, min_open=True, max_open=True),
-    help="How often honest reports may be called anomalous.",
-)
 as_json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
 as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
+
+
+def assumed_fakes() -> float:
+    """The fraction of reports that the poisoning budget assumes to be fake: DENIABLE_FAKES."""
+    found: float = from_environment("DENIABLE_FAKES", Real(0, 1), 0.01)
+    return found
+
+
+def alarm_level_in_force() -> float:
+    """How often honest reports may be called anomalous: DENIABLE_ALARM_LEVEL."""
+    kind = Real(0, 1, min_open=True, max_open=True)
+    found: float = from_environment("DENIABLE_ALARM_LEVEL", kind, 0.001)
+    return found
 
 
 def reported(command: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -5,247 +5,156 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
 from deniable import windows
+from deniable.command_line import command
+from deniable.mechanisms.memoized_retention import ASKS, MAX_AGES
 from deniable.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
-from deniable_estimator.forecasting.lifetime_split import SMALL_SHARE
-from deniable_estimator.terminal import planned
-from deniable_estimator.terminal.options import as_json, fakes_option, reported
-from deniable_estimator.terminal.real_numbers import AnyReal, Real
+from deniable.types.retention import DEFAULT_AGES
+from deniable_collector.options import Function
+from deniable_estimator.forecasting.retention_forecast import NEW
+from deniable_estimator.terminal.options import AnyReal, Real, as_json, assumed_fakes, reported
+
+if TYPE_CHECKING:
+    from deniable.types import Number
+    from deniable_estimator.planning.plan import PlannedSegment
 
 # numpy and rich take longer to import than `deniable --help` should.
 
 _part = Real(1e-9, 1)
 """One device in a billion; below that, the numbers of a plan overflow."""
 
-_DEVICES = 100_000
-"""With --years figures depend on the number of devices by a factor alone, so it has a default."""
+_size = click.IntRange(2, 10**9)
+_devices = click.IntRange(1, 10**12)
 
-
-@click.command()
-@click.option("--size", "--values", type=click.IntRange(2, 10**9), help="How many values.")
-@click.option("--number", is_flag=True, help="Plan a number in place of values.")
-@click.option(
-    "--pair", metavar="ROWSxCOLUMNS", help="Plan a pair of lists of so many values, like 6x4."
+_epsilon_option = click.option(
+    "--epsilon", required=True, type=Real(0.001), help="What one report may reveal at most."
 )
-@click.option(
-    "--effect",
-    type=Real(0, 1),
-    help="With --pair: how strongly the two go together, as Cramér's V; by default 0.1.",
-)
-@click.option("--discovery", is_flag=True, help="Plan a discovery of strings that nobody listed.")
-@click.option(
-    "--max-length",
-    type=click.IntRange(2, MAX_LENGTH),
-    help=f"With --discovery: bytes of its strings, an even number; by default {DEFAULT_LENGTH}.",
-)
-@click.option(
-    "--retention",
-    type=click.Choice(["lifecycle", "cohorts", "both"]),
-    help="Plan a retention that asks this; --share is then the part of the devices that is new.",
-)
-@click.option(
-    "--ages", type=click.IntRange(1, 52), help="With --retention: how many windows back; 12."
-)
-@click.option("--low", type=AnyReal(), help="With --number: the smallest number to tell apart.")
-@click.option("--high", type=AnyReal(), help="With --number: the largest one.")
-@click.option(
-    "--ask",
-    type=click.Choice(["mean", "distribution", "both"]),
-    help="With --number: what is asked of it.",
-)
-@click.option(
-    "--scale", type=click.Choice(["linear", "log"]), help="With --number; by default linear."
-)
-@click.option("--integer", is_flag=True, help="With --number: numbers are whole.")
-@click.option("--unit", help="With --number: its unit.")
-@click.option(
-    "--epsilon",
-    type=Real(0.001),
-    help="What one report may reveal at most; with --years only to compare with.",
-)
-@click.option(
-    "--devices",
-    type=click.IntRange(1, 10**12),
-    help=f"How many devices; with --years {_DEVICES:,} if not given.",
-)
-@click.option(
-    "--share",
-    type=_part,
-    help="The share of interest; 1/size if not given, with --years 0.01.",
-)
-@click.option(
+_devices_option = click.option("--devices", required=True, type=_devices, help="How many devices.")
+_half_width_option = click.option(
     "--half-width",
     type=Real(1e-9),
     help="The desired half width of the 95% interval: of the share (0.01 if not given), or of the "
     "mean, in its unit (a hundredth of the range) or, on a log scale, as a part of it (0.05).",
 )
-@click.option(
+_sample_rate_option = click.option(
     "--sample-rate",
     default=1.0,
     show_default=True,
     type=_part,
     help="The probability that a device reports in a window.",
 )
-@click.option(
+_lifetime_option = click.option(
     "--lifetime-epsilon",
-    "--lifetime",
     type=Real(0.001, 10_000),
     help="The limit for all reports of a device together; with --memoize, for all of one value.",
 )
-@click.option(
-    "--memoize",
-    is_flag=True,
-    help='Memoize noise (longitudinal = "memoize").',
+_mechanism_option = click.option(
+    "--mechanism", default="auto", show_default=True, help="As the registry names it."
 )
-@click.option(
-    "--years",
-    type=Real(0.003, 20),
-    help="List the ways to divide the lifetime epsilon over so many years.",
-)
-@click.option(
-    "--turnover",
-    type=Real(0, 0.99),
-    help="With --years: the part of the devices that is replaced in a year; by default 0.",
-)
-@click.option(
-    "--window",
-    type=click.Choice(windows.KINDS),
-    help="With --years: what a report is about, by default day; with --retention, week.",
-)
-@click.option("--mechanism", default="auto", show_default=True, help="As the registry names it.")
-@click.option(
+_segment_option = click.option(
     "--segment-share",
     type=_part,
     metavar="SHARE",
     help="Plan for a segment with this part of the devices, like the smallest one.",
 )
-@fakes_option
+_ASK, _SCALE = click.Choice(["mean", "distribution", "both"]), click.Choice(["linear", "log"])
+
+
+class _Made(Protocol):
+    """A plan of any kind."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def _number_options(*, required: bool) -> Callable[[Function], Function]:
+    """The options --low, --high, --ask and --scale, which declare a number."""
+
+    def with_options(function: Function) -> Function:
+        for option in (
+            click.option("--scale", type=_SCALE, default="linear", help="linear, or log."),
+            click.option("--ask", type=_ASK, required=required, help="What is asked of a number."),
+            click.option("--high", type=AnyReal(), required=required, help="The largest number."),
+            click.option(
+                "--low",
+                type=AnyReal(),
+                required=required,
+                help="The smallest number.",
+            ),
+        ):
+            function = option(function)
+        return function
+
+    return with_options
+
+
+def _show(
+    made: _Made, view: Callable[[Any], Any], form: str | None, segment: PlannedSegment | None = None
+) -> None:
+    """Print a plan as JSON, or as `view` shows it, with the segment that it is made for."""
+    if form == "json":
+        more = segment.to_dict() if segment else {}
+        click.echo(json.dumps({**made.to_dict(), **more}, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    words = [segment.words] if segment else []
+    Console().print(*words, view(made), sep="\n")
+
+
+def _in_segment(share: float | None, devices: int) -> tuple[PlannedSegment | None, int]:
+    """The segment that is planned for, if it is one, and how many devices it has."""
+    if share is None:
+        return None, devices
+    from deniable_estimator.planning.plan import PlannedSegment
+
+    segment = PlannedSegment(share, devices)
+    return segment, segment.devices
+
+
+@command("deniable plan --size 5 --epsilon 1 --devices 100000")
+@click.option("--size", required=True, type=_size, help="How many values.")
+@_epsilon_option
+@_devices_option
+@click.option("--share", type=_part, help="The share of interest; 1/size if not given.")
+@_half_width_option
+@_sample_rate_option
+@_lifetime_option
+@click.option("--memoize", is_flag=True, help='Memoize noise (longitudinal = "memoize").')
+@_mechanism_option
+@_segment_option
 @as_json
-@click.pass_context
 @reported
 def plan(
-    context: click.Context,
-    size: int | None,
-    number: bool,
-    pair: str | None,
-    effect: float | None,
-    discovery: bool,
-    max_length: int | None,
-    retention: str | None,
-    ages: int | None,
-    low: float | None,
-    high: float | None,
-    ask: str | None,
-    scale: Literal["linear", "log"] | None,
-    integer: bool,
-    unit: str | None,
-    epsilon: float | None,
-    devices: int | None,
+    size: int,
+    epsilon: float,
+    devices: int,
     share: float | None,
     half_width: float | None,
     sample_rate: float,
     lifetime_epsilon: float | None,
     memoize: bool,
-    years: float | None,
-    turnover: float | None,
-    window: windows.Kind | None,
     mechanism: str,
     segment_share: float | None,
-    fakes: float,
     form: str | None,
 ) -> None:
-    """Compute what a metric can detect, before it is declared: --size for values, --number for a
-    number, --pair for two lists, --discovery for strings that nobody listed, --retention for who
-    comes back.
+    """Compute what a metric of --size values can detect, before it is declared.
 
-    With --years, list the ways to divide a lifetime epsilon: few reports with a large epsilon, or
-    many with a small one."""
-    if pair is not None:
-        planned.pair(context, pair, effect)
-        return
-    if discovery:
-        planned.discovery(context, max_length or DEFAULT_LENGTH)
-        return
-    if retention is not None:
-        planned.retention(context, retention, ages)
-        return
-    if ages is not None:
-        raise click.UsageError("--ages is for --retention: give it as well")
-    if max_length is not None:
-        raise click.UsageError("--max-length is for --discovery: give it as well")
-    if effect is not None:
-        raise click.UsageError("--effect is for --pair: give it as well")
-    of_numbers = {
-        "--low": low,
-        "--high": high,
-        "--ask": ask,
-        "--scale": scale,
-        "--unit": unit,
-        "--integer": integer or None,
-    }
-    given = [name for name, value in of_numbers.items() if value is not None]
-    if number:
-        planned.check_number(size, share, memoize, given)
-    elif size is None:
-        raise click.UsageError(
-            "say --size for values, --number for a number, --pair, --discovery, or --retention"
-        )
-    elif given:
-        raise click.UsageError(f"{', '.join(given)}: only with --number, in place of --size")
-    if segment_share is not None and years is not None:
-        raise click.UsageError("--segment-share: not with --years")
-    if years is not None:
-        lifetime = planned.check_lifetime(context, lifetime_epsilon)
-        from deniable_estimator.terminal.lifetime_plan import print_lifetime
-
-        print_lifetime(
-            size or (low, high, ask, scale or "linear", integer, unit),
-            *(lifetime, years, devices or _DEVICES, form),
-            turnover=turnover or 0.0,
-            window=window or "day",
-            epsilon=epsilon,
-            share=share or SMALL_SHARE,
-            mechanism=mechanism,
-        )
-        return
-    if turnover is not None or window is not None:
-        raise click.UsageError("--turnover and --window are for --years: give it as well")
-    if epsilon is None or devices is None:
-        raise click.UsageError(
-            "say --epsilon and --devices; or --lifetime and --years, to divide a lifetime epsilon"
-        )
-    segment = None
-    if segment_share is not None:
-        from deniable_estimator.planning.plan import PlannedSegment
-
-        segment = PlannedSegment(segment_share, devices)
-        devices = segment.devices
-    if number:
-        planned.number(
-            *(low, high, ask, epsilon, devices),
-            form,
-            segment,
-            scale=scale or "linear",
-            integer=integer,
-            unit=unit,
-            mechanism=mechanism,
-            half_width=half_width,
-            sample_rate=sample_rate,
-            lifetime_epsilon=lifetime_epsilon,
-            fakes=fakes,
-        )
-        return
-    assert size is not None
+    The commands below do so for numbers, pairs and strings that nobody listed.
+    """
     if half_width is not None and half_width > 1:
         raise click.UsageError("--half-width of a share is a part of 1")
     if memoize and lifetime_epsilon is None:
         raise click.UsageError("--memoize needs --lifetime-epsilon: it limits what a memo reveals")
     from deniable_estimator.planning import plan as planning
+    from deniable_estimator.terminal.plan_views import plan_view
 
+    segment, devices = _in_segment(segment_share, devices)
     made = planning.plan(
         size,
         epsilon,
@@ -256,8 +165,263 @@ def plan(
         sample_rate=sample_rate,
         lifetime_epsilon=lifetime_epsilon,
         memoize=memoize,
-        fakes=fakes,
+        fakes=assumed_fakes(),
     )
-    from deniable_estimator.terminal.plan_views import plan_view
+    _show(made, plan_view, form, segment)
 
-    planned.show(made, plan_view, form, segment)
+
+@command("deniable plan number --low 0 --high 20 --ask mean --epsilon 1 --devices 100000")
+@_number_options(required=True)
+@click.option("--integer", is_flag=True, help="Numbers are whole.")
+@_epsilon_option
+@_devices_option
+@_half_width_option
+@_sample_rate_option
+@_lifetime_option
+@_segment_option
+@as_json
+@reported
+def number(
+    low: float,
+    high: float,
+    ask: str,
+    scale: Literal["linear", "log"],
+    integer: bool,
+    epsilon: float,
+    devices: int,
+    half_width: float | None,
+    sample_rate: float,
+    lifetime_epsilon: float | None,
+    segment_share: float | None,
+    form: str | None,
+) -> None:
+    """Compute what a number of new noise in each report can detect.
+
+    docs/registry.md says how many reports a distribution with memos takes.
+    """
+    from deniable_estimator.planning.numbers import plan_number
+    from deniable_estimator.terminal.plan_views import number_plan_view
+
+    segment, devices = _in_segment(segment_share, devices)
+    made = plan_number(
+        *(low, high, ask, epsilon, devices),
+        scale=scale,
+        integer=integer,
+        half_width=half_width,
+        sample_rate=sample_rate,
+        lifetime_epsilon=lifetime_epsilon,
+        fakes=assumed_fakes(),
+    )
+    _show(made, number_plan_view, form, segment)
+
+
+@command("deniable plan pair 3x4 --epsilon 1 --devices 100000")
+@click.argument("shape", metavar="ROWSxCOLUMNS")
+@click.option(
+    "--effect",
+    type=Real(0, 1),
+    default=0.1,
+    show_default=True,
+    help="How strongly the two go together, as Cramér's V.",
+)
+@_epsilon_option
+@_devices_option
+@_sample_rate_option
+@_lifetime_option
+@as_json
+@reported
+def pair(
+    shape: str,
+    effect: float,
+    epsilon: float,
+    devices: int,
+    sample_rate: float,
+    lifetime_epsilon: float | None,
+    form: str | None,
+) -> None:
+    """Compute which dependence between two lists of so many values can be detected."""
+    from deniable_estimator.planning.pairs import plan_pair
+    from deniable_estimator.terminal.plan_views import pair_plan_view, read_shape
+
+    made = plan_pair(
+        *read_shape(shape),
+        epsilon,
+        devices,
+        effect=effect,
+        sample_rate=sample_rate,
+        lifetime_epsilon=lifetime_epsilon,
+        fakes=assumed_fakes(),
+    )
+    _show(made, pair_plan_view, form)
+
+
+@command("deniable plan discovery --epsilon 4 --devices 1000000")
+@click.option(
+    "--max-length",
+    type=click.IntRange(2, MAX_LENGTH),
+    default=DEFAULT_LENGTH,
+    show_default=True,
+    help="Bytes of its strings, an even number.",
+)
+@_epsilon_option
+@_devices_option
+@click.option("--share", type=_part, default=0.01, show_default=True, help="The share of interest.")
+@_sample_rate_option
+@_lifetime_option
+@as_json
+@reported
+def discovery(
+    max_length: int,
+    epsilon: float,
+    devices: int,
+    share: float,
+    sample_rate: float,
+    lifetime_epsilon: float | None,
+    form: str | None,
+) -> None:
+    """Compute how common a string that nobody listed must be to be found."""
+    if max_length % 2:
+        raise click.UsageError("--max-length must be even: strings are cut to pairs of bytes")
+    from deniable_estimator.planning.discovery_plan import plan_discovery
+    from deniable_estimator.terminal.plan_views import discovery_plan_view
+
+    made = plan_discovery(
+        max_length,
+        epsilon,
+        devices,
+        share=share,
+        sample_rate=sample_rate,
+        lifetime_epsilon=lifetime_epsilon,
+        fakes=assumed_fakes(),
+    )
+    _show(made, discovery_plan_view, form)
+
+
+@command("deniable plan retention --epsilon 2 --lifetime-epsilon 4 --devices 50000")
+@click.option(
+    "--asks",
+    type=click.Choice([*ASKS, "both"]),
+    default="both",
+    show_default=True,
+    help="What it asks.",
+)
+@click.option(
+    "--ages",
+    type=click.IntRange(1, MAX_AGES),
+    default=DEFAULT_AGES,
+    show_default=True,
+    help="How many windows back cohorts are told apart.",
+)
+@_epsilon_option
+@click.option(
+    "--lifetime-epsilon",
+    required=True,
+    type=Real(0.001, 10_000),
+    help="The limit for all reports of one answer, which come from its memo.",
+)
+@click.option(
+    "--devices", required=True, type=_devices, help="How many devices are active in a window."
+)
+@click.option(
+    "--new", type=_part, default=NEW, show_default=True, help="The part of them that is new."
+)
+@click.option(
+    "--window",
+    type=click.Choice(windows.KINDS),
+    default="week",
+    show_default=True,
+    help="What a report is about.",
+)
+@_sample_rate_option
+@as_json
+@reported
+def retention(
+    asks: str,
+    ages: int,
+    epsilon: float,
+    lifetime_epsilon: float,
+    devices: int,
+    new: float,
+    window: windows.Kind,
+    sample_rate: float,
+    form: str | None,
+) -> None:
+    """Compute how well it can be told who is new, who stays and who comes back."""
+    from deniable_estimator.planning.retention_plan import plan_retention
+    from deniable_estimator.terminal.plan_views import retention_plan_view
+
+    asked = [each for each in ASKS if asks in {each, "both"}]
+    made = plan_retention(
+        *(asked, ages, epsilon, lifetime_epsilon, devices),
+        new=new,
+        sample_rate=sample_rate,
+        window=window,
+    )
+    _show(made, retention_plan_view, form)
+
+
+@command("deniable plan lifetime --size 5 --lifetime-epsilon 8 --years 2")
+@click.option("--size", type=_size, help="How many values; for a number --low, --high and --ask.")
+@_number_options(required=False)
+@click.option(
+    "--lifetime-epsilon",
+    required=True,
+    type=Real(0.001, 10_000),
+    help="The limit for all reports of a device together, which is divided.",
+)
+@click.option(
+    "--years", required=True, type=Real(0.003, 20), help="Over so many years it is divided."
+)
+@click.option(
+    "--turnover",
+    type=Real(0, 0.99),
+    default=0.0,
+    show_default=True,
+    help="The part of the devices that is replaced in a year.",
+)
+@click.option(
+    "--window",
+    type=click.Choice(windows.KINDS),
+    default="day",
+    show_default=True,
+    help="What a report is about.",
+)
+@click.option(
+    "--devices", type=_devices, default=100_000, show_default=True, help="How many devices."
+)
+@click.option("--share", type=_part, default=0.01, show_default=True, help="The share of interest.")
+@as_json
+@reported
+def lifetime(
+    size: int | None,
+    low: float | None,
+    high: float | None,
+    ask: str | None,
+    scale: Literal["linear", "log"],
+    lifetime_epsilon: float,
+    years: float,
+    turnover: float,
+    window: windows.Kind,
+    devices: int,
+    share: float,
+    form: str | None,
+) -> None:
+    """List the ways to divide a lifetime epsilon: few reports with a large epsilon each, or many
+    with a small one."""
+    from deniable_estimator.planning.lifetime import plan_lifetime
+    from deniable_estimator.planning.numbers import number_type
+    from deniable_estimator.terminal.lifetime_plan import lifetime_plan_view
+
+    asked: int | Number
+    if size is not None:
+        if (low, high, ask) != (None, None, None):
+            raise click.UsageError("--low, --high and --ask are for a number: leave --size out")
+        asked = size
+    elif low is None or high is None or ask is None:
+        raise click.UsageError("say --size for values, or --low, --high and --ask for a number")
+    else:
+        asked = number_type(low, high, ask, scale)
+    made = plan_lifetime(
+        *(asked, lifetime_epsilon, years, devices), turnover=turnover, window=window, share=share
+    )
+    _show(made, lifetime_plan_view, form)

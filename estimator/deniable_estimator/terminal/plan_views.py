@@ -89,7 +89,7 @@ def read_shape(text: str) -> tuple[int, int]:
     """
     found = re.fullmatch(r"([0-9]{1,4}) *[x×] *([0-9]{1,4})", text)
     if found is None:
-        raise click.UsageError("--pair says how many values both lists have: write it like 6x4")
+        raise click.UsageError("the shape says how many values both lists have: write it like 6x4")
     return int(found[1]), int(found[2])
 
 

@@ -1,4 +1,4 @@
-"""`deniable privacy`: what reports reveal of a device, and what published sums do.
+"""`deniable plan privacy`: what reports reveal of a device, and what published sums do.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 """
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.command_line import command
 from deniable_collector.options import registry_option
-from deniable_estimator.terminal.options import as_json, reported
-from deniable_estimator.terminal.real_numbers import Real
+from deniable_estimator.terminal.options import Real, as_json, reported
 
 if TYPE_CHECKING:
     from deniable import Metric, Registry
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-@click.command()
+@command("deniable plan privacy browser")
 @click.argument("metric", required=False)
 @registry_option
 @click.option(
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     "--report",
     "page",
     is_flag=True,
-    help="Write the guarantee of all metrics as a page of HTML to be printed: deniable privacy "
-    "--report > privacy.html.",
+    help="Write the guarantee of all metrics as a page of HTML to be printed: deniable plan "
+    "privacy --report > privacy.html.",
 )
 @as_json
 @reported

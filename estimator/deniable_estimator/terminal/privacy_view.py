@@ -1,6 +1,6 @@
 """A guarantee in a terminal: a table of its bounds, and what they do not cover.
 
-`deniable privacy --report` writes the page that derives and explains them.
+`deniable plan privacy --report` writes the page that derives and explains them.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _total_words(together: Together) -> Iterator[str]:
         )
     if any(each.memory for each in together.metrics):
         yield (
-            "* with memos: the figures bound any history; `deniable privacy METRIC` has the bound "
-            "for one value."
+            "* with memos: the figures bound any history; `deniable plan privacy METRIC` has the "
+            "bound for one value."
         )
     if together.lifetime is None:
         yield (

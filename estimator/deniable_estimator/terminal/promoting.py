@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds
 
 
-def followed_lists(
-    registry: Registry, folder: Path | None, target: str | None, candidates: Path | None
-) -> dict[str, Collection[str]]:
+def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collection[str]]:
     """The strings that each string metric with a candidates file follows.
 
     Raises:
@@ -37,39 +35,31 @@ def followed_lists(
     for metric in registry:
         if metric.type.name != "string":
             continue
-        path = candidates if metric.name == target and candidates else None
-        path = path or (folder / f"{metric.name}.txt" if folder else None)
+        path = folder / f"{metric.name}.txt" if folder else None
         if path is not None and path.is_file():
             found[metric.name] = frozenset(read_values(path))
     return found
 
 
-def check_target(
-    registry: Registry, target: str, candidates: Path | None, folder: Path | None
-) -> None:
+def check_target(registry: Registry, target: str, folder: Path | None) -> None:
     """Refuse what strings cannot be promoted to, before anything is calculated.
 
     Raises:
         MetricError: the registry declares no such metric.
-        click.UsageError: it follows no strings, or no file for them is named.
+        click.UsageError: it follows no strings, or no folder of them is named.
     """
     kind = find_metric(registry, target).type.name
     if kind not in ("string", "category"):
         raise click.UsageError(
             f"{target!r} is a {kind} metric: promote to a string metric or to a category"
         )
-    if kind == "category" and candidates:
-        raise click.UsageError(f"{target!r} is a category: --candidates is for string metrics")
-    if kind == "string" and not (candidates or folder):
+    if kind == "string" and folder is None:
         raise click.UsageError(
-            f"name the file that {target!r} gets its strings from: --candidates FILE, or "
-            "--candidates-dir"
+            f"name the folder of {target}.txt, whose strings it follows: --candidates-dir FOLDER"
         )
 
 
-def promote(
-    registry: Registry, target: str, finds: Finds, candidates: Path | None, folder: Path | None
-) -> None:
+def promote(registry: Registry, target: str, finds: Finds, folder: Path | None) -> None:
     """Follow the finds in that metric from now on, and say on standard error what was done.
 
     Raises:
@@ -86,7 +76,7 @@ def promote(
             click.echo(_toml_list([*known, *new]), err=True)
         where = target
     else:
-        path = candidates or (folder or Path()) / f"{target}.txt"
+        path = (folder or Path()) / f"{target}.txt"
         known = read_values(path) if path.is_file() else []
         new = [each for each in whole if each not in set(known)]
         if new:

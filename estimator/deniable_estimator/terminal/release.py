@@ -15,34 +15,20 @@ from typing import Any, Literal
 
 import click
 
-from deniable_collector.options import registry_option
+from deniable.command_line import command
+from deniable_collector.options import registry_option, store_option
 from deniable_estimator.terminal.options import (
-    as_csv,
-    as_json,
     candidates_option,
-    level_option,
     no_data,
     opened,
     range_options,
     read_candidates,
     reported,
-    store_option,
     where_option,
 )
-from deniable_estimator.terminal.real_numbers import AnyReal
-from deniable_estimator.terminal.release_files import key, list_releases, verify
-from deniable_estimator.terminal.release_group import (
-    budget_option,
-    kept_ledger,
-    ledger_option,
-    release,
-    total_delta_option,
-)
+from deniable_estimator.terminal.release_files import kept_ledger, ledger_limits
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-for _command in (key, list_releases, verify):
-    release.add_command(_command)
 
 
 class _Epsilon(click.ParamType[Fraction]):
@@ -63,25 +49,26 @@ class _Epsilon(click.ParamType[Fraction]):
             self.fail(str(error), param, ctx)
 
 
-@release.command()
+@command("deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv")
 @click.argument("metric")
 @range_options
 @where_option
 @candidates_option
 @click.option(
-    "--trend", "form_of", flag_value="trend", help="One table for each window, not one for all."
-)
-@click.option(
-    "--leader",
+    "--form",
     "form_of",
-    flag_value="leader",
-    help="Only the name of the most common value, drawn by the exponential mechanism.",
+    type=click.Choice(["table", "trend", "leader"]),
+    default="table",
+    show_default=True,
+    help="One table for all windows; one for each window; or only the name of the most common "
+    "value, drawn by the exponential mechanism.",
 )
 @click.option(
     "--epsilon",
     type=_Epsilon(),
-    help="Add noise, so that all numbers of the release together satisfy this epsilon, also "
-    "against readers who know all other reports. Without it the sums are released as they are.",
+    help="Add noise, so that all numbers of the release together satisfy this epsilon for all "
+    "that a device reported, also against readers who know all other reports. Without it the sums "
+    "are released as they are.",
 )
 @click.option(
     "--noise",
@@ -89,28 +76,8 @@ class _Epsilon(click.ParamType[Fraction]):
     type=click.Choice(["laplace", "gaussian"]),
     default="laplace",
     show_default=True,
-    help="The noise: laplace has delta = 0, gaussian is smaller where many values are published.",
-)
-@click.option(
-    "--delta",
-    type=AnyReal(),
-    default=1e-8,
-    show_default=True,
-    help="The probability with which a bound may fail, of Gaussian noise and of exact sums; at "
-    "most 0.001.",
-)
-@click.option(
-    "--unit",
-    type=click.Choice(["device", "report"]),
-    default="device",
-    show_default=True,
-    help="Whose reports --epsilon is for: all that a device gave to these windows, or one.",
-)
-@click.option(
-    "--above",
-    type=AnyReal(),
-    metavar="SHARE",
-    help="Publish only values whose published number is at least this, like 0.01.",
+    help="The noise: laplace has delta = 0; gaussian has delta = 1e-8, and is smaller where many "
+    "values are published.",
 )
 @click.option("--plan", "plan_only", is_flag=True, help="Show what it would cost. Release nothing.")
 @click.option(
@@ -121,44 +88,36 @@ class _Epsilon(click.ParamType[Fraction]):
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the release to this file instead of printing it: the document, or with --csv the "
-    "table, and the document beside it as FILE.manifest.json.",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write the release to this file. If its name ends in .csv, it is the table, and the "
+    "document stands beside it as FILE.manifest.json; else it is the document (JSON). With - the "
+    "document is printed.",
 )
 @registry_option
 @store_option
-@ledger_option
-@budget_option
-@total_delta_option
-@level_option
-@as_json
-@as_csv
 @reported
-def make(
+def release(
     metric: str,
     first: date | None,
     last: date | None,
-    without: tuple[str, ...],
     where: dict[str, str],
     candidates: Path | None,
-    form_of: Literal["trend", "leader"] | None,
+    form_of: Literal["table", "trend", "leader"],
     epsilon: Fraction | None,
     method: Literal["laplace", "gaussian"],
-    delta: float,
-    unit: Literal["device", "report"],
-    above: float | None,
     plan_only: bool,
     sign: Path | None,
     out: Path | None,
     registry: Path,
     store: str | None,
-    ledger: Path,
-    budget: float | None,
-    total_delta: float,
-    level: float,
-    form: str | None,
 ) -> None:
-    """Release a table, a trend or the leader of METRIC, with a manifest of what it reveals."""
+    """Publish numbers of METRIC for the world, with a manifest of what they reveal.
+
+    Only windows that take no reports any more are released; without --to the range ends with the
+    newest of them. To release the same thing again costs nothing: the same numbers come out.
+    The ledger DENIABLE_RELEASES adds up what all releases reveal, at DENIABLE_RELEASE_DELTA, and
+    refuses what DENIABLE_RELEASE_BUDGET does not allow.
+    """
     from deniable import Registry
     from deniable_estimator.questions.asking import find_metric
     from deniable_estimator.releasing.making import release as release_it
@@ -176,15 +135,10 @@ def make(
         first=first,
         last=last,
         candidates=asked,
-        without=without,
         where=where,
-        form=form_of or "table",
+        form=form_of,
         method=method,
         epsilon=epsilon,
-        delta=delta,
-        unit=unit,
-        level=level,
-        above=above,
     )
     request.check()
     key = private_key(sign) if sign else None
@@ -196,28 +150,26 @@ def make(
                 prepared = prepare(tallies, declared, request, progress=tell)
         except NoReports:
             no_data(metric)
-        with kept_ledger(ledger, total_delta, budget, plan_only=plan_only) as kept:
+        with kept_ledger(plan_only=plan_only) as kept:
             if plan_only:
                 from deniable_estimator.terminal.release_view import print_plan
 
                 earlier = [] if kept is None else kept.charges()
-                print_plan(prepared, earlier, total_delta, budget, form)
+                print_plan(prepared, earlier, *ledger_limits())
                 return
             assert kept is not None
             found = release_it(prepared, kept, key, progress=tell)
+    if out == Path("-"):
+        click.echo(found.document, nl=False)
+        return
     if out is not None:
         files = {out: found.document}
-        if form == "csv":
+        if out.suffix == ".csv":
             files = {out: found.csv, out.with_name(f"{out.name}.manifest.json"): found.document}
         _write(files)
-    elif form == "json":
-        click.echo(found.document, nl=False)
-    elif form == "csv":
-        click.echo(found.csv, nl=False)
-    if out is not None or form is None:
-        from deniable_estimator.terminal.release_view import print_release
+    from deniable_estimator.terminal.release_view import print_release
 
-        print_release(found, out, table=out is None)
+    print_release(found, out, table=out is None)
 
 
 def _write(files: Mapping[Path, str]) -> None:

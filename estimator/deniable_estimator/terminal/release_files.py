@@ -3,38 +3,62 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from deniable_estimator.terminal.options import (
-    as_json,
-    reported,
-)
-from deniable_estimator.terminal.release_group import (
-    budget_option,
-    kept_ledger,
-    ledger_option,
-    total_delta_option,
-)
+from deniable.command_line import command
+from deniable_collector.options import from_environment
+from deniable_estimator.terminal.options import Real, as_json, reported
+
+if TYPE_CHECKING:
+    from deniable_estimator.releasing.ledger import ReleaseLedger
 
 
-@click.command("list")
-@ledger_option
-@budget_option
-@total_delta_option
+def ledger_limits() -> tuple[float, float | None]:
+    """The delta at which all releases together are accounted for (DENIABLE_RELEASE_DELTA), and
+    the epsilon above which they are refused (DENIABLE_RELEASE_BUDGET); None: there is no limit."""
+    return (
+        from_environment("DENIABLE_RELEASE_DELTA", Real(1e-30, 1e-3), 1e-6),
+        from_environment("DENIABLE_RELEASE_BUDGET", Real(0, min_open=True), None),
+    )
+
+
+@contextmanager
+def kept_ledger(*, plan_only: bool = False, make_it: bool = True) -> Iterator[ReleaseLedger | None]:
+    """The ledger that DENIABLE_RELEASES names, closed afterwards; None if a plan finds no file."""
+    from deniable_estimator.releasing.ledger import ReleaseLedger
+
+    kind = click.Path(path_type=Path, dir_okay=False)
+    path = from_environment("DENIABLE_RELEASES", kind, Path("releases.sqlite"))
+    if not path.exists() and (plan_only or not make_it):
+        if not plan_only:
+            raise click.ClickException(f"there is no ledger {path}: nothing was released with it")
+        yield None
+        return
+    found = ReleaseLedger(path, *ledger_limits())
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@command("deniable release list")
 @as_json
 @reported
-def list_releases(ledger: Path, budget: float | None, total_delta: float, form: str | None) -> None:
+def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
     from deniable_estimator.terminal.release_view import print_list
 
-    with kept_ledger(ledger, total_delta, budget, plan_only=False, make_it=False) as kept:
+    with kept_ledger(make_it=False) as kept:
         assert kept is not None
         print_list(kept, form)
 
 
-@click.command()
+@command("deniable release key release.pem")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @reported
 def key(file: Path) -> None:
@@ -45,7 +69,7 @@ def key(file: Path) -> None:
     click.echo(f"Wrote the private key to {file}. Publish {public}, and keep {file} to yourself.")
 
 
-@click.command()
+@command("deniable release verify browser.csv.manifest.json --table browser.csv")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--table",
@@ -57,7 +81,7 @@ def key(file: Path) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Check that the manifest was signed with this public key: Ed25519, PEM.",
 )
-@click.option("--json", "form", flag_value="json", help="Print the manifest as JSON.")
+@as_json
 @reported
 def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -> None:
     """Check that the numbers in FILE are those of its manifest, and who signed it."""

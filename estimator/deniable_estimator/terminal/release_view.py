@@ -46,7 +46,6 @@ def print_plan(
     earlier: Sequence[Charge],
     delta_of_all: float,
     budget: float | None,
-    form: str | None,
 ) -> None:
     """What a release would cost in accuracy, and of the budget.
 
@@ -55,28 +54,8 @@ def print_plan(
     """
     epsilon, delta = prepared.guarantee()
     halves = prepared.halves()
-    spent = ReleasesSpent.of(earlier, delta_of_all, budget)
     charges = [*earlier, prepared.charge_after(earlier)]
     after = ReleasesSpent.of(charges, delta_of_all, budget)
-    if form is not None:
-        told: dict[str, Any] = {
-            "metric": prepared.metric.name,
-            "windows": list(prepared.labels),
-            "reports": prepared.n,
-            "reports_of_a_device": prepared.reports,
-            "method": prepared.kind,
-            "epsilon": epsilon,
-            "delta": delta,
-            "half_width_without": None if halves is None else halves[0],
-            "half_width_with": None if halves is None else halves[1],
-            "variance_added": prepared.added(),
-            "sums_epsilon": prepared.outsider.epsilon.epsilon,
-            "spent": spent.to_dict(),
-            "spent_with_it": after.to_dict(),
-            "verdict": str(verdict(prepared)),
-        }
-        click.echo(json.dumps(told, allow_nan=False))
-        return
     console = Console()
     first, last = prepared.labels[0], prepared.labels[-1]
     console.print(Text.assemble("Plan of a release of ", (prepared.metric.name, "bold")))

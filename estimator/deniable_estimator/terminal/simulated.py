@@ -1,4 +1,4 @@
-"""`deniable simulate`: one window of a made-up crowd, with the truth beside what is estimated.
+"""`deniable plan simulate`: one window of a made-up crowd, with the truth beside what is estimated.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 """
@@ -8,24 +8,23 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable.coded_message import counted
+from deniable.command_line import command
 from deniable.mechanisms.numeric import Numeric
 from deniable.types import Discovery, Pair, Retention
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
-    adjust_option,
+    Real,
     as_json,
     candidates_option,
-    level_option,
     progress,
     read_candidates,
     reported,
 )
-from deniable_estimator.terminal.real_numbers import Real
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -50,7 +49,30 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
     return first, second
 
 
-@click.command()
+def _lives(
+    _: click.Context, option: click.Parameter, text: str | None
+) -> tuple[float, float, float, float, int] | None:
+    """How devices come, stay and go."""
+    if text is None:
+        return None
+    try:
+        back, stays, returns, growth = (float(each) for each in text.split(",")[:-1])
+        count = int(text.split(",")[-1])
+    except ValueError:
+        raise click.BadParameter(
+            "write five numbers, like .45,.85,.15,0,20", param=option
+        ) from None
+    rates = 0 <= back <= 1 and 0 <= stays <= 0.999 and 0 <= returns <= 1
+    if not (rates and abs(growth) <= 0.5 and 2 <= count <= 520):
+        raise click.BadParameter(
+            "the first three are parts of 1, and less than 1 stays; GROWTH is from -.5 to .5, and "
+            "WINDOWS from 2 to 520",
+            param=option,
+        )
+    return back, stays, returns, growth, count
+
+
+@command("deniable plan simulate browser --devices 50000 --seed 7")
 @click.argument("metric")
 @registry_option
 @click.option(
@@ -90,21 +112,15 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
     help="Of a number: a file that has one on each line, or number,weight.",
 )
 @click.option(
-    "--windows",
-    "windows_count",
-    type=click.IntRange(2, 520),
-    help="Of a retention: how many windows are drawn; 20 if not given.",
+    "--lives",
+    callback=_lives,
+    metavar="BACK,STAYS,RETURNS,GROWTH,WINDOWS",
+    help="Of a retention: the parts of the new devices that are back in the next window, of the "
+    "others that stay, and of the absent ones that return; how many more are new in each window, "
+    "and how many windows there are. .45,.85,.15,0,20 if not given.",
 )
-@click.option("--back", type=Real(0, 1), help="The part of new devices that is back; .45.")
-@click.option("--stays", type=Real(0, 0.999), help="The part of the others that stays; .85.")
-@click.option(
-    "--returns", type=Real(0, 1), help="The part of the absent devices that returns; .15."
-)
-@click.option("--growth", type=Real(-0.5, 0.5), help="How many more are new in each window; 0.")
 @candidates_option
 @click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
-@level_option
-@adjust_option
 @as_json
 @reported
 def simulate(
@@ -117,15 +133,9 @@ def simulate(
     normal: tuple[float, float] | None,
     lognormal: tuple[float, float] | None,
     numbers: Path | None,
-    windows_count: int | None,
-    back: float | None,
-    stays: float | None,
-    returns: float | None,
-    growth: float | None,
+    lives: tuple[float, float, float, float, int] | None,
     candidates: Path | None,
     seed: int | None,
-    level: float,
-    adjust: Literal["storey", "bonferroni"],
     form: str | None,
 ) -> None:
     """Draw one window's tally of METRIC from a simulated population, and estimate it; of a
@@ -155,38 +165,31 @@ def simulate(
                 f"say how the numbers of {metric!r} are spread, by one of {', '.join(spreads)}"
             )
         population = _population(normal, lognormal, numbers)
-        _simulate_numbers(declared, devices, population, rng, level, form)
+        _simulate_numbers(declared, devices, population, rng, form)
         return
-    lives = {"back": back, "stays": stays, "returns": returns}
     if isinstance(declared.type, Retention):
         if any(each is not None for each in (zipf, shares, candidates, *spreads.values())):
             raise click.UsageError(
-                f"{metric!r} is a retention: say --windows, --back, --stays, --returns or --growth"
+                f"{metric!r} is a retention: say how its devices live by --lives"
             )
         from deniable_estimator.terminal.simulated_retention import simulate_retention
 
-        given = {name: rate for name, rate in lives.items() if rate is not None}
-        simulate_retention(
-            *(declared, devices, windows_count or 20, given, growth or 0.0, rng, level, form)
-        )
+        simulate_retention(declared, devices, lives or (0.45, 0.85, 0.15, 0.0, 20), rng, form)
         return
-    if any(each is not None for each in (windows_count, growth, *lives.values())):
-        raise click.UsageError(
-            f"{metric!r} is no retention: leave --windows, --back, --stays, --returns and --growth "
-            "out"
-        )
+    if lives is not None:
+        raise click.UsageError(f"{metric!r} is no retention: leave --lives out")
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
     if isinstance(declared.type, Discovery):
         from deniable_estimator.terminal.simulated_discovery import simulate_discovery
 
-        simulate_discovery(declared, devices, shares, candidates, zipf, rng, level, form)
+        simulate_discovery(declared, devices, shares, candidates, zipf, rng, form)
         return
     if candidates and declared.values:
         raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
     asked = read_candidates(declared, candidates)
     spread = _spread(declared, zipf, shares, dependence, asked)
-    _simulate_values(declared, devices, spread, asked, rng, level, adjust, form)
+    _simulate_values(declared, devices, spread, asked, rng, form)
 
 
 def _spread(
@@ -223,8 +226,6 @@ def _simulate_values(
     spread: FloatArray,
     asked: list[str] | None,
     rng: Generator,
-    level: float,
-    adjust: Literal["storey", "bonferroni"],
     form: str | None,
 ) -> None:
     from deniable_estimator.analyses.sampling import sample_tally
@@ -234,7 +235,7 @@ def _simulate_values(
         counts = rng.multinomial(devices, spread)
         reporting = rng.binomial(counts, declared.rate)
         tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
-        answer = answer_of(tally, declared.scheme, asked, level=level, adjust=adjust)
+        answer = answer_of(tally, declared.scheme, asked)
     truth = counts / devices
     if form == "json":
         report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
@@ -257,7 +258,6 @@ def _simulate_numbers(
     devices: int,
     population: Crowd,
     rng: Generator,
-    level: float,
     form: str | None,
 ) -> None:
     import numpy as np
@@ -275,7 +275,7 @@ def _simulate_numbers(
         counts = rng.multinomial(devices, population.weights / population.weights.sum())
         reporting = rng.binomial(counts, declared.rate)
         tally = sample_numbers(declared.scheme, numbers, reporting, rng, metric=name)
-        answer = answer_of(tally, declared.scheme, level=level, unit=declared.type.unit)
+        answer = answer_of(tally, declared.scheme, unit=declared.type.unit)
     truth = Crowd.of(numbers, counts.astype(np.float64))
     if form == "json":
         report: dict[str, Any] = {"devices": devices, **answer.to_dict()}

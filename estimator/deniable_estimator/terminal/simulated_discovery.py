@@ -1,4 +1,4 @@
-"""`deniable simulate` of a discovery: what is found of a made-up crowd, beside the truth."""
+"""`deniable plan simulate` of a discovery: what is found of a made-up crowd, beside the truth."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def simulate_discovery(
     candidates: Path | None,
     zipf: float | None,
     rng: Generator,
-    level: float,
     form: str | None,
 ) -> None:
     """Draw a window's tally of `devices`, and print what is found in it.
@@ -63,7 +62,7 @@ def simulate_discovery(
     with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, spread)
         reporting = rng.binomial(counts, declared.rate)
-        finds = _found(declared, kind, _tally(declared, kind, texts, reporting, rng), level)
+        finds = _found(declared, kind, _tally(declared, kind, texts, reporting, rng))
     truth: Counter[bytes] = Counter()
     for text, count in zip(texts, counts.tolist(), strict=True):
         truth[_head(kind, text)] += count
@@ -88,13 +87,13 @@ def _tally(
     return sample_tally(declared.scheme, some, rng, values=list(waiting), metric=declared.name)
 
 
-def _found(declared: Metric, kind: Discovery, tally: Tally, level: float) -> Finds:
+def _found(declared: Metric, kind: Discovery, tally: Tally) -> Finds:
     from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
     from deniable_estimator.statistics.participation import Participation
 
     part = Reported(tally, declared.scheme, Participation.evenly(tally))
     rule = Rule(kind.minimum_share, partial(denied, patterns=kind.deny))
-    return find_strings([part], rule, level=level)
+    return find_strings([part], rule)
 
 
 def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | None) -> None:

@@ -22,15 +22,13 @@ _FIRST = "2026-01-05"
 def simulate_retention(
     declared: Metric,
     devices: int,
-    count: int,
-    rates: dict[str, float],
-    growth: float,
+    lives: tuple[float, float, float, float, int],
     rng: Generator,
-    level: float,
     form: str | None,
 ) -> None:
     """Print what is estimated of a crowd of which `devices` are active in a window, beside the
-    truth. In each window there are `growth` more new devices, as a part of those before."""
+    truth. `lives` are the rates of `Life`, by how much the new devices grow in each window, and how
+    many windows there are."""
     from deniable import windows
     from deniable_estimator.analyses.retention import WindowedTally
     from deniable_estimator.answers import answer_of
@@ -38,14 +36,15 @@ def simulate_retention(
     from deniable_estimator.statistics.participation import Participation
     from deniable_estimator.terminal.options import progress
 
-    base = Life.steady(devices, **rates)
-    lives = [replace(base, new=base.new * (1 + growth) ** at) for at in range(count)]
+    back, stays, returns, growth, count = lives
+    base = Life.steady(devices, back=back, stays=stays, returns=returns)
+    lived = [replace(base, new=base.new * (1 + growth) ** at) for at in range(count)]
     labels = [windows.window_at(declared.window, windows.start(_FIRST))]
     while len(labels) < count:
         labels.append(windows.window_at(declared.window, windows.end(labels[-1])))
     older = max(0.0, devices - base.new)
     with progress(f"Simulating {count} windows"):
-        drawn = list(tallies_of(declared, labels, lives, rng, older=older))
+        drawn = list(tallies_of(declared, labels, lived, rng, older=older))
         tallies = [tally for tally, _ in drawn]
         rows = tuple(
             sum(same[1:], same[0]) for same in zip(*(each.rows for each in tallies), strict=True)
@@ -56,7 +55,7 @@ def simulate_retention(
         participation = Participation(
             {each.windows[0]: each.reports for each in tallies}, declared.rate
         )
-        answer = answer_of(whole, declared.scheme, level=level, participation=participation)
+        answer = answer_of(whole, declared.scheme, participation=participation)
     assert isinstance(declared.type, Retention)
     truth = true_series([window for _, window in drawn], declared.type.ages)
     if form == "json":

@@ -1,12 +1,10 @@
-"""The option --since of commands: the days after an annotation, and the change from before."""
+"""What the option --since asks for: the days after an annotation, and the change from before."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import date
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,25 +15,6 @@ if TYPE_CHECKING:
     from deniable_estimator.answers.base import Answer, Comparison
     from deniable_estimator.questions.since import SinceDays
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-_OPTIONS = (
-    click.option(
-        "--since",
-        metavar="ANNOTATION",
-        help="The complete windows after this annotation, or after a day like 2026-11-20, with the "
-        "change from as many before it; in place of --from and --to.",
-    ),
-    click.option(
-        "--annotations",
-        default=lambda: file_in_folder(ANNOTATIONS),
-        show_default="annotations.toml in DENIABLE_DATA",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="The file of annotations that --since names one of.",
-    ),
-)
-
 
 class AskedSince(NamedTuple):
     """What --since asks for."""
@@ -44,15 +23,8 @@ class AskedSince(NamedTuple):
     days: SinceDays
 
 
-def since_options(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The options --since and --annotations."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 def asked_since(
-    since: str | None, path: Path, metric: Metric, first: date | None, last: date | None
+    since: str | None, metric: Metric, first: date | None, last: date | None
 ) -> AskedSince | None:
     """The days after the annotation and before it; None without --since.
 
@@ -69,7 +41,7 @@ def asked_since(
     from deniable_estimator.annotations import load_annotations
     from deniable_estimator.questions.since import days_since, find_moment
 
-    moment = find_moment(since, load_annotations(path), metric.name)
+    moment = find_moment(since, load_annotations(file_in_folder(ANNOTATIONS)), metric.name)
     newest = windows.last_complete(metric.window, time.time())
     return AskedSince(moment.name, days_since(moment, metric.window, newest))
 

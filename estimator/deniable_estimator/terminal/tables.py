@@ -81,7 +81,7 @@ def alarms(estimate: Answer) -> Iterator[Text]:
     if estimate.anomalous:
         yield Text(
             "Honest devices do not report like this. See which windows it comes from with "
-            f"`deniable anomalies {estimate.metric}` and leave them out; do not correct "
+            f"`deniable estimate anomalies {estimate.metric}` and leave them out; do not correct "
             f"the {estimate.unit.heading[0]}s.",
             style="red",
         )

@@ -1,4 +1,4 @@
-"""`deniable trend`: a metric over time.
+"""`deniable estimate trend`: a metric over time.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call, 3 if nothing has been reported
 yet.
@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deniable_collector.options import registry_option
+from deniable.command_line import command
+from deniable_collector.options import registry_option, store_option
+from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
     candidates_option,
-    level_option,
     no_data,
     opened,
     progress,
     range_options,
     read_candidates,
     reported,
-    store_option,
+    since_option,
     where_option,
 )
 from deniable_estimator.terminal.since import (
     asked_since,
     change_since,
     since_document,
-    since_options,
     told_since,
 )
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-@click.command()
+@command("deniable estimate trend browser --by week --value safari")
 @click.argument("metric")
 @range_options
-@since_options
+@since_option
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
 @registry_option
 @store_option
 @candidates_option
-@level_option
 @as_json
 @as_csv
 @reported
@@ -76,9 +75,7 @@ def trend(
     metric: str,
     first: date | None,
     last: date | None,
-    without: tuple[str, ...],
     since: str | None,
-    annotations: Path,
     by: Literal["day", "week", "month"] | None,
     value: str | None,
     segments: tuple[str, ...],
@@ -86,7 +83,6 @@ def trend(
     registry: Path,
     store: str | None,
     candidates: Path | None,
-    level: float,
     form: str | None,
 ) -> None:
     """Show METRIC over time, and which of its changes are more than noise.
@@ -101,7 +97,7 @@ def trend(
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
-    moment = asked_since(since, annotations, find_metric(declared, metric), first, last)
+    moment = asked_since(since, find_metric(declared, metric), first, last)
     if moment:
         first, last = moment.days.before_first, moment.days.last
     if segments:
@@ -118,8 +114,6 @@ def trend(
                 asked,
                 by=by,
                 where=where,
-                without=without,
-                level=level,
             )
         _print_trends(found, form, value)
         if not found.groups:
@@ -134,8 +128,6 @@ def trend(
             last,
             asked,
             by=by,
-            without=without,
-            level=level,
             where=where,
         )
         change = None
@@ -144,8 +136,6 @@ def trend(
             before, after = (
                 read(
                     *(tallies, declared, metric, *ends, asked),
-                    without=without,
-                    level=level,
                     where=where,
                 )
                 for ends in ((days.before_first, days.before_last), (days.first, days.last))
@@ -167,7 +157,7 @@ def trend(
 
         series = value or leading_value(answer)
         Console().print(trend_view(answer, series))
-        if step := step_in_words(answer, series, load_annotations(annotations)):
+        if step := step_in_words(answer, series, load_annotations(file_in_folder(ANNOTATIONS))):
             click.echo(step)
     if not answer.reported:
         no_data(metric)

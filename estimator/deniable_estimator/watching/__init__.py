@@ -1,1 +1,1 @@
-"""Tells people what changed in a store: `deniable watch` at once, `deniable digest` each week."""
+"""Tells people what changed in a store: `deniable watch` at once, its digest each week."""

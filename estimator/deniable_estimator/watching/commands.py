@@ -1,4 +1,4 @@
-"""`deniable watch` and `deniable digest`."""
+"""`deniable watch` and `deniable watch digest`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import DeniableError
-from deniable_collector.options import registry_option
+from deniable.command_line import command, json_option
+from deniable_collector.options import registry_option, store_option
 from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.options import opened, reported, store_option
+from deniable_estimator.terminal.options import candidates_folder_option, opened, reported
 
 if TYPE_CHECKING:
     from deniable_estimator.annotations import Annotation
@@ -49,15 +50,6 @@ class _Every(click.ParamType[float]):
         return float(seconds)
 
 
-candidates_folder = click.option(
-    "--candidates-dir",
-    envvar="DENIABLE_CANDIDATES_DIR",
-    show_envvar=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder of METRIC.txt files: the strings to look for, one on each line.",
-)
-
-
 annotations_option = click.option(
     "--annotations",
     default=lambda: file_in_folder(ANNOTATIONS),
@@ -67,11 +59,11 @@ annotations_option = click.option(
 )
 
 
-@click.command()
+@command("deniable watch rules.toml --once")
 @click.argument("rules", default="rules.toml", type=click.Path(path_type=Path))
 @registry_option
 @store_option
-@candidates_folder
+@candidates_folder_option
 @annotations_option
 @click.option(
     "--state",
@@ -89,13 +81,13 @@ annotations_option = click.option(
 )
 @click.option("--dry-run", is_flag=True, help="Run once, print what is new, keep and send nothing.")
 @click.option("--check", is_flag=True, help="Check RULES and exit.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one document for each run.")
+@json_option
 @reported
 def watch(
     rules: Path,
     registry: Path,
     store: str | None,
-    candidates_dir: Path | None,
+    folder: Path | None,
     annotations: Path,
     state_file: Path | None,
     once: bool,
@@ -124,7 +116,7 @@ def watch(
         check_channels(read.channels, str(rules))
         with opened(store) as tallies:
             noted = _annotations(annotations)
-            watcher = Watcher(tallies, declared, read, candidates_dir, noted)
+            watcher = Watcher(tallies, declared, read, folder, noted)
             if dry_run:
                 return watcher.run(WatchState.load(kept), time.time(), sending=False)
             with _alone(kept):
@@ -144,10 +136,10 @@ def watch(
     _serve(run, every, as_json)
 
 
-@click.command()
+@command("deniable watch digest --html digest.html")
 @registry_option
 @store_option
-@candidates_folder
+@candidates_folder_option
 @annotations_option
 @click.option(
     "--weeks",
@@ -181,7 +173,7 @@ def watch(
 def digest(
     registry: Path,
     store: str | None,
-    candidates_dir: Path | None,
+    folder: Path | None,
     annotations: Path,
     weeks: int,
     html: Path | None,
@@ -204,7 +196,7 @@ def digest(
     with opened(store) as tallies:
         found = weekly_digest(
             *(tallies, declared, tuple(declared), {}, address, time.time(), weeks),
-            candidates_folder=candidates_dir,
+            candidates_folder=folder,
             annotations=_annotations(annotations),
         )
     for path, content in ((html, as_html), (text, as_text)):

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 from tests.registries import tables
 
 from deniable import Registry
+from deniable.command_line import find
 from deniable_collector.stores import open_store
-from deniable_estimator.dashboard.access.token_command import token as token_command
 
 from .conftest import REGISTRY, fill, fill_numbers, running_dashboard
 
@@ -81,7 +81,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         fill(store, registry, "plan", [share, 1 - share], 20_000, f"{month:%Y-%m}")
     store.close()
     options = ["new", "--name", "grafana", "--scope", "read:metrics", "--scope", "read:estimates"]
-    made = json.loads(CliRunner().invoke(token_command, [*options, "--json"]).stdout)
+    made = json.loads(CliRunner().invoke(find("dashboard", "token"), [*options, "--json"]).stdout)
     (folder / "tokens.toml").write_text(made["lines"])
     environ = {
         "DENIABLE_API_TOKENS_FILE": str(folder / "tokens.toml"),

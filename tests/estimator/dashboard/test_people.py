@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Registry
+from deniable.command_line import find
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access import people as module
@@ -31,7 +32,6 @@ from deniable_estimator.dashboard.access.people import (
     load_people,
     parse_people,
 )
-from deniable_estimator.dashboard.access.people_command import people as command
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 
@@ -42,7 +42,7 @@ HASH = hash_token("deniable_secret", "00" * 16)
 
 def run(*arguments: str, fine: bool = True) -> str:
     """What `deniable people` prints."""
-    result = CliRunner().invoke(command, arguments)
+    result = CliRunner().invoke(find("dashboard", "people"), arguments)
     assert (result.exit_code == 0) is fine, result.output
     return result.output
 
@@ -217,7 +217,7 @@ def test_two_commands_at_once_lose_nobody(tmp_path: Path) -> None:
     path = tmp_path / "people.toml"
 
     def add(number: int) -> None:
-        module_edit = command.commands["add"].callback
+        module_edit = find("dashboard", "people", "add").callback
         assert module_edit is not None
         module_edit(f"p{number}", "reader", True, False, path, True)
 

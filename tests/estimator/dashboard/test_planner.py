@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
+from deniable.command_line import find
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.dashboard.charts.division import division_chart
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.pairs import conditional_half_width, plan_pair
 from deniable_estimator.privacy.words import rounded_up
-from deniable_estimator.terminal import plan
 
 from .conftest import text_of
 
@@ -46,7 +46,7 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
     fresh, page = (text_of(browser, f"/plan?{query}{more}") for more in ("", "&memoize=1"))
     options = ["--size", str(size), "--epsilon", "1", "--devices", "50000", "--sample-rate", "0.2"]
     options += ["--lifetime-epsilon", "8", "--memoize", "--share", "0.01", "--json"]
-    made = json.loads(CliRunner().invoke(plan, options).stdout)
+    made = json.loads(CliRunner().invoke(find("plan"), options).stdout)
     memory = made["memory"]
     assert f"reveal at most ε {rounded_up(memory['memo_epsilon'], 2)};" in page
     assert f"adds at most ε {rounded_up(memory['fresh_epsilon'], 2)}" in page

@@ -15,7 +15,6 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard.access.token_command import token as command
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import verify
 
@@ -32,7 +31,7 @@ def reader(store: Store, registry: Registry, ledger: Path) -> Callable[..., Flas
     def new(*options: str, **settings: Any) -> FlaskClient:
         secret, lines = TOKEN, ""
         if options:
-            result = CliRunner().invoke(command, ["new", "--name", "x", *options, "--json"])
+            result = CliRunner().invoke(new_token, ["--name", "x", *options, "--json"])
             made = json.loads(result.stdout)
             secret, lines = made["token"], made["lines"]
         app = dashboard_of(

@@ -18,7 +18,7 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.tally import TallyRow
 from deniable_collector.upkeep.retention import SETTLED
-from deniable_estimator.dashboard.access.token_command import token as command
+from deniable_estimator.dashboard.access.token_command import new as new_token
 
 from .conftest import REGISTRY, SEGMENTED, YESTERDAY, dashboard_of, fill, program_of, put
 
@@ -50,9 +50,7 @@ def registry() -> Registry:
 def new_reader(store: Store, registry: Registry) -> Callable[..., FlaskClient]:
     """A program at a dashboard, which is a new one unless it is given."""
     made = [
-        json.loads(
-            CliRunner().invoke(command, ["new", "--name", name, *SCOPES, *options, "--json"]).stdout
-        )
+        json.loads(CliRunner().invoke(new_token, ["--name", name, *SCOPES, *options, "--json"]).stdout)
         for name, options in (("open", []), ("settled", ["--settled"]))
     ]
     lines = "\n".join(each["lines"] for each in made)

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard.access.token_command import token as command
+from deniable_estimator.dashboard.access.token_command import new
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
@@ -31,7 +31,7 @@ SHA = "a" * 64
 
 def made(*options: str) -> tuple[str, str]:
     """A new token and its lines, made by the command."""
-    result = CliRunner().invoke(command, ["new", "--name", "test", *options, "--json"])
+    result = CliRunner().invoke(new, ["--name", "test", *options, "--json"])
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     return document["token"], document["lines"]
@@ -74,9 +74,9 @@ def test_a_revoked_token_opens_nothing_from_then_on(
 
 def test_a_token_is_shown_once_apart_from_its_lines() -> None:
     """What goes into the file holds the digest, not the token; two tokens are never alike."""
-    options = ["new", "--name", "grafana", "--scope", "plan", "--metric", "b*", "--tag", "x"]
+    options = ["--name", "grafana", "--scope", "plan", "--metric", "b*", "--tag", "x"]
     options.append("--settled")
-    result = CliRunner().invoke(command, options)
+    result = CliRunner().invoke(new, options)
     secret = result.stderr.strip().removeprefix("token: ")
     assert secret not in result.stdout
     (kept,) = parse_tokens(result.stdout)
@@ -98,7 +98,7 @@ def test_a_token_is_shown_once_apart_from_its_lines() -> None:
 )
 def test_the_command_refuses_what_the_file_could_not_hold(options: list[str]) -> None:
     """No scope, an unknown one, or a name that would break out of its quotes."""
-    result = CliRunner().invoke(command, ["new", *options])
+    result = CliRunner().invoke(new, options)
     assert result.exit_code == 2
     assert "sha256" not in result.stdout
     assert "token 1" not in result.stderr

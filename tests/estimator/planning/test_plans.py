@@ -16,6 +16,7 @@ from scipy import stats
 from tests.client.discoveries import declared
 
 from deniable import SchemeError
+from deniable.command_line import find
 from deniable.mechanisms import Mechanism, design
 from deniable_estimator.forecasting.detection import (
     LEVEL,
@@ -32,7 +33,6 @@ from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.words import shared_words
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import adjust_p, share_p_values
-from deniable_estimator.terminal.plan_command import plan as plan_command
 
 FEW_SUPPORTERS = [(200_000, 10.0, 1_000), (10_000, 6.0, 2_000), (1_000, 4.0, 10_000)]
 """(values, epsilon, reports) with 0.05, 5 and 180 chance supporters of each value."""
@@ -186,16 +186,15 @@ def test_sampling_takes_more_devices() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--discovery", "--epsilon", "2"], "say --epsilon and --devices with --discovery"),
-        (["--discovery", "--size", "4"], "--size: not with --discovery"),
-        (["--discovery", "--max-length", "7", "--epsilon", "2", "--devices", "9"], "even"),
-        (["--discovery", "--epsilon", "11", "--devices", "9"], "at most 10"),
-        (["--size", "4", "--max-length", "8"], "is for --discovery"),
+        (["discovery", "--epsilon", "2"], "--devices"),
+        (["discovery", "--max-length", "7", "--epsilon", "2", "--devices", "9"], "even"),
+        (["discovery", "--epsilon", "11", "--devices", "9"], "at most 10"),
+        (["nothing"], "there is no"),
     ],
 )
 def test_wrong_calls(options: list[str], told: str) -> None:
-    """Options without meaning for a discovery are refused, with what to do."""
-    done = CliRunner().invoke(plan_command, options)
+    """What a discovery lacks, or cannot have, is refused."""
+    done = CliRunner().invoke(find("plan"), options)
     assert done.exit_code != 0
     assert told in done.output
 
@@ -238,7 +237,7 @@ def test_impossible_options(option: str, value: str) -> None:
     """What cannot be planned is refused by name, without a traceback."""
     arguments = {"--size": "10", "--epsilon": "1", "--devices": "1000", option: value}
     flat = [text for pair in arguments.items() for text in pair]
-    result = CliRunner().invoke(plan_command, flat)
+    result = CliRunner().invoke(find("plan"), flat)
     assert result.exit_code in (1, 2)
     assert option.lstrip("-") in result.stderr
     assert "Traceback" not in result.output

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from tests.estimator.conftest import Fill
 
 from deniable import Registry
+from deniable.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.terminal.release import release
 
 DAYS = [f"2026-01-{day:02}" for day in range(5, 10)]
 
@@ -79,9 +79,8 @@ def run(registry_file: Path, store_url: str, tmp_path: Path, filled: None) -> Ru
         words = text.split()
         if words[0] not in ("list", "verify"):
             words += ["--registry", str(registry_file), "--store", store_url]
-        if words[0] != "verify":
-            words += ["--ledger", str(tmp_path / "releases.sqlite")]
-        return CliRunner().invoke(release, words, env=environment)
+        given = {"DENIABLE_RELEASES": str(tmp_path / "releases.sqlite"), **environment}
+        return CliRunner().invoke(find("release"), words, env=given)
 
     return call
 

@@ -263,7 +263,7 @@ def test_a_drawn_tally_of_nine_states_fits_the_declared_metric(tmp_path: Path) -
     path = tmp_path / "metrics.toml"
     path.write_text(_text())
     asked = ["back", "--registry", str(path), "--devices", "300000", "--seed", "5", "--json"]
-    found = CliRunner().invoke(simulate, [*asked, "--windows", "8"])
+    found = CliRunner().invoke(simulate, [*asked, "--lives", ".45,.85,.15,.02,8"])
     assert found.exit_code == 0, found.output
     rows = json.loads(found.stdout)["series"]
     known = [each for each in rows if each["truth"] is not None]

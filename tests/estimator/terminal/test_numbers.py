@@ -8,7 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from deniable_estimator.terminal import ALARM, NO_DATA, anomalies, estimate, trend
+from deniable_estimator.terminal.anomalies_command import ALARM, anomalies
+from deniable_estimator.terminal.estimate_command import estimate
+from deniable_estimator.terminal.options import NO_DATA
+from deniable_estimator.terminal.trend_command import trend
 
 from .conftest import CROWDS, DAYS, Call
 

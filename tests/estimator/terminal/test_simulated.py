@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deniable_estimator.terminal import privacy, simulate
+from deniable_estimator.terminal.privacy_command import privacy
+from deniable_estimator.terminal.simulated import simulate
 
 from .conftest import Call
 

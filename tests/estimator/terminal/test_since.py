@@ -1,4 +1,4 @@
-"""`--since` of `deniable estimate` and `deniable trend`."""
+"""`--since` of `deniable estimate` and `deniable estimate trend`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Report = Callable[..., None]
 
 
 @pytest.fixture
-def annotations(tmp_path: Path, report: Report) -> str:
-    """A file with a release eight days ago, after which a mean doubled."""
+def annotations(tmp_path: Path, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among the dashboard's data, a release eight days ago, after which a mean doubled."""
     today = datetime.now(UTC).date()
     for ago in range(1, 22):
         at = today - timedelta(ago)
@@ -27,13 +27,14 @@ def annotations(tmp_path: Path, report: Report) -> str:
     path = tmp_path / "annotations.toml"
     when: date = today - timedelta(8)
     path.write_text(f'schema = 1\n[[annotations]]\ndate = {when}\ntext = "Release 4.2"\n')
-    return str(path)
+    monkeypatch.setenv("DENIABLE_DATA", str(tmp_path))
 
 
-def test_the_change_is_said_first(call: Call, annotations: str) -> None:
+@pytest.mark.usefixtures("annotations")
+def test_the_change_is_said_first(call: Call) -> None:
     """With its interval and the days, of which the day of the release is none; in JSON beside the
     answer of the days after it."""
-    asked = "outside", "--since", "release 4.2", "--annotations", annotations
+    asked = "outside", "--since", "release 4.2"
     told = call(estimate, *asked).output.splitlines()[0]
     assert told.startswith(("mean: −", "mean: -"))
     assert "down" in told
@@ -48,9 +49,10 @@ def test_the_change_is_said_first(call: Call, annotations: str) -> None:
     assert max(periods[0]) < min(periods[1])
 
 
-def test_a_trend_shows_both_periods(call: Call, annotations: str) -> None:
+@pytest.mark.usefixtures("annotations")
+def test_a_trend_shows_both_periods(call: Call) -> None:
     """The trend runs from the first day before to the last after, and says the same."""
-    asked = "outside", "--since", "Release 4.2", "--annotations", annotations
+    asked = "outside", "--since", "Release 4.2"
     found = json.loads(call(trend, *asked, "--json").stdout)
     other = json.loads(call(estimate, *asked, "--json").stdout)
     assert found["since"]["change"]["values"] == other["since"]["change"]["values"]
@@ -58,6 +60,7 @@ def test_a_trend_shows_both_periods(call: Call, annotations: str) -> None:
     assert "since Release 4.2" in call(trend, *asked).output.splitlines()[0]
 
 
+@pytest.mark.usefixtures("annotations")
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -66,10 +69,8 @@ def test_a_trend_shows_both_periods(call: Call, annotations: str) -> None:
         (("--since", "2999-01-01"), "is complete yet"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
-    call: Call, annotations: str, arguments: tuple[str, ...], told: str
-) -> None:
+def test_what_cannot_be_asked_is_refused(call: Call, arguments: tuple[str, ...], told: str) -> None:
     """A name that there is not, two ranges at once, and the future."""
-    result = call(estimate, "outside", *arguments, "--annotations", annotations)
+    result = call(estimate, "outside", *arguments)
     assert result.exit_code in (1, 2)
     assert told in result.output

@@ -14,7 +14,7 @@ export interface Options extends PlainOptions {
   endpoint: string;
   /** The relay's address, which somebody else runs. */
   relay: string;
-  /** The gateway's identity, as `deniable gateway-key show` prints it. */
+  /** The gateway's identity, as `deniable relay key show` prints it. */
   gateway: string;
 }
 

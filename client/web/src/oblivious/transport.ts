@@ -47,7 +47,7 @@ export function route({ endpoint, relay, gateway }: Hops): void {
     new URL(relay).host !== new URL(endpoint).host,
     "relay and endpoint have the same address: the relay must be another server",
   );
-  must(/^[\w-]{87}$/.test(gateway), "gateway must be the 87 letters that `deniable gateway-key show` prints");
+  must(/^[\w-]{87}$/.test(gateway), "gateway must be the 87 letters that `deniable relay key show` prints");
   routes.set(endpoint.replace(/\/*$/, "/v1/reports"), {
     relay: relay.replace(/\/*$/, PATH),
     gateway,

@@ -77,7 +77,7 @@ def require(scope: str, metric: Metric | None = None) -> None:
             "missing-scope",
             "Missing scope",
             f"This needs the scope {scope}, which the token {holder.name} does not have. Make "
-            "one that has it with `deniable token new`.",
+            "one that has it with `deniable dashboard token new`.",
             scope=scope,
         )
     if metric is not None and not holder.reaches(metric):

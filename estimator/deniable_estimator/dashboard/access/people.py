@@ -51,7 +51,7 @@ class Person:
     by_proxy: bool = False
     """A reverse proxy has named this person."""
     entry: str = ""
-    """A random text of `deniable people add`: who is removed and added again has another one."""
+    """A random text: who is removed and added again has another one."""
 
 
 def hash_token(token: str, salt: str = "") -> str:
@@ -102,7 +102,7 @@ def load_people(path: Path) -> dict[str, Person]:
             raise PeopleError([Problem(None, "", f"holds over {MOST_BYTES} bytes")], str(path))
         text = sent.decode("utf-8")
     except FileNotFoundError:
-        advice = "does not exist: `deniable people add NAME --role operator` makes it"
+        advice = "does not exist: `deniable dashboard people add NAME --role operator` makes it"
         raise PeopleError([Problem(None, "", advice)], str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
@@ -122,7 +122,7 @@ def parse_people(text: str, source: str = "people.toml") -> dict[str, Person]:
         # The parser's message may quote the text.
         found = re.search(r"line (\d+)", str(error))
         line = int(found[1]) if found else None
-        problem = Problem(line, "", "is not TOML: write it as `deniable people add` does")
+        problem = Problem(line, "", "is not TOML: write it as `deniable dashboard people add` does")
         raise PeopleError([problem], source) from None
     reader = _PeopleReader(document, locate(text))
     people = reader.read()
@@ -194,12 +194,14 @@ class _PeopleReader:
         if "token" in table and not (isinstance(hashed, str) and _HASH.fullmatch(hashed)):
             self.report(
                 (*path, "token"),
-                "must be a hash that `deniable people add` has made, never the token itself",
+                "must be a hash that `deniable dashboard people add` made, never the token itself",
             )
             return None
         entry = table.get("entry", "")
         if "entry" in table and not (isinstance(entry, str) and _ENTRY.fullmatch(entry)):
-            self.report((*path, "entry"), "must be as `deniable people add` wrote it, or left out")
+            self.report(
+                (*path, "entry"), "must be as `deniable dashboard people add` wrote it, or left out"
+            )
             return None
         return None if role is None else Person(name, role, hashed, entry=entry)
 

@@ -1,4 +1,4 @@
-"""`deniable people add`: lets somebody sign in to the dashboard, with a role and a token."""
+"""`deniable dashboard people add`: lets somebody sign in, with a role and a token."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from deniable.command_line import command, json_option
 from deniable.commands import print_problems
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
@@ -27,29 +28,14 @@ from deniable_estimator.data_folder import PEOPLE, file_in_folder
 from deniable_estimator.edited_files import FileEditError, alone, replace_file
 
 
-@click.group()
-def people() -> None:
-    """People who may sign in to the dashboard, with names and roles.
-
-    They stand in people.toml in the folder that DENIABLE_DATA names. A running dashboard reads it
-    again when it changes. To remove somebody or to change a role, edit the file; `deniable lint`
-    checks it.
-
-    \b
-    reader    sees pages, takes their files and pictures, reads the API
-    analyst   also compares, plans, sends lists of strings, and shares views by link
-    operator  everything, such as to revoke the links of others
-    """
-
-
-@people.command()
+@command("deniable dashboard people add Ana --role analyst")
 @click.argument("name")
 @click.option("--role", required=True, type=click.Choice(list(ROLES)), help="What NAME may do.")
 @click.option("--no-token", is_flag=True, help="Make no token: a reverse proxy names this person.")
 @click.option(
     "--replace", is_flag=True, help="Give somebody who is listed another role and a new token."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.option(
     "--file",
     "path",
@@ -59,7 +45,16 @@ def people() -> None:
     help="The file of people.",
 )
 def add(name: str, role: str, no_token: bool, replace: bool, path: Path, as_json: bool) -> None:
-    """Add NAME, and print the token once: only a hash of it is kept."""
+    """Add NAME, and print the token once: only a hash of it is kept.
+
+    \b
+    reader    sees pages, takes their files and pictures, reads the API
+    analyst   also compares, plans, sends lists of strings, and shares views by link
+    operator  everything, such as to revoke the links of others
+
+    A running dashboard reads the file again when it changes. To remove somebody or to change a
+    role, edit it; `deniable lint` checks it.
+    """
     if wrong := check_name(name):
         raise click.UsageError(f"NAME {wrong}")
     token = "" if no_token else new_token()

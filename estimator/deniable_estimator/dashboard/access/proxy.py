@@ -105,7 +105,8 @@ class ProxyHeaders:
                 "warning",
                 "person-unknown",
                 f"{count} requests of a proxy named somebody without a role: list the person with "
-                "`deniable people add`, or let the proxy send reader, analyst or operator",
+                "`deniable dashboard people add`, or let the proxy send reader, analyst or "
+                "operator",
                 requests=count,
             )
 

@@ -1,4 +1,4 @@
-"""`deniable token new`: make a token for a program that reads the dashboard's API."""
+"""`deniable dashboard token new`: make a token for a program that reads the dashboard's API."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 import click
 
+from deniable.command_line import command, json_option
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
@@ -17,12 +18,7 @@ from deniable_estimator.dashboard.access.tokens import (
 )
 
 
-@click.group()
-def token() -> None:
-    """Tokens for programs that read the dashboard's API."""
-
-
-@token.command()
+@command("deniable dashboard token new --name grafana --scope read:metrics")
 @click.option("--name", required=True, help="What uses it, to know it by.")
 @click.option(
     "--scope",
@@ -52,7 +48,7 @@ def token() -> None:
     help="Only windows that take no reports any more: two readings then never differ by a few "
     "late reports.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def new(
     name: str,
     scopes: tuple[str, ...],

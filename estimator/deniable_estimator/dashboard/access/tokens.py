@@ -115,7 +115,7 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
     except tomllib.TOMLDecodeError:
         # The parser's message may quote the text.
         raise ValueError(
-            "is not TOML: write it as `deniable token new` does, or name its file with "
+            "is not TOML: write it as `deniable dashboard token new` does, or name its file with "
             "DENIABLE_API_TOKENS_FILE"
         ) from None
     listed = document.get("tokens")

@@ -110,9 +110,9 @@ _SECURITY = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "DENIABLE_DASHBOARD_TOKEN opens everything; a token of `deniable token new` "
-        "what its scopes name: read:metrics, read:estimates, read:releases, plan. With --settled "
-        "it sees only windows that take no reports any more: each response has a header "
+        "description": "DENIABLE_DASHBOARD_TOKEN opens everything; a token of `deniable dashboard "
+        "token new` what its scopes name: read:metrics, read:estimates, read:releases, plan. With "
+        "--settled it sees only windows that take no reports any more: each response has a header "
         "Deniable-Settled with the last day (UTC) that it sees.",
     },
     "cookie": {

@@ -217,8 +217,8 @@ def check_listed(metric: Metric) -> None:
         raise EstimateError(
             message(
                 "{metric} is a discovery, whose strings nobody lists: its page, "
-                "/api/v1/metrics/{metric}/finds and `deniable discover {metric}` show which were "
-                "found",
+                "/api/v1/metrics/{metric}/finds and `deniable estimate discover {metric}` show "
+                "which were found",
                 metric=metric.name,
             )
         )
