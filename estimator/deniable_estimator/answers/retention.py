@@ -47,16 +47,13 @@ NAMES = {
 _COHORT_WINDOWS = 3
 """Periods of so many windows have two cohorts of their own that were seen again."""
 
-_AFTER: dict[windows.Kind, tuple[str, str]] = {
-    "day": ("retention after {count} day", "retention after {count} days"),
-    "week": ("retention after {count} week", "retention after {count} weeks"),
-    "month": ("retention after {count} month", "retention after {count} months"),
-}
-
-
 def after_words(window: windows.Kind, age: int) -> str:
     """What people call the retention of an age: "retention after 2 weeks"."""
-    return counted(*_AFTER[window], age)
+    if window == "day":
+        return counted("retention after {count} day", "retention after {count} days", age)
+    if window == "week":
+        return counted("retention after {count} week", "retention after {count} weeks", age)
+    return counted("retention after {count} month", "retention after {count} months", age)
 
 
 @dataclass(frozen=True)

@@ -73,13 +73,20 @@ def retention_forecast(metric: Metric) -> CodedMessage | None:
     width = found.lifecycle if found.average is None else found.average
     if width is None or width <= USEFUL:
         return None
-    what = "the average retention" if found.average is not None else "the lifecycle"
+    if found.average is None:
+        return CodedMessage(
+            "weak_lifecycle",
+            "with {devices:,} devices who is new, stayed or returned is known to +-{points:.0f} "
+            "points {when}: it takes a larger epsilon or more devices",
+            devices=metric.devices,
+            points=100 * width,
+            when=IN_A[metric.window],
+        )
     return CodedMessage(
         "weak_retention",
-        "with {devices:,} devices {what} is known to +-{points:.0f} points at best, if {new:.0%} "
-        "of them are new {when}: it takes a larger epsilon or more devices",
+        "with {devices:,} devices the average retention is known to +-{points:.0f} points at best, "
+        "if {new:.0%} of them are new {when}: it takes a larger epsilon or more devices",
         devices=metric.devices,
-        what=what,
         points=100 * width,
         new=NEW,
         when=IN_A[metric.window],
