@@ -11,6 +11,7 @@ import numpy as np
 
 from deniable import windows
 from deniable.mechanisms.memoized_retention import LIFECYCLE
+from deniable.types import Retention
 from deniable_estimator.analyses.retention import (
     AskedPart,
     Cells,
@@ -46,6 +47,7 @@ NAMES = {
 
 _COHORT_WINDOWS = 3
 """Periods of so many windows have two cohorts of their own that were seen again."""
+
 
 def after_words(window: windows.Kind, age: int) -> str:
     """What people call the retention of an age: "retention after 2 weeks"."""
@@ -332,6 +334,14 @@ class RetentionAnswer(Answer):
             ((*line, *basis) for line in lines),
             raw=raw,
         )
+
+
+def retention_series(kind: Retention) -> tuple[str, ...]:
+    """What the series of the answer to a metric of this type are called."""
+    return (
+        *(LIFECYCLE if "lifecycle" in kind.asks else ()),
+        *(f"age {age}" for age in range(1, kind.ages + 1)),
+    )
 
 
 def _told(few: bool, none: bool) -> Told:

@@ -50,7 +50,9 @@ def registry() -> Registry:
 def new_reader(store: Store, registry: Registry) -> Callable[..., FlaskClient]:
     """A program at a dashboard, which is a new one unless it is given."""
     made = [
-        json.loads(CliRunner().invoke(new_token, ["--name", name, *SCOPES, *options, "--json"]).stdout)
+        json.loads(
+            CliRunner().invoke(new_token, ["--name", name, *SCOPES, *options, "--json"]).stdout
+        )
         for name, options in (("open", []), ("settled", ["--settled"]))
     ]
     lines = "\n".join(each["lines"] for each in made)
