@@ -1,11 +1,11 @@
-"""How long honest devices wait while somebody sends hostile bodies, beside the same without them.
+"""How long honest people and devices wait beside somebody who means harm, and without.
 
 Honest batches are due at a fixed rate. From another network come 20 hostile requests a second, each
 a body of `floods.bodies` that costs a collector most. Each run stands between two runs without it.
-What a body costs in CPU is tested (tests/collector/test_costs.py).
 
-Then 200 connections send or read slowly, from one network and from fifty, while somebody asks the
-dashboard for a page, or the collector takes batches.
+Then 200 connections send or read slowly, or ask for much at once, from one network and from fifty,
+while somebody asks the dashboard for a page, or the collector takes batches. Last, readers have
+pictures drawn while another one asks for a page, and a probe for /healthz.
 """
 
 from __future__ import annotations
@@ -13,19 +13,30 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import numpy as np
 
 from common.tables import Table, run
 from deniable import Registry, wire
+from deniable_collector.stores import open_store
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.analyses.sampling import sample_tally
 from floods.bodies import hostile
 from floods.strangers import KINDS, besiege
 from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load
@@ -36,11 +47,53 @@ TOKEN = "c0Yt8nRkV2-hWq5JxZ_e7mDsLbG4uTpA"
 WAIT = 15.0
 """Seconds for which strangers hold their connections."""
 BODIES = (
-    "a list of columns without end",
+    "a list of columns without end, gzip",
     "1,000 wrong columns, gzip",
+    "white space between reports",
+    "fractions without end",
+    "escapes without end",
     "a text without end, gzip",
     "empty reports to the limit of bytes, gzip",
 )
+DAYS = 90
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Answered(NamedTuple):
+    """A response: `cookie` is what it sets."""
+
+    status: int
+    cookie: str
+    text: str
+
+
+class Place(NamedTuple):
+    """A dashboard, as somebody in a network sees it who shows a cookie."""
+
+    address: tuple[str, int]
+    network: str = "127.0.0.1"
+    cookie: str = ""
+
+    def ask(self, path: str, **form: str) -> Answered:
+        """The response to a page, or to a form."""
+        connection = http.client.HTTPConnection(*self.address, source_address=(self.network, 0))
+        with closing(connection):
+            headers = {"Cookie": self.cookie, **(FORM if form else {})}
+            connection.request("POST" if form else "GET", path, urlencode(form), headers)
+            response = connection.getresponse()
+            body = response.read().decode("latin-1")
+            cookie = response.getheader("Set-Cookie", "").partition(";")[0]
+            return Answered(response.status, cookie, body)
+
+    def ask_all(self, lists: Sequence[Sequence[str]]) -> Counter[int]:
+        """The statuses of all paths: the lists at the same time, and each one's in turn."""
+        with ThreadPoolExecutor(len(lists)) as crowd:
+            found = crowd.map(lambda paths: [self.ask(path).status for path in paths], lists)
+            return Counter(chain.from_iterable(found))
+
+    def signed_in(self, network: str) -> Place:
+        """Somebody else, who has signed in."""
+        return self._replace(network=network, cookie=self.ask("/login", token=TOKEN).cookie)
 
 
 def flood(address: tuple[str, int], name: str, seconds: float) -> Counter[int]:
@@ -63,130 +116,205 @@ def flood(address: tuple[str, int], name: str, seconds: float) -> Counter[int]:
 def waits(quick: bool) -> Iterator[Table]:
     title = f"Honest batches, {HONEST:g} a second, beside {HOSTILE:g} hostile requests a second"
     table = Table("hostile", title)
-    request = fresh([batch_of([Registry.parse(METRICS)["city"]] * 10)])
     seconds, turns = (2, 1) if quick else (4, 6)
-    with (
-        tempfile.TemporaryDirectory() as name,
-        ProcessPoolExecutor(1, get_context("spawn")) as pool,
-    ):
-        folder = Path(name)
-        (folder / "metrics.toml").write_text(METRICS)
-        server = Server(folder, f"sqlite:///{folder}/store.db")
-
-        def honest() -> Outcome:
-            return load(server, request, int(HONEST * seconds), HONEST, 50)
-
-        try:
-            honest()
-            for body in BODIES:
-                alone, beside, statuses = [honest()], [], Counter[int]()
-                for _ in range(turns):
-                    told = pool.submit(flood, server.address, body, seconds + 2)
-                    time.sleep(1)
-                    beside.append(honest())
-                    statuses += told.result()
-                    alone.append(honest())
-                table.rows.append(
-                    {
-                        "beside": body,
-                        "p50, ms": 1000 * median(each.latency(0.5) for each in beside),
-                        "p99, ms": 1000 * median(each.latency(0.99) for each in beside),
-                        "p99 without": 1000 * median(each.latency(0.99) for each in alone),
-                        "responses": ", ".join(f"{n:,} x {code}" for code, n in statuses.items()),
-                    }
-                )
-        finally:
-            server.stop()
+    with collecting() as (server, pool, honest):
+        honest(seconds)
+        for body in BODIES:
+            alone, beside, statuses = [honest(seconds)], [], Counter[int]()
+            for _ in range(turns):
+                told = pool.submit(flood, server.address, body, seconds + 2)
+                time.sleep(1)
+                beside.append(honest(seconds))
+                statuses += told.result()
+                alone.append(honest(seconds))
+            table.rows.append(
+                {
+                    "beside": body,
+                    "p50, ms": 1000 * median(each.latency(0.5) for each in beside),
+                    "p99, ms": 1000 * median(each.latency(0.99) for each in beside),
+                    "p99 without": 1000 * median(each.latency(0.99) for each in alone),
+                    "responses": ", ".join(f"{n:,} x {code}" for code, n in statuses.items()),
+                }
+            )
     yield table
 
 
-def dashboard(folder: Path) -> tuple[subprocess.Popen[str], tuple[str, int]]:
-    """One with its defaults, and where it listens."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
-        env={
-            **os.environ,
-            "DENIABLE_STORE": f"sqlite:///{folder}/store.db",
-            "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
-            "DENIABLE_DASHBOARD_TOKEN": TOKEN,
-        },
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    lines = (re.search(r"//(\S+):(\d+)", line) for line in process.stdout)
-    found = next(each for each in lines if each)
-    return process, (found[1], int(found[2]))
+@contextmanager
+def collecting(
+    **settings: str,
+) -> Iterator[tuple[Server, ProcessPoolExecutor, Callable[[float], Outcome]]]:
+    """A collector, a process for those who mean harm, and what sends it honest batches for so many
+    seconds, from 50 networks."""
+    request = fresh([batch_of([Registry.parse(METRICS)["city"]] * 10)])
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
+        (folder / "metrics.toml").write_text(METRICS)
+        server = Server(folder, f"sqlite:///{folder}/store.db", **settings)
+        stack.callback(server.stop)
+        yield (
+            server,
+            pool,
+            lambda seconds: load(server, request, int(HONEST * seconds), HONEST, 50),
+        )
 
 
-def pages(place: tuple[str, int], seconds: float) -> list[float]:
-    """Seconds that a page takes a reader who has signed in, each on a connection of its own."""
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    connection = http.client.HTTPConnection(*place)
-    connection.request("POST", "/login", f"token={TOKEN}", form)
-    with connection.getresponse() as response:
-        cookie = (response.getheader("Set-Cookie") or "").partition(";")[0]
+@contextmanager
+def dashboard() -> Iterator[Place]:
+    """One with its defaults, which has 90 days of a metric."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "metrics.toml").write_text(METRICS)
+        fill(folder)
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import deniable.cli; deniable.cli.main()", "dashboard"],
+            env={
+                **os.environ,
+                "DENIABLE_STORE": f"sqlite:///{folder}/store.db",
+                "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
+                "DENIABLE_DASHBOARD_TOKEN": TOKEN,
+            },
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            lines = (re.search(r"//(\S+):(\d+)", line) for line in process.stdout)
+            found = next(each for each in lines if each)
+            yield Place((found[1], int(found[2])))
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def fill(folder: Path) -> None:
+    """Days of 20,000 reports of the first metric."""
+    metric = Registry.parse(METRICS)["city"]
+    rng = np.random.default_rng(1)
+    with closing(open_store(f"sqlite:///{folder}/store.db")) as store:
+        store.publish({metric.name: [metric.scheme]})
+        for day in days():
+            counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
+            tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")
+            (row,) = tally.rows
+            key = TallyRowKey(TallyKey(metric.name, metric.scheme.fingerprint, f"{day}"), 0)
+            cells = Increment(
+                len(row.cells), row.reports, list(range(len(row.cells))), row.cells.tolist()
+            )
+            store.fold(Commit((secrets.token_hex(16),), {key: cells}), time.time())
+
+
+def days() -> list[date]:
+    """The newest first."""
+    today = datetime.now(UTC).date()
+    return [today - timedelta(days=ago) for ago in range(1, DAYS + 1)]
+
+
+def waited(place: Place, path: str, seconds: float) -> float:
+    """Milliseconds that a page takes at the 99th percentile, on connections of their own."""
     took, ends = [], time.monotonic() + seconds
     while time.monotonic() < ends:
         began = time.perf_counter()
-        connection = http.client.HTTPConnection(*place)
-        connection.request("GET", "/plan", headers={"Cookie": cookie})
-        with connection.getresponse() as response:
-            response.read()
-            if response.status != 200:
-                sys.exit(f"unexpected status: {response.status}")
+        if place.ask(path).status != 200:
+            sys.exit(f"{path} failed")
         took.append(time.perf_counter() - began)
-        connection.close()
         time.sleep(0.02)
-    return sorted(took)
+    return 1000 * sorted(took)[int(0.99 * len(took))]
 
 
 def strangers(quick: bool) -> Iterator[Table]:
-    """200 connections that send or read slowly."""
+    """200 connections that send or read slowly, or send much ahead."""
     table = Table("strangers", "A reader, and 200 honest batches a second, beside 200 strangers")
-    request = fresh([batch_of([Registry.parse(METRICS)["city"]] * 10)])
     seconds = 5 if quick else 10
+    with dashboard() as place, collecting(DENIABLE_RATE="20/second") as (server, pool, honest):
+        reader = place.signed_in("127.0.0.1")
+        for title, address, paths, measure in (
+            (
+                "dashboard",
+                place.address,
+                ("/login", "/login"),
+                lambda: waited(reader, "/plan", seconds),
+            ),
+            (
+                "collector",
+                server.address,
+                ("/v1/reports", "/v1/registry"),
+                lambda: 1000 * honest(seconds).latency(0.99),
+            ),
+        ):
+            measure()
+            for kind in KINDS:
+                for networks in (1, 50):
+                    alone = measure()
+                    # 15 seconds after the last request none may be left.
+                    besieged = pool.submit(besiege, address, kind, paths, networks, WAIT)
+                    time.sleep(1)
+                    table.rows.append(
+                        {
+                            "server": title,
+                            "strangers": f"{kind}, {networks} networks",
+                            "p99, ms": measure(),
+                            "p99 without": alone,
+                            f"open after {WAIT:g} s": besieged.result(),
+                        }
+                    )
+    yield table
+
+
+def pictures(quick: bool) -> Iterator[Table]:
+    """Readers who have pictures drawn, one of them without signing in."""
+    table = Table("pictures", "A page of another reader, and /healthz, beside pictures")
+    seconds = 5 if quick else 10
+    newest, *_, oldest = days()
     with (
-        tempfile.TemporaryDirectory() as name,
+        dashboard() as place,
         ProcessPoolExecutor(1, get_context("spawn")) as pool,
+        ThreadPoolExecutor(2) as watch,
     ):
-        folder = Path(name)
-        (folder / "metrics.toml").write_text(METRICS)
-        server = Server(folder, f"sqlite:///{folder}/store.db")
-        reading, place = dashboard(folder)
+        reader, other = place.signed_in("127.0.0.1"), place.signed_in("127.2.0.1")
+        view = f"/metric/city?from={oldest}&to={newest}"
+        shared = other.ask("/share", view=view, days="9", note="", part="page", unfinished="1")
+        path = re.search(r"/shared/[\w-]{30,}", shared.text)
+        assert path is not None, shared.status
+        stranger, probing = (place._replace(network=f"127.{n}.0.1") for n in (3, 5))
 
-        def batches() -> list[float]:
-            return load(server, request, int(HONEST * seconds), HONEST, 50).latencies
+        def measure() -> tuple[float, float]:
+            waiting = [watch.submit(waited, *each, seconds)
+                       for each in ((reader, "/plan"), (probing, "/healthz"))]  # fmt: skip
+            page, probe = (each.result() for each in waiting)
+            return page, probe
 
-        try:
-            for title, address, paths, honest in (
-                ("dashboard", place, ("/login", "/login"), lambda: pages(place, seconds)),
-                ("collector", server.address, ("/v1/reports", "/v1/registry"), batches),
-            ):
-                honest()
-                for kind in KINDS:
-                    for networks in (1, 50):
-                        alone = honest()
-                        # 15 seconds after the last request none may be left.
-                        besieged = pool.submit(besiege, address, kind, paths, networks, WAIT)
-                        time.sleep(1)
-                        beside = honest()
-                        table.rows.append(
-                            {
-                                "server": title,
-                                "strangers": f"{kind}, {networks} networks",
-                                "p99, ms": 1000 * beside[int(0.99 * len(beside))],
-                                "p99 without": 1000 * alone[int(0.99 * len(alone))],
-                                f"open after {WAIT:g} s": besieged.result(),
-                            }
-                        )
-        finally:
-            server.stop()
-            reading.terminate()
-            reading.wait()
+        def asked(number: int) -> tuple[str, ...]:
+            drawn = f"value=v{number % 16}&from={days()[40 + number]}&to={newest}"
+            return (f"/metric/city/trend.png?scale=4&{drawn}",)
+
+        measure()
+        for title, who, paths in (
+            ("24 pictures of one reader at a time", other, [asked(each) for each in range(24)]),
+            (
+                "16 connections on a shared link's picture, 20 times each",
+                stranger,
+                [(f"{path[0]}/metric/city/trend.png",) * 20] * 16,
+            ),
+        ):
+            page, probe = measure()
+            told = pool.submit(who.ask_all, paths)
+            time.sleep(1)
+            beside = measure()
+            statuses = told.result()
+            table.rows.append(
+                {
+                    "beside": title,
+                    "page p99, ms": beside[0],
+                    "without": page,
+                    "/healthz p99, ms": beside[1],
+                    "without ": probe,
+                    "responses": ", ".join(f"{n:,} x {code}" for code, n in statuses.items()),
+                }
+            )
     yield table
 
 
 if __name__ == "__main__":
-    run(__doc__, {"waits": waits, "strangers": strangers})
+    run(__doc__, {"waits": waits, "strangers": strangers, "pictures": pictures})

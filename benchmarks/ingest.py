@@ -222,7 +222,11 @@ def load(
     """
     chosen = selectors.DefaultSelector()
     # In turn, so that none is idle for so long that the server closes it.
-    free = deque(socket.create_connection(server.address) for _ in range(width or CONNECTIONS))
+    # Each network (/24) may send so many batches a second.
+    free = deque(
+        socket.create_connection(server.address, source_address=(f"127.4.{place % 256}.1", 0))
+        for place in range(width or CONNECTIONS)
+    )
     for connection in free:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         chosen.register(connection, selectors.EVENT_READ)

@@ -76,6 +76,9 @@ def hostile(registry: Registry, window: str) -> dict[str, Body]:
         "white space": lambda batch: _wrapped(b" " * (_SIZE - 100))(batch),
         "a text without end": _wrapped(b'"' + b"a" * (_SIZE - 100) + b'"'),
         "letters beyond ASCII": _wrapped(b'"' + "é".encode() * (_SIZE // 2 - 100) + b'"'),
+        "white space between reports": _wrapped(b",".join([b"{}" + b" " * 900] * 900)),
+        "fractions without end": _wrapped(b"[%b]" % b",".join([b"0.%b" % (b"1" * 37)] * 15_900)),
+        "escapes without end": _wrapped(b'"%b"' % (b"\\u0061" * 150_000)),
         "bytes that are no JSON": lambda _: b"x" * _SIZE,
     }  # fmt: skip
     found = {name: Body("", make) for name, make in plain.items()}

@@ -1,4 +1,4 @@
-"""Many connections that send or read slowly."""
+"""Many connections that send or read slowly, or send much ahead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from contextlib import suppress
 from itertools import cycle, islice
 from pathlib import Path
 
-KINDS = ("half a header", "half a body", "an answer read byte by byte", "idle after an answer")
+KINDS = (
+    "half a header",
+    "half a body",
+    "an answer read byte by byte",
+    "idle after an answer",
+    "60 requests at once",
+)
 _NETWORK = "127.3"
 _BYTE_SECONDS = 1.0
 
@@ -23,6 +29,7 @@ def _sent(kind: str, form: str, page: str) -> tuple[bytes, bytes]:
         KINDS[1]: (body, b"a"),
         KINDS[2]: (head + b"\r\n", b""),
         KINDS[3]: (head + b"\r\n", b""),
+        KINDS[4]: ((head + b"\r\n") * 60, b""),
     }[kind]
 
 

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
 from deniable.errors import TransportError
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from urllib.request import OpenerDirector, Request
 
 _LARGEST_REPLY = 1 << 18
+_MOST_LINES = 10_000
+"""Lines of a reply. Without a limit a server could send "100 Continue" for ever, and keep a core
+busy."""
 _WHOLE = 3.0
 """A reply that comes byte by byte never exceeds a step's timeout. So the whole exchange is
 limited to so many timeouts."""
@@ -216,6 +219,21 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
     """Opens requests, and puts the connection of each into the list."""
     import http.client
     import urllib.request
+    from io import BufferedReader
+
+    class Lines(BufferedReader):
+        left = _MOST_LINES
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            self.left -= 1
+            if self.left < 0:
+                raise http.client.HTTPException
+            return super().readline(size)
+
+    class Limited(http.client.HTTPResponse):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.fp = Lines(self.fp.detach())
 
     class Replies(urllib.request.HTTPErrorProcessor):
         """Every status is a reply. So redirects are not followed: one could lead reports
@@ -237,6 +255,7 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
     def watched(kind: type[HTTPConnection]) -> Callable[..., HTTPConnection]:
         def make(*arguments: object, **options: object) -> HTTPConnection:
             connection = kind(*arguments, **options)  # type: ignore[arg-type]
+            connection.response_class = Limited
             connections.append(connection)
             return connection
 

@@ -26,6 +26,7 @@ from deniable_collector.oblivious.routes import answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE
 from deniable_collector.refusals import too_large
 from deniable_collector.serving import framing
+from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpServer
@@ -45,6 +46,10 @@ CAPSULES = PATH.encode()
 
 _THREADS = 8
 """Threads of a process that read large bodies, and as many that answer what is no batch."""
+
+_OF_ONE = 2
+"""Of these, how many one sender may have at a time: a thread that calculates holds the event loop
+up."""
 
 _INLINE = 1 << 15
 """Largest body that is read on the event loop: about a millisecond of work. A larger one is read
@@ -76,7 +81,10 @@ class Collector:
         self._gateway: Gateway | None = flask.extensions[GATEWAY]
         self._sealer: Sealer = flask.extensions[SEALER]
         self._flask = flask
-        self._threads = WsgiThreads(flask.wsgi_app, _THREADS)
+        proxies = settings.trusted_proxies
+        self._threads = WsgiThreads(flask.wsgi_app, problem_of, _THREADS, _OF_ONE, proxies)
+        self._others = Admission(settings)
+        self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
         self._readers = ThreadPoolExecutor(_THREADS, "read")
         self._group = GroupCommit(self._batch_reader.intake)
         self._plain = Expected(self._batch_reader.limit(""))
@@ -121,10 +129,12 @@ class Collector:
         """Check the sender of a batch or a capsule, and what is announced.
 
         Raises:
-            IntakeError: as `Admission.admit` does, or a batch does not come like this; for a
-                capsule, its network sends too much, and it is no relay that has a key.
+            IntakeError: as `Admission.admit` does, or a batch does not come like this; for all
+                but batches, the network sends too much; a relay that has a key may.
         """
         if request.path not in self._resources or request.method != b"POST":
+            if request.connection.port != self._private_port:
+                self._others.pace_peer(request.connection.peer, request.headers)
             # No route of the app reads a body.
             return 0
         reader, headers = self._batch_reader, request.headers
@@ -169,7 +179,7 @@ class Collector:
         """
         expected: Expected | None = request.context
         if expected is None:
-            self._threads.handle(request, problem_of)
+            self._threads.handle(request)
             return
         if request.size > expected.limit:
             raise too_large(expected.limit, compressed=bool(expected.encoding))

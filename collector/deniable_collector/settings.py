@@ -121,7 +121,12 @@ def _size(value: str) -> int:
     return size
 
 
-def _rate(value: str) -> str:
+def rate_of(value: str) -> str:
+    """A rate, as it was written.
+
+    Raises:
+        ValueError: it is none.
+    """
     if value != OFF and not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
         raise ValueError(
             f"must be a number for each second, minute, hour or day, like 600/minute, or {OFF}"
@@ -248,8 +253,9 @@ class Settings:
     )
     rate: str = setting(
         "20/second",
-        _rate,
-        "most batches from a network (/24, /48) to one process, like 600/minute; off: any number",
+        rate_of,
+        "most batches from a network (/24, /48) to one process, and as many other requests, like "
+        "600/minute; off: any number",
     )
     ingest_keys: tuple[bytes, ...] = setting(
         (), _keys, "keys of which a batch must carry one, as a list", secret=True

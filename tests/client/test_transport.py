@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -101,6 +102,32 @@ def test_a_reply_without_end_is_cut(server: tuple[str, Answers]) -> None:
     handler.body = b"x" * (1 << 20)
     with pytest.raises(TransportError, match="too long"):
         HttpTransport(address).send(b"x")
+
+
+@pytest.mark.parametrize("interim", [100, None])
+def test_interim_responses_are_passed_over_and_not_for_ever(interim: int | None) -> None:
+    """A hundred times "100 Continue" before the reply are read; a server that sends nothing else
+    is given up long before the time of the exchange is over."""
+    one = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+    def answer() -> None:
+        connection = listener.accept()[0]
+        with connection, suppress(OSError):
+            connection.recv(1 << 16)
+            while interim is None:
+                connection.sendall(one * 1000)
+            connection.sendall(one * interim + b"HTTP/1.1 202 \r\nContent-Length: 2\r\n\r\n{}")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        transport = HttpTransport(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=2)
+        if interim:
+            assert transport.send(b"x") == Reply(202, b"{}", None)
+        else:
+            with pytest.raises(TransportError, match="does not speak HTTP"):
+                transport.send(b"x")
+        thread.join()
 
 
 def test_nobody_there_is_trouble() -> None:

@@ -1,4 +1,4 @@
-"""`deniable web`: the files that a page needs."""
+"""`deniable compile web`: the files that a page needs."""
 
 from __future__ import annotations
 

@@ -194,6 +194,21 @@ def test_a_rate_behind_a_proxy(client, new_body):
     assert seen == [202, 429, 202, 202]
 
 
+@pytest.mark.parametrize("serve", ["socket"], indirect=True)
+def test_a_rate_of_all_other_requests(client, new_body):
+    """A network may ask for documents, and for what there is not, as often as it may send batches;
+    each counts alone. Another network may still ask."""
+    client = client(rate="2/day")
+    asked = ("/v1/registry", "/nothing", "/healthz", "/v1/openapi.json")
+    assert [client.get(path).status_code for path in asked] == [200, 404, 429, 429]
+    refused = client.get("/v1/registry")
+    assert refused.json["type"] == "urn:deniable:problem:too-many-requests"
+    assert int(refused.headers["Retry-After"]) > 0
+    assert [post(client, new_body()).status_code for _ in range(3)] == [202, 202, 429]
+    elsewhere = client.get("/v1/registry", environ_base={"REMOTE_ADDR": "203.0.113.7"})
+    assert elsewhere.status_code == 200
+
+
 def test_pages_of_listed_origins_may_send(client, new_body):
     """Preflight and answer, good or bad, carry the permission for a listed origin alone; no
     other route does."""

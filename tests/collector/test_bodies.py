@@ -109,6 +109,7 @@ def test_what_is_not_a_json_object(body):
         (check_counts, b"{", 11, (413, "too-many-reports")),
         (check_counts, b"[", 11, (400, "malformed-batch")),
         (check_counts, b":", 52, (400, "malformed-batch")),
+        (check_counts, b"\\u0061", 10, (400, "malformed-batch")),
         (check_commas, b",", 160, (400, "malformed-batch")),
     ],
 )

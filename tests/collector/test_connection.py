@@ -182,6 +182,25 @@ def test_a_connection_that_is_to_be_closed(client, batch, version, wish):
     assert (status, header["connection"], end) == (202, "close", b"")
 
 
+def test_nothing_is_counted_behind_the_last_answer(client, store, batch, registry):
+    """What comes together with a request whose answer ends the connection, also one that is
+    refused at once, is no request: nobody would be told what became of it."""
+    refused = batch(b"Connection: keep-alive\r\n").replace(b"application/json", b"text/html")
+    refused = refused.replace(b"HTTP/1.1", b"HTTP/1.0")
+
+    async def talk():
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(refused + batch() * 3)
+        found, end = await answer(reader), await reader.read()
+        writer.close()
+        return found, end
+
+    (status, header, _), end = client.loop.run_until_complete(talk())
+    assert (status, header["connection"], end) == (415, "close", b"")
+    assert store.windows("browser", registry["browser"].scheme.fingerprint) == []
+    assert client.held == 0
+
+
 def test_a_body_that_never_ends_is_forgotten(client, batch):
     """What was held of a request whose client went away is held no longer."""
 

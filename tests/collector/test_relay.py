@@ -300,6 +300,10 @@ def test_rates(hops, caplog):
         assert (await hop.ask(**elsewhere))[0] == (200 if hops == "0" else 429)
         assert len(hop.got) == (3 if hops == "0" else 2)
 
+        # Other requests count apart.
+        asked = [(await hop.ask("GET", path=path))[0] for path in ("/", "/", "/v1/oblivious")]
+        assert asked == [404, 404, 429]
+
     run(work, RATE="2/day", TRUSTED_PROXIES=hops)
     assert ("DENIABLE_TRUSTED_PROXIES is 0" in caplog.text) is (hops == "0")
 
@@ -317,7 +321,7 @@ def test_the_size_of_a_capsule():
         assert await hop.problem(body=[b"x" * most, b"x", b"y"], chunked=True) == refused
         assert len(hop.got) == 2
         # The largest body of a collector, a binary batch, does not count here.
-        assert most < hop.server.max_request < 100_000
+        assert most < hop.server.most_received < 100_000
 
     run(work, MAX_BODY="5000")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings
 
 LIMITS = {"request_timeout": 1, "keep_alive": 1, "max_connections": 100, "network_connections": 10}
+LENGTHS = {b"/a": 99, b"": 9}
 LARGE = b"x" * (1 << 23)
 GET = b"GET %b HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -46,8 +47,9 @@ class App:
 class Served:
     """A server in a thread, over which the test talks by sockets."""
 
-    def __init__(self, app, threads=1, unix="", **settings):
-        handler = WsgiHandler(app, Settings(**LIMITS, **settings), threads, {b"/a": 99, b"": 9})
+    def __init__(self, app, threads=1, most=1, unix="", rate="off", person="", **settings):
+        known = Settings(**LIMITS, **settings)
+        handler = WsgiHandler(app, known, threads, most, LENGTHS, rate, person)
         if unix:
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(unix)
@@ -206,6 +208,48 @@ def test_a_network_leaves_room_for_others(app):
                     assert whole(one).split()[1] == told
             for each in crowd:
                 each.close()
+
+
+@pytest.mark.parametrize(
+    ("other", "more"),
+    [
+        ("127.0.1.1", b""),
+        ("127.0.0.2", b"Cookie: a=b\r\n"),
+        ("127.0.0.1", b"Authorization: a\r\n"),
+        ("127.0.0.1", b"X-User: ann\r\n"),
+    ],
+)
+def test_one_sender_leaves_threads_to_others(app, other, more):
+    """Of three threads one sender has two, however many requests of it wait; another network, and
+    in the same one another session, token or person, is answered meanwhile. All are answered in
+    the end."""
+    with closing(Served(app, 3, most=2, person="X-User")) as served, ExitStack() as stack:
+        crowd = [stack.enter_context(closing(served.connect())) for _ in range(5)]
+        for each in crowd:
+            each.sendall(GET % b"/wait")
+        until(lambda: len(app.environs) == 2, "they do not run")
+        with closing(served.connect(other)) as one:
+            one.sendall((GET % b"/1")[:-2] + more + b"Connection: close\r\n\r\n")
+            assert bodies(whole(one)) == [(200, b"/1")]
+        assert len(app.environs) == 3
+        app.leave.set()
+        for each in crowd:
+            each.shutdown(socket.SHUT_WR)
+            assert bodies(whole(each)) == [(200, b"/wait")]
+
+
+def test_a_network_may_ask_so_often(app):
+    """Beyond its rate a network is told when to come again, and its connection ends, whatever else
+    came at once; other networks are answered."""
+    with closing(Served(app, rate="3/day")) as served:
+        found = ask(served, GET % b"/1" * 9, half=False)
+        assert [status for status, _ in found] == [200, 200, 200, 429]
+        assert b"too-many-requests" in found[-1][1]
+        with closing(served.connect("127.0.1.1")) as one:
+            one.sendall(GET % b"/1")
+            one.shutdown(socket.SHUT_WR)
+            assert bodies(whole(one)) == [(200, b"/1")]
+    assert len(app.environs) == 4
 
 
 def test_a_server_that_ends_answers_what_has_come(app):

@@ -241,7 +241,7 @@ def test_the_bounds_are_taken(name, lowest, highest):
 
 def test_every_way_to_a_page_names_the_origins():
     """Whoever puts the SDK into a page reads that the collector must know its origin: in README's
-    section, in what `deniable web` prints, and in the compose file, which passes it on."""
+    section, in what `deniable compile web` prints, and in the compose file, which passes it on."""
     root = Path(__file__).parents[2]
     section = (
         (root / "README.md").read_text().partition("### In a web page")[2].partition("\n## ")[0]

@@ -1,5 +1,5 @@
-"""Pages that `deniable web --oblivious` made, in real browsers: their reports go through a real
-relay to a real gateway, and are counted."""
+"""Pages that `deniable compile web --oblivious` made, in real browsers: their reports go through a
+real relay to a real gateway, and are counted."""
 
 from __future__ import annotations
 

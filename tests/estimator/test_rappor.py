@@ -1,4 +1,4 @@
-"""`deniable rappor`: google/rappor's files, what is wrong with one, and the answers."""
+"""`deniable estimate rappor`: google/rappor's files, what is wrong with one, and the answers."""
 
 from __future__ import annotations
 

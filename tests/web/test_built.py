@@ -24,8 +24,8 @@ def test_it_is_what_the_sources_give(built: Path) -> None:
 
 
 def test_the_builds_have_these_mechanisms() -> None:
-    """`deniable web` takes the small build for exactly the mechanisms that it has, the full one
-    for those that it has, and the one with everything for the others."""
+    """`deniable compile web` takes the small build for exactly the mechanisms that it has, the
+    full one for those that it has, and the one with everything for the others."""
     found = {}
     for name in ("closed", "all", "joint"):
         source = (ROOT / f"client/web/src/parts_{name}.ts").read_text(encoding="utf-8")

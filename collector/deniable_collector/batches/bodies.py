@@ -73,13 +73,16 @@ def read_body(source: Readable, encoding: str, limit: int, packed_limit: int) ->
 def check_counts(body: bytes, reports: int) -> None:
     """Refuse a body that holds more than a batch of so many reports can: before it is parsed.
 
-    No text of a good report holds a bracket, a colon or 40 digits, so those in texts count too.
+    No text of a good report holds a bracket, a colon or 40 digits, so those in texts count too, and
+    none needs an escape.
 
     Raises:
         IntakeError: `too-many-reports` for braces, `malformed-batch` for the rest.
     """
     if len(body) <= reports:
         return
+    if body.count(b"\\") > reports:
+        raise malformed("the texts of a report need no escapes")
     if body.count(b"{") > 1 + reports:
         raise too_many_reports(reports)
     if body.count(b"[") > 1 + reports or body.count(b":") > 2 + _MEMBERS * reports:

@@ -81,8 +81,10 @@ class CommonReports:
         begin, _, tail = text.rpartition(_COLUMNS)
         head = known.heads.get(begin) or self._begin(known, begin, now)
         columns = None if head is None else head.read(tail)
+        if head is not None and columns is None and b":" not in tail:
+            # They come last, and are wrong: to decode them would only take time.
+            raise _NotCached
         if head is None or columns is None:
-            # Perhaps its columns do not come last.
             report = decode_report(text)
             head = self._open(report, known, now)
             columns = None if report is None else head.read(msgspec.json.encode(report.columns))

@@ -23,7 +23,7 @@ from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Admission, client_address
+from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors, origin_refused
 from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.problems import problem_of
@@ -56,7 +56,7 @@ class CapsuleRelay:
     def __init__(self, settings: RelaySettings) -> None:
         self.settings = settings
         self.max_body = settings.max_body
-        self._admission = Admission(settings)
+        self._admission, self._others = Admission(settings), Admission(settings)
         self._cors = Cors.of(settings)
         self._most = 2 * settings.max_body + OVERHEAD
         self._url = settings.relay_gateway + PATH
@@ -107,14 +107,17 @@ class CapsuleRelay:
             await asyncio.sleep(_SAMPLE_SECONDS)
 
     def admit(self, request: Request) -> int:
-        """Check the sender of a capsule, and its type.
+        """Check the sender of a request, and the type of a capsule.
 
         Raises:
             IntakeError: its network sends too much, or it is no capsule.
         """
+        peer, headers = request.connection.peer, request.headers
+        capsule = request.path == _PATH and request.method == b"POST"
+        if not capsule and request.connection.port != self._private_port:
+            self._others.pace_peer(peer, headers)
         if request.path != _PATH:
             return 0
-        headers = request.headers
         origin = headers.get(b"origin", b"").decode("latin-1")
         if self._cors is not None:
             if request.method == b"OPTIONS":
@@ -124,12 +127,9 @@ class CapsuleRelay:
                 if _EXPOSED in found:
                     found[_EXPOSED] += f", {SIGNATURE}"
             request.given = lines_of(found)
-        if request.method != b"POST":
+        if not capsule:
             return 0
-        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
-        peer = request.connection.peer.address
-        hops = self.settings.trusted_proxies
-        self._admission.pace(client_address(peer, forwarded, hops), forwarded)
+        self._admission.pace_peer(peer, headers)
         self._check_type(headers.get(b"content-type", b"").decode("latin-1"), origin)
         return self._most
 

@@ -52,17 +52,9 @@ class Admission:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
         # The rate comes first, so that it limits how fast keys can be guessed.
-        self.pace(address, forwarded)
+        self._pace(Peer(address), forwarded)
         if self._keys:
             self._check_key(authorization, key, query)
-
-    def pace(self, address: str, forwarded: str = "") -> None:
-        """Count one request of this address, as `admit` does, and ask for no key.
-
-        Raises:
-            IntakeError: 429 if the client's network sends too much.
-        """
-        self._pace(Peer(address), forwarded)
 
     def _pace(self, peer: Peer, forwarded: str) -> None:
         rate = self._rate
@@ -73,10 +65,11 @@ class Admission:
         raise _too_many(rate.seconds_left())
 
     def pace_peer(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
-        """`pace` for the event loop: with the header, whose names are in lower case.
+        """Count one request, as `admit` does, and ask for no key; for the event loop: with the
+        header, whose names are in lower case.
 
         Raises:
-            IntakeError: as `pace` does.
+            IntakeError: 429 if the client's network sends too much.
         """
         if self._rate is None:
             return
@@ -107,8 +100,8 @@ class Admission:
             tell(
                 "warning",
                 "proxy-unknown",
-                "batches beyond DENIABLE_RATE carry X-Forwarded-For, which nobody believes as "
-                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all devices share one rate, so "
+                "requests beyond the rate carry X-Forwarded-For, which nobody believes as "
+                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all senders share one rate, so "
                 "set it to the number of your proxies",
             )
 
@@ -148,8 +141,8 @@ def client_address(peer: str, forwarded: str, hops: int) -> str:
 def _too_many(seconds: float) -> IntakeError:
     return IntakeError(
         "too-many-requests",
-        "this network sends more than the collector takes from one: send the batch again "
-        "later, unchanged",
+        "this network sends more than the server takes from one: send the request again later, "
+        "unchanged",
         retry_after=max(1, math.ceil(seconds)),
     )
 

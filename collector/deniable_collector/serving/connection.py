@@ -8,7 +8,6 @@ connection are handled one after the other, and answered in their order.
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 from collections import deque
 from collections.abc import Awaitable, Iterable
@@ -19,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 import httptools
 
-from deniable_collector.refusals import not_http
+from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving import limits
 from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.http import HttpHandler, HttpServer
@@ -27,22 +26,10 @@ from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.request import Request, Response
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_JOINED = 1 << 16
-"""A body up to this size is written together with its header."""
-
-_is_plain = re.compile(rb"/[a-zA-Z0-9/_.-]*").fullmatch
-"""Whether the target of a request is a path and nothing else."""
 
 
 class Connection(asyncio.Protocol):
     """One connection: reads requests, and writes their responses in order."""
-
-    __slots__ = (
-        *("_advancing", "_chunks", "_deaf", "_eof", "_full", "_header", "_host", "_size"),
-        *("_lines", "_paused", "_piece", "_queue", "_read_by", "_reading", "_server"),
-        *("_shared", "_starts", "_trailers", "_transport", "_unread", "_url", "_parser", "_why"),
-        *("_write_by", "host", "peer", "port"),
-    )
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
@@ -51,16 +38,18 @@ class Connection(asyncio.Protocol):
         """Requests without an answer. The first is handled; the last may still be coming."""
         self._reading: Request | None = None
         """The one whose body is coming."""
-        self._header = self._starts = self._shared = False
-        """Whether a header has begun and not ended; whether one has begun in this piece; whether
-        this piece holds something of an earlier request."""
+        self._header = False
+        """Whether a header has begun and not ended."""
         self._lines: list[tuple[bytes, bytes]] = []
         self._url = b""
         self._host = b" "
         """The Host of an earlier request, which need not be checked again; none at first."""
-        self._piece = self._size = self._chunks = self._trailers = 0
-        """Bytes of this piece, and of this request at least; its chunks and lines of trailers."""
-        self._why: Exception | None = None
+        self._untold = 0
+        """Bytes that have come since the parser told anything: of a line that has not ended."""
+        self._fields = self._field_bytes = 0
+        """Lines and bytes of this header or trailer."""
+        self._chunks = self._received = 0
+        """Chunks and bytes of this body."""
         self._advancing = self._deaf = self._eof = self._full = self._paused = False
         self._read_by = self._write_by = inf
         """When the client must have sent its request, or read its response."""
@@ -99,35 +88,26 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._deaf:
             return
-        self._piece = len(data)
-        self._starts = False
-        self._shared = self._header or self._reading is not None
+        self._untold += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._deaf = True
         except httptools.HttpParserError as error:
             if not self._deaf:
-                bug = isinstance(error, httptools.HttpParserCallbackError) and error.__context__
-                self._refuse(self._why or (bug if isinstance(bug, Exception) else not_http()))
+                # What a callback of ours has raised, or the parser itself.
+                why = error.__context__
+                self._refuse(why if isinstance(why, Exception) else not_http())
             return
-        if not self._starts:
-            self._size += self._piece
-        if self._size > self._server.settings.max_header and not self._deaf:
-            if self._header:
-                self._refuse(self._header_too_large())
-            elif self._size > self._server.max_request and self._reading is not None:
-                self._refuse(limits.request_too_large())
+        if self._untold > self._server.settings.max_header and not self._deaf:
+            within = self._reading is not None
+            self._refuse(limits.request_too_large() if within else self._header_too_large())
 
     def eof_received(self) -> bool:
         """The client sends no more. It may still read: requests that came whole are answered, and
         then the connection ends."""
-        self._eof = self._deaf = True
-        if self._reading is not None:
-            self._release(self._queue.pop())
-            self._reading = None
-        if self._queue:
-            self._queue[-1].keep_alive = False
+        self._eof = True
+        self._read_no_more()
         return bool(self._queue)
 
     def pause_writing(self) -> None:
@@ -144,29 +124,37 @@ class Connection(asyncio.Protocol):
     # What the parser tells.
 
     def on_message_begin(self) -> None:
+        if self._deaf:
+            # The request before was the last one, which the parser does not know.
+            raise not_http()
         self._header = True
         self._url = b""
         self._lines = []
-        # How much of this piece belongs to a request before it, nobody knows.
-        self._size = 0 if self._shared else self._piece
-        self._starts = self._shared = True
-        self._chunks = self._trailers = 0
+        self._untold = self._fields = self._field_bytes = self._chunks = self._received = 0
         self._read_by = self._server.loop.time() + self._server.timeout
 
     def on_url(self, url: bytes) -> None:
         self._url += url
+        self._count_field(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields += 1
+        self._count_field(len(name) + len(value) + 4)
+        # A line of a trailer, behind a body in chunks, is read by nobody: as a header it would come
+        # too late to be checked (RFC 9110, 6.5.1).
         if self._header:
             self._lines.append((name.lower(), value.strip(b" \t")))
-            return
-        # A line of the trailer, behind a body in chunks. Nothing reads it, and as a header it would
-        # come too late to be checked (RFC 9110, 6.5.1).
-        self._trailers += 1
-        if self._trailers > self._server.settings.max_headers:
-            raise self._stop(self._header_too_large())
+
+    def _count_field(self, size: int) -> None:
+        """Stop parsing a header or trailer that is too large."""
+        self._untold = 0
+        self._field_bytes += size
+        settings = self._server.settings
+        if self._field_bytes > settings.max_header or self._fields > settings.max_headers:
+            raise self._header_too_large()
 
     def on_headers_complete(self) -> None:
+        self._untold = self._fields = self._field_bytes = 0
         headers = self._check_header()
         request = Request(self, self._parser.get_method(), self._url)
         request.headers = headers
@@ -175,7 +163,10 @@ class Connection(asyncio.Protocol):
         request.keep_alive = version != "1.0" and self._parser.should_keep_alive()
         request.path, request.query = self._split_target()
         if self._parser.should_upgrade():
-            # The parser reads no further, for what follows would be of the other protocol.
+            # The parser reads no further, for what follows would be of the other protocol. A proxy
+            # in front, which knows better, could be made to see another request than we do.
+            if b"content-length" in headers or b"transfer-encoding" in headers:
+                raise not_http("a request with a body may ask for no upgrade")
             request.keep_alive = False
         self._header = False
         self._reading = request
@@ -187,6 +178,9 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             # Nothing of its body is kept then.
             request.refusal = error
+            if isinstance(error, IntakeError) and error.code == "too-many-requests":
+                # What else it sends would have to be read and refused as well.
+                request.keep_alive = False
         if (
             b"expect" in headers
             and headers[b"expect"].lower() == b"100-continue"
@@ -199,15 +193,20 @@ class Connection(asyncio.Protocol):
             self._pause()
 
     def on_chunk_header(self) -> None:
+        self._untold = 0
         self._chunks += 1
-        if limits.too_many_chunks(self._chunks, self._size + self._piece):
-            raise self._stop(not_http("send a body in fewer and longer chunks"))
+        if limits.too_many_chunks(self._chunks, self._received):
+            raise not_http("send a body in fewer and longer chunks")
 
     def on_body(self, body: bytes) -> None:
+        size = len(body)
+        self._untold = 0
+        self._received += size
+        if self._received > self._server.most_received:
+            raise limits.request_too_large()
         request = self._reading
         if request is None or request.refusal is not None:
             return
-        size = len(body)
         if self._chunks:
             request.size += size
         if request.size > request.limit:
@@ -225,6 +224,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         request, self._reading = self._reading, None
+        self._untold = 0
         self._read_by = inf
         if request is None:
             return
@@ -245,14 +245,18 @@ class Connection(asyncio.Protocol):
 
     def finish(self) -> None:
         """The server ends: answer what has come whole, and close."""
-        if self._reading is not None and not self._reading.begun:
-            self._release(self._queue.pop())
-            self._reading = None
-        self._deaf = True
+        self._read_no_more()
         if not self._queue:
             self._transport.close()
             self._limit_writing(0.0)
-        else:
+
+    def _read_no_more(self) -> None:
+        """Answer what has come whole, and nothing behind it."""
+        self._deaf = True
+        if self._reading is not None:
+            self._release(self._queue.pop())
+            self._reading = None
+        if self._queue:
             self._queue[-1].keep_alive = False
 
     def abort(self) -> None:
@@ -270,7 +274,7 @@ class Connection(asyncio.Protocol):
                 self._limit_writing(0.0)
         elif now >= self._read_by:
             if self._header or self._reading is not None:
-                if now >= self._read_by + self._size / limits.PACE:
+                if now >= self._read_by + self._received / limits.PACE:
                     self._refuse(limits.too_slow(self._server.timeout))
             elif self._transport.get_write_buffer_size():
                 self._transport.abort()
@@ -344,12 +348,7 @@ class Connection(asyncio.Protocol):
             body = b""
         length = response.length
         sized = b"" if length is None else b"content-length: %d\r\n" % length
-        head = b"%b%b%b\r\n\r\n" % (start, sized, self._server.date)
-        if len(body) <= _JOINED:
-            self._transport.write(head + body)
-        else:
-            self._transport.write(head)
-            self._transport.write(body)
+        self._transport.write(b"%b%b%b\r\n\r\n%b" % (start, sized, self._server.date, body))
 
     def _refuse(self, why: Exception) -> None:
         """Read no more, and answer with the problem behind all that came before."""
@@ -399,14 +398,7 @@ class Connection(asyncio.Protocol):
     def _check_header(self) -> dict[bytes, bytes]:
         """Stop parsing a request that nobody may read, or that is one too many. Returns its
         headers."""
-        lines, settings = self._lines, self._server.settings
-        if len(lines) > settings.max_headers or (
-            self._size + self._piece > settings.max_header
-            and len(self._url) + sum(len(name) + len(value) + 4 for name, value in lines)
-            > settings.max_header
-        ):
-            raise self._stop(self._header_too_large())
-        version = self._parser.get_http_version()
+        lines, version = self._lines, self._parser.get_http_version()
         headers = dict(lines)
         if (
             headers.get(b"host") != self._host
@@ -414,44 +406,28 @@ class Connection(asyncio.Protocol):
             or version != "1.1"
             or b"transfer-encoding" in headers
         ):
-            try:
-                check_framing(version, lines)
-            except Exception as error:
-                raise self._stop(error) from None
+            check_framing(version, lines)
             self._host = headers.get(b"host", b" ")
             headers = {}
             for name, value in lines:
                 mark = b"; " if name == b"cookie" else b","
                 headers[name] = headers[name] + mark + value if name in headers else value
-        if self._parser.should_upgrade() and (
-            b"content-length" in headers or b"transfer-encoding" in headers
-        ):
-            # The parser takes what follows for the other protocol, not for a body: a proxy in
-            # front, which does not, could be made to see another request than we do.
-            raise self._stop(not_http("a request with a body may ask for no upgrade"))
         if len(self._queue) >= limits.PIPELINED:
             # The connection ends: whoever sends so many ahead can send the rest again.
-            raise self._stop(limits.too_many_connections())
+            raise limits.too_many_connections()
         return headers
 
     def _split_target(self) -> tuple[bytes, bytes]:
         """The path and the query that a request names."""
-        if _is_plain(self._url):
-            return self._url, b""
         try:
             parsed = httptools.parse_url(self._url)
         except httptools.HttpParserInvalidURLError:
-            raise self._stop(not_http("the request names no path")) from None
+            raise not_http("the request names no path") from None
         return unquote_to_bytes(parsed.path or b"/"), parsed.query or b""
 
     def _header_too_large(self) -> Exception:
         settings = self._server.settings
         return limits.header_too_large(settings.max_headers, settings.max_header)
-
-    def _stop(self, why: Exception) -> Exception:
-        """What a callback raises so that the parser stops, and its client is told why."""
-        self._why = why
-        return why
 
 
 async def serve(

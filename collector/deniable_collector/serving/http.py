@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from email.utils import formatdate
 from math import inf
 from typing import Protocol
@@ -52,7 +53,7 @@ class HttpServer:
         settings = handler.settings
         self.handler = handler
         self.settings = settings
-        self.max_request = limits.longest_request(settings.max_header, handler.max_body)
+        self.most_received = limits.most_received(handler.max_body)
         self.timeout = float(settings.request_timeout)
         self.keep_alive = float(settings.keep_alive)
         self.ending = False
@@ -61,40 +62,38 @@ class HttpServer:
         self.date = b""
         self.loop = asyncio.get_running_loop()
         self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
-        self._public: set[OpenConnection] = set()
-        self._private: set[OpenConnection] = set()
-        self._networks: Counter[bytes] = Counter()
+        self._open: dict[OpenConnection, Mapping[bytes, int]] = {}
+        """The connections, with what each of them counts to."""
+        self._counts: Counter[bytes] = Counter()
         self._gone = asyncio.Event()
         self._look()
 
     def enter(self, connection: OpenConnection) -> int:
-        """Count a connection; returns how many there are beyond its limit.
+        """Count a connection; returns how many there are beyond its limit."""
+        most = self._open[connection] = self._limits(connection)
+        self._counts.update(most.keys())
+        return max(self._counts[name] - each for name, each in most.items())
+
+    def _limits(self, connection: OpenConnection) -> dict[bytes, int]:
+        """What a connection counts to, with how many there may be of it.
 
         Those at the private address have their own limit, because probes and metrics are needed
         most during a flood. Behind a proxy all clients share the proxy's network.
         """
         if connection.port == self._private_port:
-            self._private.add(connection)
-            return len(self._private) - limits.ROOM
-        self._public.add(connection)
-        settings, over = self.settings, len(self._public) - self.settings.max_connections
-        if connection.peer.address and not settings.trusted_proxies:
-            network = network_of(connection.peer.address)
-            self._networks[network] += 1
-            over = max(over, self._networks[network] - settings.network_connections)
-        return over
+            return {b"at the private address": limits.ROOM}
+        found = {b"all others": self.settings.max_connections}
+        if connection.peer.address and not self.settings.trusted_proxies:
+            found[network_of(connection.peer.address)] = self.settings.network_connections
+        return found
 
     def leave(self, connection: OpenConnection) -> None:
         """Forget a connection that has ended."""
-        self._private.discard(connection)
-        if connection in self._public:
-            self._public.discard(connection)
-            network = network_of(connection.peer.address)
-            if self._networks[network] > 1:
-                self._networks[network] -= 1
-            else:
-                del self._networks[network]
-        if not self._public and not self._private:
+        for name in self._open.pop(connection, ()):
+            self._counts[name] -= 1
+            if not self._counts[name]:
+                del self._counts[name]
+        if not self._open:
             self._gone.set()
 
     def reserve(self, size: int) -> None:
@@ -115,24 +114,21 @@ class HttpServer:
         """Answer what has come whole, and end all connections; wait no longer than that."""
         self.ending = True
         self._gone.clear()
-        for connection in self._all():
+        for connection in tuple(self._open):
             connection.finish()
-        if self._all():
+        if self._open:
             with_limit = None if seconds == inf else seconds
             try:
                 await asyncio.wait_for(self._gone.wait(), with_limit)
             except TimeoutError:
-                for connection in self._all():
+                for connection in tuple(self._open):
                     connection.abort()
         self._timer.cancel()
-
-    def _all(self) -> tuple[OpenConnection, ...]:
-        return (*self._public, *self._private)
 
     def _look(self) -> None:
         self.date = b"date: " + formatdate(usegmt=True).encode()
         now = self.loop.time()
-        for connection in self._all():
+        for connection in tuple(self._open):
             try:
                 connection.look(now)
             except Exception as error:

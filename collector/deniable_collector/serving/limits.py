@@ -33,10 +33,10 @@ _SPARE = 3 * ROOM
 _SLACK = 1 << 16
 
 
-def longest_request(max_header: int, max_body: int) -> int:
-    """The most bytes of one request. Chunked coding may take as much as the body; trailers and
-    extensions end here too."""
-    return max_header + 2 * max_body + _SLACK
+def most_received(max_body: int) -> int:
+    """The most bytes of a body that are read. One that is too long is read and forgotten so far,
+    as its sender may look for the response only when it has sent all."""
+    return 2 * max_body + _SLACK
 
 
 def too_many_chunks(chunks: int, size: int) -> bool:

@@ -1,22 +1,29 @@
 """WSGI apps (PEP 3333) in a thread pool: a whole request takes a thread, until the app has made its
-whole response."""
+whole response. One sender has a part of the threads at a time, so that others need not wait."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import sys
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 from wsgiref.types import WSGIApplication
 
 from deniable_collector.operation.events import tell_unexpected
 from deniable_collector.refusals import IntakeError
+from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.rates import network_of
 from deniable_collector.serving.request import Request, Response
 from deniable_collector.serving.responses import problem_document
-from deniable_collector.settings import Settings
+from deniable_collector.settings import OFF, Settings
+
+_Sender: TypeAlias = tuple[bytes, ...]
+"""A network, and what its request says of who asks."""
 
 _OWN = frozenset(("connection", "content-length", "date", "server", "transfer-encoding"))
 """Headers that are the server's, whatever the app says."""
@@ -42,26 +49,66 @@ class WsgiResponse(NamedTuple):
 
 
 class WsgiThreads:
-    """Runs an app; used from one event loop."""
+    """Runs an app in threads; used from one event loop.
 
-    def __init__(self, app: WSGIApplication, threads: int) -> None:
+    Args:
+        problem: makes the response of an app that fails.
+        most: threads that one sender may have at a time.
+        proxies: how many there are in front, whose X-Forwarded-For is believed.
+        person: the header in which they name who asks, if there is one.
+    """
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        problem: Callable[[Exception], Response],
+        threads: int,
+        most: int,
+        proxies: int,
+        person: str = "",
+    ) -> None:
         self._app = app
+        self._problem = problem
         self._threads = ThreadPoolExecutor(threads, "wsgi")
+        self._most, self._proxies = most, proxies
+        self._naming = (b"cookie", b"authorization", person.lower().encode())
+        self._running: Counter[_Sender] = Counter()
+        self._waiting: defaultdict[_Sender, deque[Request]] = defaultdict(deque)
 
-    def handle(self, request: Request, problem: Callable[[Exception], Response]) -> None:
-        """Answer a request in a thread; `problem` makes the response of an app that fails."""
-        loop = asyncio.get_running_loop()
-        task = loop.run_in_executor(self._threads, self._call, environ_of(request))
+    def handle(self, request: Request) -> None:
+        """Answer a request in a thread, as soon as its sender may have another one."""
+        sender = self._sender(request)
+        self._waiting[sender].append(request)
+        self._next(sender)
 
-        def done(finished: asyncio.Future[WsgiResponse]) -> None:
-            error = finished.exception()
-            if error is None:
-                request.respond(finished.result())
-            else:
-                told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-                request.respond(problem(told))
+    def _next(self, sender: _Sender) -> None:
+        waiting = self._waiting[sender]
+        if waiting and self._running[sender] < self._most:
+            self._running[sender] += 1
+            request = waiting.popleft()
+            run = asyncio.get_running_loop().run_in_executor
+            task = run(self._threads, self._call, environ_of(request))
+            task.add_done_callback(lambda finished: self._done(sender, request, finished))
+        elif not waiting and not self._running[sender]:
+            del self._waiting[sender], self._running[sender]
 
-        task.add_done_callback(done)
+    def _done(
+        self, sender: _Sender, request: Request, finished: asyncio.Future[WsgiResponse]
+    ) -> None:
+        self._running[sender] -= 1
+        self._next(sender)
+        error = finished.exception()
+        if error is None:
+            request.respond(finished.result())
+        else:
+            told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            request.respond(self._problem(told))
+
+    def _sender(self, request: Request) -> _Sender:
+        headers, peer = request.headers, request.connection.peer.address
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        network = network_of(client_address(peer, forwarded, self._proxies))
+        return network, *(headers.get(name, b"") for name in self._naming)
 
     def close(self) -> None:
         """End the threads; what they do is not waited for."""
@@ -129,8 +176,11 @@ class WsgiHandler:
     """Serves one WSGI app and nothing else.
 
     Args:
+        most: threads that one sender may have at a time.
         limits: the most bytes of a body at a path that begins so, in their order; of a longer body
             the app gets nothing but its length, so that it can say what it thinks of it.
+        rate: the most requests from a network.
+        person: the header in which proxies name who asks, if there is one.
     """
 
     def __init__(
@@ -138,12 +188,17 @@ class WsgiHandler:
         app: WSGIApplication,
         settings: Settings,
         threads: int,
+        most: int,
         limits: Mapping[bytes, int],
+        rate: str = OFF,
+        person: str = "",
     ) -> None:
         self.settings = settings
         self.max_body = max(limits.values())
         self._limits = limits
-        self._threads = WsgiThreads(app, threads)
+        self._admission = Admission(replace(settings, rate=rate))
+        proxies = settings.trusted_proxies
+        self._threads = WsgiThreads(app, self.problem, threads, most, proxies, person)
 
     async def start(self, server: HttpServer) -> None:
         """There is nothing to do before the first request."""
@@ -153,12 +208,17 @@ class WsgiHandler:
         self._threads.close()
 
     def admit(self, request: Request) -> int:
-        """The most bytes of the body."""
+        """The most bytes of the body.
+
+        Raises:
+            IntakeError: the request's network sends too many.
+        """
+        self._admission.pace_peer(request.connection.peer, request.headers)
         return next(most for path, most in self._limits.items() if request.path.startswith(path))
 
     def handle(self, request: Request) -> None:
         """Run the app, in a thread."""
-        self._threads.handle(request, self.problem)
+        self._threads.handle(request)
 
     def problem(self, error: Exception) -> Response:
         """The problem document of an error; of one that nobody expects, the log is told."""

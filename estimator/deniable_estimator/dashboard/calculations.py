@@ -10,9 +10,11 @@ import io
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import resvg_py
 from numpy.typing import NDArray
 
 from deniable import Metric, Registry
@@ -40,6 +42,10 @@ from deniable_estimator.questions.segment_trends import SegmentTrends
 from deniable_estimator.questions.segments import SplitQuestion
 from deniable_estimator.questions.trend import Trend
 from deniable_estimator.statistics.significance import Adjustment
+
+FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
+"""Bundled, so that text can be drawn on a machine without fonts. Letters that it lacks come from
+the fonts of the machine."""
 
 _PIECE = 20_000
 
@@ -213,6 +219,20 @@ def comparison_text(
     for key, days in head.items():
         told[key] = {**days, **told[key]}
     return to_json({**told, "values": _named(told["values"], values)})
+
+
+def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
+    """An SVG of ours as a PNG, `scale` times as large. Drawing holds the interpreter's lock."""
+    drawn: bytes = resvg_py.svg_to_bytes(
+        svg_string=svg,
+        zoom=scale,
+        font_files=[str(FONT)],
+        skip_system_fonts=not machine_fonts,
+        font_family="DejaVu Sans",
+        serif_family="DejaVu Sans",
+        sans_serif_family="DejaVu Sans",
+    )
+    return drawn
 
 
 def plan_text(numbers: Mapping[str, Any]) -> str:

@@ -305,6 +305,8 @@ class Decodes:
 
 def size_of(found: object) -> int:
     """The bytes that an estimate, or a list of strings, takes, about."""
+    if isinstance(found, bytes):
+        return len(found)
     if isinstance(found, list):
         return 64 + _TEXT * len(found)
     if isinstance(found, tuple):

@@ -38,9 +38,11 @@ bind = _settings.dashboard_bind
 # One process: a login link works once, and it alone remembers that; what is being decoded is
 # known to it alone, so that a page that looks again finds its own progress; and there is one
 # cache. What takes long is calculated by processes of its own (`workers.py`). Of the threads eight
-# at most wait for them (`decodes.py`), so that the others always answer at once.
+# at most wait for them, and four of these long (`decodes.py`), so that the others always answer at
+# once.
 workers = 1
 _THREADS = 16
+_OF_ONE = 4
 
 
 class DashboardWorker(HttpWorker):
@@ -49,7 +51,9 @@ class DashboardWorker(HttpWorker):
 
     def handler(self) -> HttpHandler:
         """Of the app, in threads."""
-        return WsgiHandler(self.wsgi, _settings, _THREADS, body_limits(_settings))
+        limits, rate = body_limits(_settings), _settings.dashboard_rate
+        person = _settings.dashboard_user_header
+        return WsgiHandler(self.wsgi, _settings, _THREADS, _OF_ONE, limits, rate, person)
 
     def handle_exit(self, sig: Any, frame: Any) -> None:
         threading.Thread(target=worker_exit, args=(None, self)).start()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import resvg_py
 from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
@@ -16,16 +13,13 @@ from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.recent import headline_of
+from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import message
 
 pictures = Blueprint("pictures", __name__)
-
-FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
-"""Bundled, so that text can be drawn on a machine without fonts. Letters that it lacks come from
-the fonts of the machine."""
 
 MAX_SCALE = 4
 """Pixels of a PNG for each of the SVG's: at 4 the tallest picture takes 80 MB to draw."""
@@ -79,26 +73,16 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     return send_picture(text, f"{name}-trend", form)
 
 
-def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
-    """An SVG of ours as a PNG, `scale` times as large."""
-    drawn: bytes = resvg_py.svg_to_bytes(
-        svg_string=svg,
-        zoom=scale,
-        font_files=[str(FONT)],
-        skip_system_fonts=not machine_fonts,
-        font_family="DejaVu Sans",
-        serif_family="DejaVu Sans",
-        sans_serif_family="DejaVu Sans",
-    )
-    return drawn
-
-
 def send_picture(svg: str, name: str, form: str) -> Response:
-    """A picture that is saved, not shown."""
+    """A picture that is saved, not shown.
+
+    Raises:
+        StillDecoding, TooManyDecodes: to draw it takes longer than one may wait.
+    """
     if form == "svg":
         response = Response(svg, mimetype="image/svg+xml")
     else:
-        response = Response(png(svg, _scale()), mimetype="image/png")
+        response = Response(current_source().picture(svg, _scale()), mimetype="image/png")
     response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
     return response
 

@@ -8,7 +8,7 @@ finds them when it starts, and keeps them. A page that comes before waits no lon
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deniable import Metric
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
@@ -67,9 +67,6 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
         *("published sums", reported.scheme.fingerprint, reported.window, reported.epsilon),
         *(reported.lifetime_epsilon, registry.lifetime_epsilon, bool(reported.segments)),
     )
-    found: PublishedSums | None = source.decodes.known(key)
-    if found is not None:
-        return found
 
     def calculate() -> PublishedSums:
         memory = guarantee_in(registry, metric).memory
@@ -77,10 +74,8 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
         return _label_of(by_size, None if memory is None else memory.memo)
 
     with suppress(StillDecoding, TooManyDecodes):
-        found = source.decodes.job(
-            key, lambda _: source.decodes.get(key, calculate), source.patience, _READER
-        )
-    return found
+        return replace(source, reader=_READER).kept(key, calculate)
+    return None
 
 
 def _label_of(by_size: list[Outsider], memo: Bound | None) -> PublishedSums:

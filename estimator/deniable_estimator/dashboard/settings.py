@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import deniable_collector.settings
-from deniable_collector.settings import SettingsError, parse_bind, setting
+from deniable_collector.settings import SettingsError, parse_bind, rate_of, setting
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.dashboard.access.proxy import UNIX
@@ -190,6 +190,9 @@ class DashboardSettings(deniable_collector.settings.Settings):
     )
     keep_alive: int = setting(
         10, _whole(1, 3600), "seconds for which an idle connection stays open"
+    )
+    dashboard_rate: str = setting(
+        "100/second", rate_of, "most requests from a network (/24, /48); off: any number"
     )
     dashboard_login_link: bool = setting(False, _switch, "1: /login?token=... signs in, once")
     dashboard_demo: str = setting(

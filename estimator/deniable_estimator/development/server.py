@@ -173,7 +173,7 @@ class PortTakenError(DeniableError):
 def serving(app: DevelopmentApp, port: int | None) -> Iterator[str]:
     """Serve at a port of loopback (None: the usual one, or else any that is free); the address."""
     with _listening(port) as listener:
-        handler = WsgiHandler(app, app.settings, _THREADS, {b"": app.settings.max_body})
+        handler = WsgiHandler(app, app.settings, _THREADS, _THREADS, {b"": app.settings.max_body})
         loop, ended = asyncio.new_event_loop(), asyncio.Event()
         work = serve(handler, [listener], ended.wait(), _END_SECONDS)
         thread = threading.Thread(

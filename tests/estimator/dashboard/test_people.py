@@ -41,7 +41,7 @@ HASH = hash_token("deniable_secret", "00" * 16)
 
 
 def run(*arguments: str, fine: bool = True) -> str:
-    """What `deniable people` prints."""
+    """What `deniable dashboard people` prints."""
     result = CliRunner().invoke(find("dashboard", "people"), arguments)
     assert (result.exit_code == 0) is fine, result.output
     return result.output
@@ -323,8 +323,8 @@ def test_mistakes_leave_the_last_good_file_in_force(
 def test_a_bad_file_keeps_the_dashboard_from_starting(
     store: Store, registry: Registry, tmp_path: Path
 ) -> None:
-    """Its mistakes are named; without a file there is nobody, until `deniable people add` makes
-    one."""
+    """Its mistakes are named; without a file there is nobody, until `deniable dashboard people add`
+    makes one."""
     path = tmp_path / "people.toml"
     app = dashboard_of(store, registry, data=str(tmp_path))
     assert browser_of(app).get("/").status_code in (200, 202)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import threading
 import zlib
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
+from tests.stores import wait_until as until
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard.pictures import FONT, png
+from deniable_estimator.dashboard.calculations import FONT, png
+from deniable_estimator.dashboard.workers import Workers
 
-from .conftest import fill
+from .conftest import dashboard_of, fill, program_of
 
 
 def size(picture: bytes) -> tuple[int, int]:
@@ -53,7 +58,8 @@ def test_the_picture_stands_by_itself(browser: FlaskClient) -> None:
 def test_a_png_is_the_svg_scaled(
     browser: FlaskClient, store: Store, registry: Registry, path: str
 ) -> None:
-    """The PNG has the SVG's size times the scale, 2 if none is given, and is a download."""
+    """The PNG has the SVG's size times the scale, 2 if none is given, and is a download. (To start
+    the process that draws takes a second.)"""
     fill(store, registry, "dark_mode", [0.3, 0.7], 20_000, "2026-11-19")
     drawing = ElementTree.fromstring(browser.get(f"{path}.svg").text)
     width, height = (round(float(drawing.get(name, ""))) for name in ("width", "height"))
@@ -65,6 +71,68 @@ def test_a_png_is_the_svg_scaled(
         assert size(answer.data) == (width * scale, height * scale)
     for bad in ("0", "5", "1.5", "-1", "x", ""):
         assert browser.get(f"{path}.png?scale={bad}").status_code == 400
+
+
+def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(
+    app: Flask, browser: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process draws it, once for all who ask. Of twelve who ask at the same time at most
+    eight wait, and the others are told to ask again; afterwards it is known."""
+    drawn, leave = [], threading.Event()
+    real = Workers.run
+
+    def run(workers: Workers, function: Any, *arguments: Any, **options: Any) -> Any:
+        drawn.append(function)
+        leave.wait(60)
+        return real(workers, function, *arguments, **options)
+
+    monkeypatch.setattr(Workers, "run", run)
+    told: list[int] = []
+    path = "/metric/browser.png?scale=1"
+
+    def ask() -> None:
+        told.append(program_of(app).get(path).status_code)
+
+    crowd = [threading.Thread(target=ask) for _ in range(12)]
+    for each in crowd:
+        each.start()
+    try:
+        until(lambda: len(told) >= 4, "they wait for each other")
+        assert set(told) == {503}
+    finally:
+        leave.set()
+        for each in crowd:
+            each.join()
+    assert 200 in told
+    assert browser.get(path).status_code == 200
+    assert drawn == [png]
+
+
+def test_one_reader_may_have_so_many_pictures_drawn(
+    store: Store, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are long calculations like others: beyond the limit of one reader it is told so."""
+    app = dashboard_of(store, registry, dashboard_queue_of_one=2)
+    leave = threading.Event()
+    real = Workers.run
+    monkeypatch.setattr(Workers, "run", lambda *call: leave.wait(60) and real(*call))
+    told: list[str] = []
+
+    def ask(scale: int) -> None:
+        answer = program_of(app).get(f"/metric/browser.png?scale={scale}")
+        told.append(answer.json["detail"] if answer.is_json else answer.mimetype)
+
+    crowd = [threading.Thread(target=ask, args=(scale,)) for scale in (1, 2, 3)]
+    for each in crowd:
+        each.start()
+    try:
+        until(lambda: told, "none is refused")
+        assert "as many as one reader may have" in told[0]
+    finally:
+        leave.set()
+        for each in crowd:
+            each.join()
+    assert sorted(told)[1:] == ["image/png"] * 2
 
 
 def test_text_is_drawn_without_fonts_of_the_machine() -> None:

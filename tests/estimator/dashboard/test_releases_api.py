@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
+from deniable_estimator.dashboard.access.token_command import new as new_token
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import verify
 

@@ -1,4 +1,4 @@
-"""`deniable simulate` and `deniable privacy` of numbers."""
+"""`deniable plan simulate` and `deniable plan privacy` of numbers."""
 
 from __future__ import annotations
 

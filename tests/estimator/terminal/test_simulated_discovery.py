@@ -1,4 +1,4 @@
-"""`deniable simulate` of a discovery, real reports in a store, and fakes that push a string."""
+"""`deniable plan simulate` of a discovery, reports in a store, and fakes that push a string."""
 
 from __future__ import annotations
 

@@ -112,14 +112,18 @@ class AnswerSource(ListSource):
         )
         values = len(candidates or metric.values) * len(metric.scheme.combinations)
 
+        light = values <= _LIGHT_CELLS and not metric.needs_candidates
+
         def work() -> Segmented:
             question = split_question(selection, by, against=against)
             asked = (question, against, level, self.clock())
-            if values <= _LIGHT_CELLS and not metric.needs_candidates:
+            if light:
                 return split_answer(*asked)
-            return self.calculate(key + b"c", split_answer, *asked, candidates=candidates)
+            strings = candidates if isinstance(candidates, Listed) else None
+            return self.workers.run(split_answer, *asked, strings=strings)
 
-        return Versioned(self.decodes.get(key, work), version)
+        found = self.decodes.get(key, work) if light else self.kept(key, work)
+        return Versioned(found, version)
 
     def version(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None

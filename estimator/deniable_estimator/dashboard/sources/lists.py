@@ -16,7 +16,7 @@ from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.dashboard.calculations import LIGHT
+from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.versions import (
     MOST_STRINGS,
@@ -122,7 +122,33 @@ class ListSource:
         if not isinstance(whole, bytes):
             whole = "\n".join(whole).encode("utf-8", "surrogatepass")
         key = digest("sent", name, text, count, digest_of_bytes(whole))
-        return self.decodes.get(key, lambda: Listed(self.calculate(key, parse, listed, name)))
+        return self.kept(key, lambda: Listed(self.workers.run(parse, listed, name)))
+
+    def picture(self, svg: str, scale: int) -> bytes:
+        """An SVG as a PNG, `scale` times as large.
+
+        Raises:
+            StillDecoding, TooManyDecodes: to draw it takes longer than one may wait.
+        """
+        key = digest("picture", svg, scale)
+        return self.kept(key, lambda: self.workers.run(png, svg, scale))
+
+    def kept(self, key: bytes, calculate: Callable[[], _T]) -> _T:
+        """What is known under the key, or else what `calculate` returns, in the background; it is
+        known from then on.
+
+        Raises:
+            StillDecoding, TooManyDecodes: it takes longer than one may wait.
+            TooHeavy: it takes more than one may have.
+        """
+        found: _T | None = self.decodes.known(key)
+        if found is not None:
+            return found
+
+        def work(progress: Progress) -> _T:
+            return self.decodes.get(key, calculate)
+
+        return self.decodes.job(key, work, self.patience, self.reader)
 
     def calculate(
         self,
