@@ -18,7 +18,7 @@ from deniable.device import Device
 from deniable.errors import TransportError
 from deniable.ledger import Ledger
 from deniable.outbox import OutgoingBatch
-from deniable.recording import Recorder
+from deniable.recording import ACTIVE, Recorder
 from deniable.replies import Reply
 from deniable.state import State
 
@@ -161,7 +161,10 @@ class Driver:
             return {}
         with self.state.transaction() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM reports").fetchone()
-        admitted = [self.recorder.admit(name, value, self.now) for name, value in records]
+        admitted = [
+            self.recorder.admit(name, ACTIVE if value is None else value, self.now)
+            for name, value in records
+        ]
         # A record whose segment is not known is not kept.
         self.device.write([each for each in admitted if each and each.segments is not None])
         with self.state.transaction() as connection:

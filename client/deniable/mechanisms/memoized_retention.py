@@ -25,7 +25,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from deniable import windows
@@ -53,7 +52,7 @@ class MemoizedRetention(Memoizing[int]):
     """A channel for each question, over windows of one kind.
 
     An item is (place in the lifecycle) * (ages + 2) + (place among the cohorts), whatever is asked;
-    `item` makes it. Entries are numbered through all rows.
+    `item` makes it. The entries and memos of cohorts follow the three of the lifecycle.
 
     Attributes:
         window: the kind of the windows, by which cohorts are numbered.
@@ -85,9 +84,7 @@ class MemoizedRetention(Memoizing[int]):
             )
         if [channel.size for channel in self.channels] != [len(each) for each in cells]:
             raise SchemeError(f"{self.name}: a channel has another number of cells than its row")
-        self._begins = tuple(
-            accumulate((channel.size for channel in self.channels[:-1]), initial=0)
-        )
+        self._begins = tuple(len(LIFECYCLE) * (each == "cohorts") for each in self.asks)
         self.texts = tuple(text for each in cells for text in each)
         self.rows = tuple(row for channel in self.channels for row in channel.rows)
         self.odds = max(channel.odds for channel in self.channels)
@@ -120,27 +117,32 @@ class MemoizedRetention(Memoizing[int]):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         rest = dict(parameters)
-        window = rest.pop("window", None)
-        asks = [each for each in ASKS if each in rest]
         lists = {
-            each: check_integers(cls.name, {each: rest.pop(each)}, each, 1, ONE - 1)
-            for each in asks
+            each: check_integers(cls.name, {each: rest.pop(each, None)}, each, 1, ONE - 1)
+            for each in ASKS
         }
+        window = rest.pop("window", None)
         (ages,) = check_parameters(cls.name, rest, ages=(0, MAX_AGES))
         channels = {}
         for each, integers in lists.items():
-            if len(integers) != 3:
-                raise SchemeError(f"{cls.name}: {each} must be k, memo and fresh of its channel")
-            channels[each] = MemoizedSubsetSelection(len(cells_of(each, ages)), *integers)
+            if len(integers) not in (0, 3):
+                raise SchemeError(f"{cls.name}: {each} must be k, memo and fresh, or nothing")
+            if integers:
+                channels[each] = MemoizedSubsetSelection(len(cells_of(each, ages)), *integers)
         return cls(cast(windows.Kind, window), ages, channels)
 
     def parameters(self) -> Parameters:
+        """The kind of windows, the ages, and for each question k and the thresholds of its channel;
+        nothing for one that is not asked."""
+        found = dict(zip(self.asks, self.channels, strict=True))
         return {
             "window": self.window,
             "ages": self.ages,
             **{
                 each: [channel.k, channel.permanent.threshold, channel.fresh.threshold]
-                for each, channel in zip(self.asks, self.channels, strict=True)
+                if (channel := found.get(each))
+                else []
+                for each in ASKS
             },
         }
 
@@ -181,10 +183,12 @@ class MemoizedRetention(Memoizing[int]):
 
     def memoize(self, cell: int, bits: Bits = system_bits) -> int:
         row = bisect_right(self._begins, cell) - 1
-        return self.channels[row].memoize(cell - self._begins[row], bits)
+        begin = self._begins[row]
+        return begin + self.channels[row].memoize(cell - begin, bits)
 
     def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
-        return Report(row, self.channels[row].report(0, memo, bits).columns)
+        drawn = self.channels[row].report(0, memo - self._begins[row], bits)
+        return Report(row, drawn.columns)
 
     def likelihood(self, report: Report, item: int) -> Fraction:
         channel = self.channels[report.row]
