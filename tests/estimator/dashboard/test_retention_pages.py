@@ -95,7 +95,7 @@ def test_every_form_of_it_can_be_had(store: Store, registry: Registry, name: str
 def test_the_pages_are_told_in_chinese(store: Store, registry: Registry) -> None:
     app = dashboard_of(store, registry)
     page = text_of(browser_of(app), f"/metric/back?{DAYS}&lang=zh-Hans")
-    for english in ("new devices", "Each cohort", "Growth", "came back", "interval"):
+    for english in ("new devices", "Each cohort", "Growth", "came back", "% interval"):
         assert english not in page, english
 
 
