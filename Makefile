@@ -4,7 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# What every run of tests has in common.
+# What every run of tests has in common. What is compiled is kept, also where the environment says
+# otherwise: each of hundreds of processes would compile deniable anew.
+test campaign mutants: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n auto -q
 
 .DEFAULT_GOAL := help

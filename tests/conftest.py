@@ -8,7 +8,10 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from flask import Flask
 from hypothesis import settings
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 from tests.tools import LEFT_OUT
 
 HERE = Path(__file__).parent
@@ -18,6 +21,26 @@ CAMPAIGN = {"e2e", "web"}
 # How long an example may take says nothing on a busy machine. Each run tries the same examples.
 settings.register_profile("patient", deadline=None, derandomize=True)
 settings.load_profile("patient")
+
+
+class Compiled(BytecodeCache):
+    """Templates that this process has compiled, for all apps that it makes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Take what another app has compiled."""
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep it for others."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+# Most of the time of a page that is asked for once is that of compiling its templates.
+Flask.jinja_options = {**Flask.jinja_options, "bytecode_cache": Compiled()}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = [
     ROOT / "client" / "deniable",
@@ -85,31 +83,3 @@ def test_no_circle_of_typescript_imports() -> None:
     assert imports["ledger.ts"] >= {"exact.ts", "metric.ts"}  # a value, and types alone
     assert set().union(*imports.values()) <= imports.keys()
     assert circle(imports) == []
-
-
-@pytest.mark.parametrize(
-    "back",
-    [
-        "from ours.first import Thing",
-        "if TYPE_CHECKING:\n    from ours import first",
-        "def late():\n    import ours.first",
-    ],
-)
-def test_a_circle_is_found(tmp_path: Path, back: str) -> None:
-    """Two modules that import each other are named, wherever the import stands."""
-    package = tmp_path / "ours"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "first.py").write_text("from ours.second import Other\n", encoding="utf-8")
-    (package / "second.py").write_text(back, encoding="utf-8")
-    found = circle(python_imports([package]))
-    assert found[0] == found[-1]
-    assert set(found) == {"ours.first", "ours.second"}
-
-
-def test_a_circle_of_types_is_found(tmp_path: Path) -> None:
-    """Two files of TypeScript that import each other's types are named."""
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "first.ts").write_text('import type { A } from "./inner/second.ts";\n')
-    (tmp_path / "inner" / "second.ts").write_text('export {\n  type B,\n} from "../first.ts";\n')
-    assert set(circle(typescript_imports(tmp_path))) == {"first.ts", "inner/second.ts"}

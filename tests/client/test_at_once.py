@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,72 +207,3 @@ def test_a_failed_write_is_all_or_nothing(
     assert client.flush()
     assert len(collector.reports) == 1
     assert charged(client, "tool") == 1
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import deniable
-from deniable import state_file
-from deniable.recording import Record
-from deniable.state import State
-from deniable.testing import MemoryClient
-
-registry = deniable.Registry.load(sys.argv[1])
-for turn in range(1, 1000):
-    folder = Path(sys.argv[2], str(turn))
-    start = State(folder, "example")
-    with start.transaction():
-        pass
-    start.close()
-    child = os.fork()
-    if child == 0:
-        left = turn
-        def count(statement):
-            global left
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-        connect = state_file._connect
-        def watched(database):
-            connection = connect(database)
-            connection.set_trace_callback(count)
-            return connection
-        state_file._connect = watched
-        client = deniable.Client(
-            registry, None, folder, clock=lambda: 1.8e9, background=False, consent=True
-        )
-        client.record("tool", "build")
-        os._exit(0 if client._write_step(False) else 1)
-    status = os.waitpid(child, 0)[1]
-    if not os.WIFSIGNALED(status):
-        sys.exit(os.WEXITSTATUS(status))
-sys.exit(2)
-"""
-
-
-@pytest.mark.campaign
-def test_killed_at_any_statement_it_is_all_or_nothing(tmp_path: Path) -> None:
-    """A process that is killed at the Nth statement of its write, for every N: either the window
-    is answered, the report queued and the ledger charged, or there is no trace of them."""
-    (tmp_path / "metrics.toml").write_text(REGISTRY)
-    folders = tmp_path / "states"
-    subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "metrics.toml"), str(folders)],
-        check=True,
-        timeout=150,
-    )
-    found = []
-    for turn in range(1, 1 + len(list(folders.iterdir()))):
-        state = State(folders / str(turn), "example")
-        with state.transaction() as connection:
-            (reports,) = connection.execute("SELECT count(*) FROM reports").fetchone()
-            answered = connection.execute("SELECT state FROM windows").fetchall()
-            found.append((reports, answered, Ledger(connection).reports("tool")))
-            assert waiting(connection) == 0
-        state.close()
-    nothing, everything = (0, [], 0), (1, [("answered",)], 1)
-    assert all(each in (nothing, everything) for each in found)
-    assert found[0] == nothing
-    assert found[-1] == everything, "the last turn was not killed"
-    assert found.count(nothing) > 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -82,43 +81,6 @@ def test_each_record_reaches_the_disk(
     await_that(partial(stored, folder), count)
     client.record("dark_mode", True)
     await_that(partial(stored, folder), count + 1)
-
-
-APP = """
-import sys
-import deniable
-client = deniable.Client(
-    sys.argv[1] + "/metrics.toml", None, sys.argv[1], clock=lambda: 1.8e9, consent=True
-)
-for line in sys.stdin:
-    for _ in range(int(line)):
-        client.record("dark_mode", True)
-"""
-
-
-def test_a_kill_loses_nothing_that_was_written(tmp_path: Path) -> None:
-    """Bursts of an app that is killed, by SIGKILL and at its second start by SIGTERM: each burst
-    reaches the disk while the app runs, and stays there. It starts Python twice, which takes more
-    than a second."""
-    (tmp_path / "metrics.toml").write_text(REGISTRY)
-    count = 0
-    for how in (signal.SIGKILL, signal.SIGTERM):
-        app = subprocess.Popen(
-            [sys.executable, "-c", APP, str(tmp_path)], stdin=subprocess.PIPE, bufsize=0
-        )
-        assert app.stdin is not None
-        try:
-            for burst in (2, 40):
-                # In two halves: the second comes while the writer waits for more.
-                for _ in range(2):
-                    app.stdin.write(b"%d\n" % (burst // 2))
-                count += burst
-                await_that(partial(stored, tmp_path), count)
-        finally:
-            app.send_signal(how)
-            app.stdin.close()
-            assert app.wait() == -how
-        assert stored(tmp_path) == count
 
 
 SCARCE = """

@@ -32,21 +32,6 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return invoke
 
 
-def test_lint_shows_what_each_metric_reveals(run: Callable[..., Any]) -> None:
-    """A good registry gives a table with every metric and its scheme, --explain why each has its
-    mechanism, and exit code 0."""
-    result = run(lint, REGISTRIES / "good.toml", "--explain")
-    listed = json.loads(run(lint, REGISTRIES / "good.toml", "--json").stdout)
-    assert result.exit_code == 0
-    assert listed["metrics"]
-    for facts in listed["metrics"]:
-        assert facts["name"] in result.stdout
-        assert facts["scheme"] in result.stdout
-        assert facts["explanation"] in result.stdout
-        assert facts["lifetime_reports"] == facts["lifetime_epsilon"] // facts["epsilon"]
-    assert "drink: randomized response is named in the registry. Its variance is" in result.stdout
-
-
 def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> None:
     """A bad registry gives one line for each problem, as file:line, and exit code 1."""
     path = REGISTRIES / "every_mistake.toml"

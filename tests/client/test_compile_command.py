@@ -15,8 +15,6 @@ from deniable.compile_command import compile_registry
 
 from . import compiled_cases
 
-REGISTRIES = Path(__file__).parent / "registries"
-
 
 @pytest.fixture
 def toml(tmp_path: Path) -> Path:
@@ -58,24 +56,6 @@ def test_a_module_holds_the_same_document(
     text = (tmp_path / "metrics.json").read_text(encoding="utf-8").rstrip()
     module = (tmp_path / "metrics.ts").read_text(encoding="utf-8")
     assert module.partition("\n")[2] == f"export default {text} as const;\n"
-
-
-@pytest.mark.parametrize("name", ["metrics.json", "metrics.ts"])
-def test_check_says_whether_a_file_is_up_to_date(
-    run: Callable[..., Any], toml: Path, tmp_path: Path, name: str
-) -> None:
-    """`--check` writes nothing. It exits with 1 for a file that is missing or not up to date."""
-    missing = run(toml, "-o", name, "--check")
-    assert (missing.exit_code, (tmp_path / name).exists()) == (1, False)
-    assert "is missing" in missing.stderr
-    run(toml, "-o", name)
-    assert run(toml, "-o", name, "--check").exit_code == 0
-    toml.write_text(toml.read_text("utf-8").replace("epsilon = 3.0", "epsilon = 2.9"), "utf-8")
-    before = (tmp_path / name).read_bytes()
-    changed = run(toml, "-o", name, "--check")
-    assert changed.exit_code == 1
-    assert f"{name} is not up to date" in changed.stderr
-    assert (tmp_path / name).read_bytes() == before
 
 
 @pytest.mark.parametrize(

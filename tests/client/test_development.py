@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,20 +178,6 @@ def test_every_flush_is_a_device(server: Server, registry: Registry) -> None:
     client.close()
 
 
-def test_a_report_leaves_within_a_second(server: Server, registry: Registry) -> None:
-    """In the background a record is sent without a flush, at once or at the close of a month."""
-    arrived = threading.Event()
-    client = Client(registry, development=server.address, consent=True)
-    client.record("rare", True)
-    client.record("number", 3)
-    for _ in range(20):
-        if len(server.reports) == 2:
-            break
-        arrived.wait(0.05)
-    assert len(server.reports) == 2
-    client.close()
-
-
 def test_privacy_is_the_same(server: Server, registry: Registry) -> None:
     """From the same random bits development mode draws the same report as the app in production
     would: the coin, the delay and the report take the same draws."""
@@ -303,16 +288,6 @@ def test_it_says_so(server: Server, registry: Registry, capsys: pytest.CaptureFi
     client.close()
 
 
-def test_long_names_are_cut(server: Server, registry: Registry) -> None:
-    """`deniable dev` hears of an unknown metric with a name of 5 KB, but not of all of it: it reads
-    only short bodies there."""
-    client = Client(registry, development=server.address, background=False, consent=True)
-    with pytest.raises(MetricError):
-        client.record("n" * 5000, 1)
-    assert server.troubles == [("unknown_metric", "n" * 100)]
-    client.close()
-
-
 def test_it_says_why_nothing_is_recorded(
     server: Server,
     registry: Registry,
@@ -371,27 +346,6 @@ def test_what_went_wrong_is_told(
     assert f"{server.address}/live says what to do" in told
     assert "is `deniable dev` running at" in told
     assert len(seen) == 1
-
-
-def test_pairs_are_joined(server: Server) -> None:
-    """Two metrics that are recorded between two flushes make the report of their pair as well."""
-    registry = Registry.parse(
-        metrics_toml(
-            browser={"type": "category", "values": ["firefox", "chrome"]},
-            theme={},
-            both={"type": "pair", "of": ["browser", "theme"]},
-        )
-    )
-    client = Client(registry, development=server.address, background=False, consent=True)
-    for _ in range(3):
-        client.record("browser", "firefox")
-        client.record("theme", True)
-        assert client.flush()
-    client.record("theme", True)
-    assert client.flush()
-    client.close()
-    named = [report["metric"] for report in server.reports]
-    assert {name: named.count(name) for name in named} == {"browser": 3, "theme": 4, "both": 3}
 
 
 def test_a_normal_collector_is_named(

@@ -70,3 +70,10 @@ def test_the_most_rows_are_those_of_the_largest_tally(width: int) -> None:
     for rows in (0, most + 1):
         with pytest.raises(SchemeError, match="cells in all"):
             CohortLocalHashing("city", rows, channel)
+
+
+def test_cohorts_of_a_design() -> None:
+    """There are 1,024 of them, or as many as a tally has room for."""
+    assert len(CohortLocalHashing.design("city", 1.0).rows) == 1024
+    wide = CohortLocalHashing.design("city", 10.0)
+    assert len(wide.rows) == (1 << 23) // wide.channel.size < 1024

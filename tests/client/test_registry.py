@@ -71,6 +71,7 @@ def test_every_mistake_is_reported_at_its_line() -> None:
         ("schema = 1\napp = 'example'\n", None, "holds no metric"),
         ("schema = 1\napp = 'example'\nmetrics = 3\n", 3, "holds no metric"),
         ("schema = 1\napp = 'example'\n[metrics]\na = 3\n", 4, "must be a table"),
+        ("schema = 1\napp = 'example'\nsegments = 3\n", 3, "write [segments.NAME]"),
         ("schema = 1\n", None, "must name the app"),
         (f"schema = {'1' * 5_000}\n", None, "is not TOML"),
         (f"a = {'[' * 2_000}{']' * 2_000}\n", None, "is not TOML"),

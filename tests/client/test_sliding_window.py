@@ -110,27 +110,3 @@ def test_scores_belong_to_their_levels() -> None:
     assert isinstance(moved, SlidingWindow)
     with pytest.raises(SchemeError, match="do not belong"):
         moved.scores()
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "width"),
-    [
-        *(
-            (0.5, 32),
-            (1.1, 32),
-            (1.15, 31),
-            (1.25, 30),
-            (1.35, 29),
-            (1.5, 28),
-            (1.6, 27),
-            (1.8, 26),
-        ),
-        *((2.0, 25), (2.3, 24), (2.6, 23), (2.9, 22), (3.2, 20), (3.5, 19), (3.7, 18), (3.95, 17)),
-        *((4.2, 16), (4.5, 15), (4.7, 14), (5.0, 13), (5.3, 12), (5.6, 11), (6.0, 10), (6.4, 9)),
-        *((6.8, 8), (7.2, 7), (8.0, 6), (8.05, 6), (8.1, 5), (8.75, 5), (9.0, 4), (9.8, 3)),
-    ],
-)
-def test_the_width_for_an_epsilon(epsilon: float, width: int) -> None:
-    """A higher epsilon takes a narrower window. The widths are part of the protocol: another one
-    would be another scheme."""
-    assert SlidingWindow.design(UNIT, epsilon).width == width

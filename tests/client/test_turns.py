@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
-from math import comb
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,62 +170,6 @@ def test_the_value_does_not_decide(value: bool, lives: list[Life]) -> None:
         rows = connection.execute("SELECT window FROM windows WHERE state != 'passed'").fetchall()
     assert taking == sorted(window for (window,) in rows)
     assert set(stored) <= set(taking), "no value is kept of a window in which it takes no part"
-
-
-@pytest.mark.campaign
-def test_windows_have_the_same_part_of_a_crowd(lives: list[Life]) -> None:
-    """Of 300 devices with bits of their own (seeds 0 to 299), installed on different days, each of
-    six days has one in three: a two-sided binomial test of each at alpha = 1e-6 / 6 in all."""
-    registry = one_in(3, lifetime_epsilon=100.0)
-    found: Counter[str] = Counter()
-    for seed in range(300):
-        life = Life(registry, seed=seed)
-        lives.append(life)
-        for day in range(seed % 3, 9):
-            life.use(START + day * DAY)
-        found.update(life.reported())
-    days = windows.span("day", date(2027, 1, 3), date(2027, 1, 8))
-
-    def outside(count: int) -> float:
-        """The probability of so few or so many of 300 devices at one in three."""
-        chance = [comb(300, k) * (1 / 3) ** k * (2 / 3) ** (300 - k) for k in range(301)]
-        return 2 * min(sum(chance[: count + 1]), sum(chance[count:]))
-
-    assert [outside(found[day]) > 1e-6 / 6 for day in days] == [True] * 6
-
-
-PROCESS = """
-import sys
-from deniable import Client
-now = {start} + 86400.0 * int(sys.argv[2])
-with Client("metrics.toml", state_dir=sys.argv[1], consent=True, clock=lambda: now) as client:
-    client.record("m", True)
-"""
-
-
-@pytest.mark.campaign
-def test_processes_and_restarts_share_the_group(tmp_path: Path) -> None:
-    """Each day two new processes use one state at once: together they report on one day of five,
-    like one device that never ended."""
-    (tmp_path / "metrics.toml").write_text(metrics_toml(m={**YEAR, "one_in": 5}))
-    script = PROCESS.format(start=START)
-    for day in range(6):
-        both = [
-            subprocess.Popen(
-                [sys.executable, "-c", script, str(tmp_path / "state"), str(day)], cwd=tmp_path
-            )
-            for _ in range(2)
-        ]
-        assert [each.wait() for each in both] == [0, 0]
-    state = State(tmp_path / "state")
-    with state.transaction() as connection:
-        ((drawn,),) = connection.execute("SELECT drawn FROM groups").fetchall()
-        rows = connection.execute("SELECT window, state FROM windows").fetchall()
-    state.close()
-    assert len(rows) == 6
-    for window, told in rows:
-        turn = (windows.number(window) - drawn) % 5 == 0
-        assert (told != "passed") == turn
 
 
 def test_an_erasure_keeps_the_group(lives: list[Life]) -> None:

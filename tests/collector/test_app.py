@@ -3,7 +3,6 @@ what it never says."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 from contextlib import closing
@@ -89,43 +88,6 @@ def test_a_batch_is_answered_after_its_commit(client, store, registry, report, b
     assert again.status_code == 202
     assert (again.json["accepted"], again.json["duplicate"]) == (0, 2)
     assert counted(store, registry, report) == 2
-
-
-@pytest.mark.parametrize(
-    ("data", "headers", "status", "code"),
-    [
-        (b"{", {}, 400, "not-json"),
-        (
-            b'{"batch": "%s", "reports": [%s1]}' % (b"0" * 32, b"1," * 20),
-            {},
-            413,
-            "too-many-reports",
-        ),
-        (b" " * 20_001, {}, 413, "body-too-large"),
-        (
-            gzip.compress(b" " * 20_001, mtime=0),
-            {"Content-Encoding": "gzip"},
-            413,
-            "body-too-large",
-        ),
-        (b"{}", {"Content-Type": "text/plain; charset=latin-1"}, 415, "http-415"),
-        (b"{}", {"Content-Type": "text/html"}, 415, "http-415"),
-        (b"{}", {"Content-Type": ""}, 415, "http-415"),
-    ],
-)
-def test_problems_of_a_batch(client, data, headers, status, code):
-    """Every way in which a request can be no batch has its status and its type."""
-    headers = {"Content-Type": "application/json", **headers}
-    problem(client.post("/v1/reports", data=data, headers=headers), status, code)
-
-
-def test_other_paths_and_methods(client):
-    """An unknown path is 404 and a wrong method 405 with the right ones, as problems too."""
-    problem(client.get("/v1/nothing"), 404, "http-404")
-    response = client.get("/v1/reports")
-    problem(response, 405, "http-405")
-    assert "POST" in response.headers["Allow"]
-    problem(client.post("/v1/registry"), 405, "http-405")
 
 
 def test_a_store_that_is_down(client, store, body, monkeypatch):

@@ -65,28 +65,6 @@ def reports_in(store, metric, window="2026-11-20"):
     return store.tally(metric.name, metric.scheme.fingerprint, [window]).reports
 
 
-def test_a_good_batch_is_counted(intake, store, registry, new_id):
-    """Every report of a batch is in its tally, in its row and its columns."""
-    browser, country = registry["browser"], registry["country"]
-    batch = intake.read(
-        body(
-            new_id(),
-            report(browser, columns=2),
-            report(browser, columns=2, row=0),
-            report(registry["dark_mode"], columns=1),
-            report(country, "2026-W46"),
-        )
-    )
-    (receipt,) = intake.take([batch])
-    assert (receipt.accepted, receipt.duplicate, receipt.rejected) == (4, 0, ())
-    tally = store.tally("browser", browser.scheme.fingerprint, ["2026-11-20"])
-    assert tally.rows[0].reports == 2
-    assert tally.rows[0].cells.tolist() == [0, 0, 2, 0, 0]
-    row = country.scheme.mechanism.rows[0]
-    cells = store.tally("country", country.scheme.fingerprint, ["2026-W46"]).rows[0].cells
-    assert cells.tolist() == [1] * row.columns + [0] * (row.width - row.columns)
-
-
 BAD = [
     ("malformed", lambda r: None),
     ("malformed", lambda r: []),
@@ -129,21 +107,6 @@ def test_a_bad_report_is_set_aside(intake, store, registry, new_id, reason, spoi
     assert reports_in(store, registry["browser"]) == 2
 
 
-def test_a_bitmap_needs_its_number_of_columns(intake, registry, new_id):
-    """A report that sets one column more or less than the mechanism does is forged."""
-    country = registry["country"]
-    columns = country.scheme.mechanism.rows[0].columns
-    reports = [
-        report(country, "2026-W46", (1 << count) - 1)
-        for count in (columns - 1, columns, columns + 1)
-    ]
-    batch = intake.read(body(new_id(), *reports))
-    assert [(each.index, each.reason) for each in batch.rejected] == [
-        (0, "bad_columns"),
-        (2, "bad_columns"),
-    ]
-
-
 def test_the_mark_of_development(intake, registry, new_id):
     """A batch of development mode is refused as a whole, by the fast path and by the strict one,
     and the message says what to leave out."""
@@ -155,24 +118,6 @@ def test_the_mark_of_development(intake, registry, new_id):
     with pytest.raises(IntakeError, match="DENIABLE_DEV") as refused:
         intake.read(marked)
     assert (refused.value.code, refused.value.status) == ("malformed-batch", 400)
-
-
-def test_an_empty_batch(intake, new_id):
-    """A batch of no reports is accepted, and nothing is remembered of it."""
-    batch = new_id()
-    for _ in range(2):
-        (receipt,) = intake.take([intake.read(body(batch))])
-        assert (receipt.accepted, receipt.duplicate, receipt.rejected) == (0, 0, ())
-
-
-def test_a_retry_is_a_duplicate(intake, store, registry, new_id):
-    """The same batch again is acknowledged as a duplicate, with the same rejections."""
-    batch = intake.read(body(new_id(), report(registry["browser"]), {}))
-    first, again = intake.take([batch])[0], intake.take([batch])[0]
-    assert (first.accepted, first.duplicate) == (1, 0)
-    assert (again.accepted, again.duplicate) == (0, 1)
-    assert first.rejected == again.rejected
-    assert reports_in(store, registry["browser"]) == 1
 
 
 def test_many_batches_in_one_commit(intake, store, registry, new_id, monkeypatch):

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import deniable
 from deniable import windows
+from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.metrics import _AllProcesses, served
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -164,3 +165,12 @@ def test_alerts_ask_for_what_is_told(store):
         asked |= set(re.findall(r"\bdeniable_\w+", rule["expr"]))
     assert asked <= told
     assert {"deniable_store_up", "deniable_reports_total"} <= asked
+
+
+def test_gauges_end_with_their_process(tmp_path, monkeypatch):
+    """What a process of the collector was doing leaves with it; what it has counted stays."""
+    monkeypatch.setenv(metrics_folder.VARIABLE, str(tmp_path))
+    for name in ("gauge_livesum_7.db", "gauge_livesum_8.db", "counter_7.db"):
+        (tmp_path / name).touch()
+    metrics_folder.end_process(7)
+    assert {each.name for each in tmp_path.iterdir()} == {"gauge_livesum_8.db", "counter_7.db"}

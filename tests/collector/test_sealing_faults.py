@@ -1,6 +1,6 @@
 """Sealing under faults: whatever breaks, a window has all of its counts, once.
 
-`docs/faults.md` lists these tests.
+`docs/how-to/operate.md` lists these tests.
 """
 
 from __future__ import annotations

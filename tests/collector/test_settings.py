@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 import click
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from deniable_collector.options import registry_option
@@ -237,16 +235,3 @@ def test_the_bounds_are_taken(name, lowest, highest):
         assert getattr(Settings.from_env({f"DENIABLE_{name.upper()}": str(value)}), name) == value
     with pytest.raises(SettingsError, match=f"from {lowest} to {highest}"):
         Settings.from_env({f"DENIABLE_{name.upper()}": str(highest + 1)})
-
-
-def test_every_way_to_a_page_names_the_origins():
-    """Whoever puts the SDK into a page reads that the collector must know its origin: in README's
-    section, in what `deniable compile web` prints, and in the compose file, which passes it on."""
-    root = Path(__file__).parents[2]
-    section = (
-        (root / "README.md").read_text().partition("### In a web page")[2].partition("\n## ")[0]
-    )
-    compose = yaml.safe_load((root / "docker-compose.yml").read_text())
-    command = (root / "client/deniable/web_command.py").read_text()
-    for text in (section, command, str(compose["services"]["collector"]["environment"])):
-        assert "DENIABLE_CORS_ORIGINS" in text

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from deniable import windows
 from deniable.command_line import find
-from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
 
@@ -113,51 +112,7 @@ def test_drop_warns_of_windows_that_take_reports(filled, run, scheme, new_id):
         assert "start again at zero" in run("drop", "--before", "2100-01-01", how).stderr
 
 
-def test_export_and_import(filled, run, home, tmp_path, scheme):
-    """A file goes from one store to another; the second time nothing is added, and it is said."""
-    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
-    assert "6 reports in 3 tallies of 1 scheme" in run("export", file).stdout
-    assert "--force" in run("export", file, code=1).output
-    facts = json.loads(run("export", file, "--force", "--json").stdout)
-    assert (facts["origin"], facts["reports"]) == (filled.identity(), 6)
-    assert facts["bytes"] == file.stat().st_size
-    assert "is sound: 6 reports" in run("import", file, "--dry-run", store=other).stdout
-    run("info", store=other, code=1)
-    assert "added 6 reports" in run("import", file, store=other).stdout
-    assert "nothing was added" in run("import", file, store=other).stdout
-    again = json.loads(run("import", file, "--json", store=other).stdout)
-    assert again["added"] == {"rows": 0, "reports": 0, "sums": 0}
-    assert again["known"] == {"rows": 3, "reports": 6, "sums": 0}
-    with closing(open_store(other)) as target:
-        days = ["2026-11-01", "2026-11-02", "2026-11-20"]
-        assert target.tally("browser", scheme.fingerprint, days).rows[0].cells[1] == 6
-
-
-def test_part_of_a_store(filled, run, tmp_path):
-    """Metrics and days can be chosen; a metric that is not there is a mistake."""
-    file, other = tmp_path / "tallies.gz", f"sqlite:///{tmp_path / 'other.db'}"
-    days = ("--since", "2026-11-02", "--before", "2026-11-20")
-    assert "2 reports in 1 tally" in run("export", file, "--metric", "browser", *days).stdout
-    wrong = run("export", tmp_path / "no.gz", "--metric", "brauser", code=1).output
-    assert "no metric brauser here; there is: browser, dark_mode" in wrong
-    assert not (tmp_path / "no.gz").exists()
-    run("import", file, "--metric", "dark_mode", store=other, code=1)
-    for command in (("import", "--dry-run"), ("import",)):
-        assert "no metric" in run(*command, file, "--metric", "x", store=other, code=1).output
-
-
 def test_days_in_the_wrong_order(filled, run):
     """A range of days that no window can be in is a mistake, and not an empty answer."""
     days = ("--since", "2026-11-03", "--before", "2026-11-02")
     assert "--since must be the earlier day" in run("export", "no.gz", *days, code=2).output
-
-
-@pytest.mark.parametrize(
-    "arguments", [("info",), ("drop", "--before", "2026-01-01"), ("export", "x.gz")]
-)
-def test_no_store(run, tmp_path, arguments, monkeypatch):
-    """A store that is not there is one line that says so, and no file is left behind."""
-    monkeypatch.chdir(tmp_path)
-    nowhere = f"sqlite:///{tmp_path / 'nowhere.db'}"
-    assert "there is no store" in run(*arguments, store=nowhere, code=1).output
-    assert not list(tmp_path.glob("*x.gz*"))

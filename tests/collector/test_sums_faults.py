@@ -1,6 +1,6 @@
 """Sums under faults: whatever breaks, each window counts once, as itself or in a kept sum.
 
-`docs/faults.md` lists these tests.
+`docs/how-to/operate.md` lists these tests.
 """
 
 from __future__ import annotations

@@ -2,128 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import json
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from deniable import WireError
-from deniable.mechanisms import Packing, Report, Row
-from deniable.wire import pack_columns, unpack_columns
+from deniable.mechanisms import Packing, Row
 from deniable_collector.batches import common
-from deniable_collector.batches.bodies import parse
 from deniable_collector.batches.catalogue import OpenTally
 from deniable_collector.batches.common import CommonReports
 from deniable_collector.batches.typed import (
-    decode_batch,
     decode_report,
-    read_bitmaps,
-    reader,
 )
-from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.commits import TallyKey, TallyRowKey
-
-ROWS = [
-    Row(5, Packing.INDEX),
-    Row(70, Packing.LIST, 3),
-    *(Row(width, Packing.BITMAP, None) for width in (1, 7, 8, 13, 16, 24, 128)),
-    Row(20, Packing.BITMAP, 4),
-]
-
-LETTERS = st.text("AQgwB-_+/=z\u00e9 ", max_size=24)
-
-
-def wanted(row, packed):
-    """What a reader should make of packed columns, by the strict one."""
-    try:
-        columns = unpack_columns(row, packed)
-    except WireError:
-        return None
-    return packed.encode() if row.packing is Packing.BITMAP else columns
-
-
-@settings(deadline=None, max_examples=500)
-@given(
-    st.sampled_from(ROWS),
-    st.one_of(
-        st.integers(-3, 80),
-        LETTERS,
-        st.binary(max_size=17),
-        st.lists(st.integers(-1, 70), max_size=4),
-        st.sampled_from([True, None, 1.0, {}]),
-    ),
-)
-def test_the_short_way_agrees_with_the_strict_one(row, packed):
-    """A reader takes just what the strict one takes, with the same columns, however they are
-    spelt."""
-    if isinstance(packed, bytes):
-        packed = base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
-    text = json.dumps(packed, ensure_ascii=False).encode()
-    assert reader(row)(text) == wanted(row, packed)
-
-
-@settings(deadline=None)
-@given(st.sampled_from(ROWS[2:-1]), st.lists(st.integers(0, 2**128 - 1), min_size=1, max_size=5))
-def test_bitmaps_are_read_together(row, several):
-    """Every bitmap that a device packs is taken, and many are turned into bytes by one call."""
-    several = [columns % (1 << row.width) for columns in several]
-    packed = [pack_columns(row, Report(0, columns)) for columns in several]
-    read = [reader(row)(json.dumps(each).encode()) for each in packed]
-    assert read == [each.encode() for each in packed]
-    found = read_bitmaps(read, row.report_bytes)
-    assert [int.from_bytes(each.tobytes(), "little") for each in found] == several
-
-
-REPORTS = st.lists(
-    st.sampled_from(
-        [
-            *('{"metric":"a","columns":1}', '{"metric":"a","metric":"b"}', '{"a":"},{"}', "{}"),
-            *('{ "columns" : 1 }', '{"a":"x\\u0041"}', "[]", "5", '"x"', "{}},{{}", '{"a":{}}'),
-        ]
-    ),
-    max_size=4,
-)
-
-
-@settings(deadline=None, max_examples=300)
-@given(
-    REPORTS,
-    st.sampled_from(
-        [
-            '{"batch":"%s","reports":[%s]}',
-            '{"batch": "%s", "reports": [%s]}',
-            ' {"batch":"%s","reports":[%s]}',
-            '{"batch":"x","batch":"%s","reports":[%s]}',
-            '{"batch":"%s","reports":[{}],"reports":[%s]}',
-            '{"batch":"%s","reports":[%s]} ',
-            '{"batch":"%s","reports":[%s],"more":1}',
-            '{"batch":"%s","reports":[%s]',
-        ]
-    ),
-    st.sampled_from(["0" * 32, "0" * 31, '0","reports":[{},{}],"x":"0123456789', "\u00e9" * 16]),
-)
-def test_a_batch_is_cut_where_its_reports_are(reports, envelope, batch_id):
-    """If each report of a batch can be decoded, then the strict parser reads the same batch: no
-    repeated key, no more and no fewer reports."""
-    body = (envelope % (batch_id, ",".join(reports))).encode()
-    typed = decode_batch(body)
-    if typed is None or any(decode_loosely(each) is None for each in typed.reports):
-        return
-    strictly = parse(body)
-    assert strictly.keys() == {"batch", "reports"}
-    assert strictly["batch"] == typed.batch
-    assert strictly["reports"] == [*map(decode_loosely, typed.reports)]
-
-
-def decode_loosely(text):
-    """The object with this inside, if it is one without repeated keys and escapes."""
-    try:
-        found = parse(b"{%b}" % text)
-    except IntakeError:
-        return None
-    return None if b"\\" in text else found
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,58 @@ COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="de
 """All commands."""
 
 
+_WRONG_PLANS = """
+    plan --size 1
+    plan --size 10 --epsilon 0
+    plan --size 10 --epsilon inf
+    plan --size 10 --epsilon nan
+    plan --size 10 --epsilon 1000
+    plan --size 10 --devices 0
+    plan --size 10 --share 1.5
+    plan --size 10 --sample-rate 0
+    plan --size 10 --mechanism magic
+    plan --size 5 --low 1
+    plan --size 5 --half-width 2
+    plan number
+    plan number --low 0 --high 9
+    plan number --low 0 --high 9 --ask mean --memoize
+    plan number --low 0 --high 9 --ask mean --scale log
+    plan number --low 9 --high 0 --ask mean
+    plan number --low inf --high 9 --ask mean
+    plan number --low 0 --high 9 --ask distribution --half-width 0.001
+    plan discovery --max-length 7
+    plan discovery --epsilon 11
+    plan lifetime --years 2 --size 2
+    plan lifetime --years 2 --lifetime-epsilon 8
+    plan lifetime --years 2 --lifetime-epsilon 8 --low 1 --high 2
+    plan lifetime --years 2 --lifetime-epsilon 8 --size 2 --low 1
+    plan lifetime --years 2 --lifetime-epsilon 8 --size 2 --turnover 1
+    plan lifetime --years 21 --lifetime-epsilon 8 --size 2
+"""
+
+_WRONG_CROWDS = """
+    load_time
+    load_time --normal 1,1 --lognormal 1,1
+    load_time --normal 1
+    load_time --normal 1,0
+    load_time --normal nan,1
+    load_time --lognormal 0,1
+    load_time --normal 1,1 --zipf 1
+    load_time --normal 1,1 --shares missing.csv
+    load_time --normal 1,1 --candidates lists/two.txt
+    load_time --numbers missing.csv
+    dark_mode --normal 1,1
+"""
+
+_WRONG_LIMITS = """
+    load_time --below 1000
+    load_time --below nan
+    load_time --below 1 --csv
+    load_time --candidates missing.txt
+    tabs --below 1
+"""
+
+
 def _mistakes() -> str:
     """The common mistakes, made with each command that can have them made."""
     metric = dict.fromkeys(_OF_A_METRIC, "browser")
@@ -113,6 +165,11 @@ def _mistakes() -> str:
         "sent --app editor",
         "sent --app Editor!",
     ]
+    for each in map(str.strip, _WRONG_PLANS.strip().splitlines()):
+        usual = ("--epsilon 1", "--devices 100000") if "lifetime" not in each else ()
+        lines.append(" ".join([each, *(one for one in usual if one.split()[0] not in each)]))
+    lines += [f"plan simulate {each} --devices 10" for each in _WRONG_CROWDS.strip().splitlines()]
+    lines += [f"estimate {each}" for each in _WRONG_LIMITS.strip().splitlines()]
     return "\n".join(f"deniable {each}" for each in lines)
 
 
@@ -130,6 +187,7 @@ _ASKED = {
         GET /?lang=zh-Hans
         GET /?tag=web
         GET /api/v1/overview
+        GET /api/v1/overview?format=csv
         GET /api/v1/metrics
         GET /api/v1/metrics?format=csv
         GET /api/v1/annotations
@@ -285,6 +343,7 @@ _ASKED = {
         GET /metric/tabs.svg
         GET /api/v1/metrics/tabs/estimate
         GET /api/v1/metrics/tabs/trend?{_FIVE}&format=csv
+        GET /metric/tabs/compare?{_FIVE}&{_BEFORE}
     """,
     "a pair": f"""
         deniable estimate mode_by_channel
@@ -382,6 +441,7 @@ _ASKED = {
         deniable watch rules.toml --once
         deniable watch digest --candidates-dir lists --annotations annotations.toml
         deniable watch digest --language zh-Hans --dashboard https://deniable.acme.example
+        deniable watch digest --weeks 4
         deniable watch digest --html digest.html
         cat digest.html
     """,
@@ -389,6 +449,7 @@ _ASKED = {
         deniable plan --size 5 --epsilon 1 --devices 100000
         deniable plan --size 10 --epsilon 1 --devices 100000 --share 0.05 --sample-rate 0.1
         deniable plan --size 3000 --epsilon 1 --devices 100000 --lifetime-epsilon 8 --json
+        deniable plan --size 5 --epsilon 1 --devices 100000 --lifetime-epsilon 4
         deniable plan --size 5 --epsilon 1 --devices 100000 --memoize --lifetime-epsilon 4
         deniable plan --size 20 --epsilon 1 --devices 100000 --mechanism magic
         deniable plan --size 5 --epsilon 1 --devices 100000 --segment-share 0.05
@@ -420,6 +481,7 @@ _ASKED = {
         deniable plan simulate browser --devices 50000 --seed 7
         deniable plan simulate browser --devices 50000 --seed 7 --json
         deniable plan simulate load_time --devices 50000 --seed 7 --lognormal 0.2,3
+        deniable plan simulate tabs --devices 1000000000 --seed 7 --normal 45,10 --json
         deniable plan simulate mode_by_channel --devices 50000 --seed 7 --dependence 0.3
         deniable plan simulate crash_site --devices 50000 --seed 7 --candidates lists/crash_site.txt
         deniable plan simulate plugin --devices 50000 --seed 7 --candidates lists/plugins.txt
@@ -488,6 +550,35 @@ _ASKED = {
         GET /api/v1/metrics/browser/estimate?value=netscape
         GET /api/v1/metrics/browser/estimate?from=yesterday
         GET /api/v1/metrics/browser/estimate?colour=red
+        GET /api/v1/metrics/browser/estimate?level=0.4
+        GET /api/v1/metrics/browser/estimate?level=1
+        GET /api/v1/metrics/load_time/estimate?value=p42
+        GET /api/v1/metrics/tabs/trend?value=p50
+        GET /api/v1/metrics/load_time/estimate?limit=3
+        GET /api/v1/metrics/mode_by_channel/estimate?limit=3
+        GET /api/v1/metrics/mode_by_channel/estimate?value=x
+        GET /api/v1/metrics/load_time/estimate?below=nan
+        GET /api/v1/metrics/load_time/estimate?below=101
+        GET /api/v1/metrics/load_time/estimate?below=0.009
+        GET /api/v1/metrics/tabs/estimate?below=2
+        GET /api/v1/metrics/dark_mode/estimate?below=2
+        GET /api/v1/metrics/browser/estimate?value=opera
+        GET /api/v1/metrics/browser/trend?by=year
+        GET /api/v1/metrics/theme/segments
+        GET /api/v1/metrics/theme/segments?by=shoe
+        GET /api/v1/metrics/theme/segments?by=platform&where=platform
+        GET /api/v1/metrics/theme/segments?by=platform&where==web
+        GET /api/v1/metrics/theme/segments?by=platform&against=platform=tv
+        GET /api/v1/metrics/theme/estimate?where=platform=tv
+        GET /api/v1/metrics/theme/estimate?where=platform=tablet&where=platform=laptop
+        GET /api/v1/metrics/theme/trend?where=shoe=red
+        GET /api/v1/metrics/browser/segments?by=platform
+        GET /api/v1/metrics/browser/finds
+        GET /api/v1/metrics/plugin/finds?min_share=1
+        GET /api/v1/metrics/plugin/finds/trend
+        GET /api/v1/metrics/plugin/estimate
+        GET /api/v1/metrics/plugin/trend
+        GET /api/v1/metrics/plugin/anomalies
         GET /api/v1/nowhere
         GET /api/v1/metrics/theme/segments?by=plan
         GET /api/v1/releases/unknown

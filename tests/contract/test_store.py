@@ -114,11 +114,9 @@ class Course(RuleBasedStateMachine):
 
     def batch(self, number):
         """An id that is new in each course, and in the same shard each time."""
-        for attempt in itertools.count():
-            text = f"{self.metric} {number} {attempt}"
-            found = hashlib.sha256(text.encode()).hexdigest()[:32]
-            if shard_of(found, self.shards) == number % self.shards:
-                return found
+        texts = (f"{self.metric} {number} {attempt}" for attempt in itertools.count())
+        ids = (hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts)
+        return next(each for each in ids if shard_of(each, self.shards) == number % self.shards)
 
     def fold(self, numbers, increments):
         """One commit; `increments` is day -> row -> the row's increment."""
@@ -226,7 +224,7 @@ class Course(RuleBasedStateMachine):
                 return
             with closing(open_store(f"sqlite:///{folder}/other.db")) as other:
                 assert load(file, other, NOON).reports == contents.reports
-                together = dict.fromkeys(self.kept, {0})
+                together = {key: {0} for key in self.kept}
                 self.check(other, together)
                 again = load(file, other, NOON)
                 assert (again.rows, again.sums) == (0, 0)

@@ -1,7 +1,8 @@
 """Runs a transcript on a device, and says what every step gave.
 
 A transcript is what drives one device: a stream of random bytes, and steps in their order.
-`client/vectors/transcripts.json` holds them with what they must give; docs/device.md explains them.
+`client/vectors/transcripts.json` holds them with what they must give;
+docs/reference/protocol.md explains them.
 A new case is written there by hand, without what its steps give, and taken with `--take`.
 """
 

@@ -13,7 +13,7 @@ from tests.registries import declared
 
 from deniable import Registry, windows
 
-from .running import counted, firefox, serving, until
+from .running import counted, serving, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,28 +163,3 @@ def test_pages_that_may_not_send(
         sent = browser.execute_async_script(FETCH, receiver.keyed, receiver.batch(), kind, "")
         assert sent[0] == 0
     assert receiver.stays(0)
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"), [("strict-origin-when-cross-origin", 3), ("no-referrer", 2)]
-)
-def test_what_firefox_sends(
-    receiver: Receiver, site: str, tmp_path: Path, policy: str, expected: int
-) -> None:
-    """Of a page in Firefox the same arrives: two `fetch` with keepalive, a beacon of text/plain,
-    and none of application/json. The beacon of a page that hides its origin is refused."""
-    (tmp_path / "site" / "sending.html").write_text(f"""<!doctype html>
-        <title>page</title><meta name="referrer" content="{policy}"><script>
-        const [first, second, third, fourth] = {json.dumps([receiver.batch() for _ in range(4)])};
-        const url = {json.dumps(receiver.keyed)};
-        const send = (body, type) => navigator.sendBeacon(url, new Blob([body], {{type}}));
-        send(first, "application/json");
-        send(second, "text/plain;charset=UTF-8");
-        const headers = {{"Content-Type": "application/json"}};
-        fetch(url, {{method: "POST", body: third, keepalive: true}});
-        fetch(url, {{method: "POST", body: fourth, headers, keepalive: true}});
-        </script>
-    """)
-    with firefox(f"{site}/sending.html", tmp_path):
-        assert receiver.reaches(expected)
-        assert receiver.stays(expected)

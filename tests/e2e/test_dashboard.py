@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .browsing import follow
 from .running import calculated
 
 if TYPE_CHECKING:
@@ -28,76 +27,6 @@ def dashboard(
             calculated(found[1], found[2])
             return found[1], found[2]
     raise AssertionError("the demo printed no address")
-
-
-@pytest.mark.parametrize("javascript", [True, False])
-def test_a_person_finds_the_numbers(
-    dashboard: tuple[str, str], open_browser: Callable[[bool], Chrome], javascript: bool
-) -> None:
-    """Sign in, see all metrics, open one, see its chart, intervals and table; nothing is
-    blocked by the Content-Security-Policy, and no script is needed."""
-
-    page, token = dashboard
-    browser = open_browser(javascript)
-    browser.implicitly_wait(60)
-
-    browser.get("data:text/html,<title>off</title><script>document.title='on'</script>")
-    assert browser.title == ("on" if javascript else "off")
-
-    browser.get(f"{page}/metric/browser")
-    assert "/login" in browser.current_url
-    browser.find_element("id", "token").send_keys("not the token")
-    follow(browser, "css selector", "form button")
-    assert "not the token" in browser.find_element("css selector", "[role=alert]").text
-    browser.find_element("id", "token").send_keys(token)
-    follow(browser, "css selector", "form button")
-    # The way led to a metric, and signing in went on there.
-    assert browser.current_url == f"{page}/metric/browser"
-
-    follow(browser, "link text", "Metrics")
-    names = [each.text for each in browser.find_elements("css selector", ".metric h2")]
-    lists = ["browser", "dark_mode", "language", "shop_images"]
-    assert names == [*lists, "crashed", "plan", "minutes", "plan_and_minutes", "site_system"]
-    assert len(browser.find_elements("css selector", ".metric:has(.bars, .figure)")) == 7
-    facts = browser.find_element("css selector", ".metric .facts").text
-    assert re.search(r"\d,\d{3} reports", facts), facts
-    follow(browser, "xpath", "//h2/a[.='language']")
-
-    chart = browser.find_element("css selector", ".chart.large")
-    assert "english" in chart.text
-    # One click, which takes no script, opens all that the answer itself does not need.
-    table = browser.find_element("css selector", "section[aria-labelledby=numbers] table")
-    assert not table.is_displayed()
-    browser.find_element("css selector", "#details > summary").click()
-    assert table.is_displayed()
-
-    # Half of the languages of so few devices are below the noise of a week.
-    follow(browser, "link text", "7 days")
-    assert "from=" in browser.current_url
-    assert browser.find_elements("css selector", ".chart.large")
-    if not browser.find_element("css selector", "section[aria-labelledby=numbers]").is_displayed():
-        browser.find_element("css selector", "#details > summary").click()
-    folds = browser.find_elements("css selector", "details.fold > summary")
-    assert len(folds) == 2, "chart and table"
-    for fold in folds:
-        assert re.fullmatch(r"\d+ values cannot be told from noise", fold.text)
-        fold.click()
-    whiskers = browser.find_elements("css selector", ".chart.large line.whisker")
-    assert len(whiskers) == 3 * 21
-    drawn = [each for each in whiskers if each.rect["width"] > 5]
-    assert len(drawn) == 21, "every value has an interval that can be seen"
-    assert browser.find_element("css selector", "h2.headline").text.startswith("english leads")
-    lines = browser.find_elements("css selector", "section[aria-labelledby=numbers] tbody tr")
-    assert len(lines) == 21
-    assert browser.find_elements("css selector", "tbody tr.noise")
-    assert "Privacy risk of a device" in browser.find_element("css selector", ".label").text
-
-    follow(browser, "css selector", "header form button")
-    assert "/login" in browser.current_url
-
-    severe = [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
-    # The wrong token was refused with a 403, which the browser notes.
-    assert [line for line in severe if "403" not in line["message"]] == []
 
 
 def test_the_styles_are_let_in(

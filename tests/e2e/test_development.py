@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -116,31 +115,6 @@ def send_list(page: str) -> None:
         assert b"secret-plugin" in response.read()
 
 
-def test_a_python_app(
-    shop: Path, dev: Callable[..., tuple[Any, str]], environ: dict[str, str], tmp_path: Path
-) -> None:
-    """An app that nobody has changed reports with DENIABLE_DEV alone, while it still runs: the live
-    page has the report and the mistake, and the app's own state is not there."""
-    _, address = dev()
-    app = subprocess.Popen(
-        [sys.executable, "app.py", "firefox"],
-        cwd=shop,
-        env={**environ, "DENIABLE_DEV": address, "XDG_STATE_HOME": str(tmp_path / "home")},
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        found = until(lambda: len((seen := read(address))["reports"]) == 2 and seen)
-    finally:
-        _, told = app.communicate("\n", timeout=30)
-    assert {each["metric"] for each in found["reports"]} == {"browser", "startup"}
-    assert [each["code"] for each in found["mistakes"]] == ["unknown_metric"]
-    assert "DEVELOPMENT MODE" in told.splitlines()[0]
-    assert "browsr" in told
-    assert not (tmp_path / "home").exists()
-
-
 def test_a_web_page(
     shop: Path,
     dev: Callable[..., tuple[Any, str]],
@@ -197,22 +171,3 @@ def test_nothing_is_left(
     assert list(folder.iterdir()) == []
     with pytest.raises(urllib.error.URLError):
         read(address)
-
-
-def test_an_edit_while_it_runs(shop: Path, dev: Callable[..., tuple[Any, str]]) -> None:
-    """A mistake in metrics.toml is shown on the page and in the terminal with its line; when it is
-    mended, the new metric is there."""
-    process, address = dev()
-    path = shop / "metrics.toml"
-    line = METRICS.count("\n") + 2
-    path.write_text(METRICS + '[metrics.theme]\ntype = "bool"\n')
-    until(lambda: read(address)["registry"])
-    assert any(
-        f"metrics.toml:{line}: error: metrics.theme" in each for each in read(address)["registry"]
-    )
-    path.write_text(METRICS.replace("2.5\n", "2.0\n"))
-    until(lambda: not read(address)["registry"])
-    os.kill(process.pid, signal.SIGTERM)
-    printed, _ = process.communicate(timeout=30)
-    assert f"metrics.toml:{line}: error: metrics.theme.type" in printed
-    assert "The last version without mistakes stays in force." in printed

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -176,61 +174,6 @@ def search(table: CohortTable, design: Design) -> list[int]:
     return sorted(decoder._search(table, design, 0.04).selected.tolist())
 
 
-@pytest.mark.parametrize("fdr", [0.001, 0.05, 0.3])
-@pytest.mark.parametrize("others", [0, 40])
-def test_the_step_up_test_is_that_of_benjamini_and_hochberg(fdr: float, others: int) -> None:
-    """Accepted is what scipy's adjusted p-values accept, where the family has larger ones too."""
-    p = np.random.default_rng(1).random(60) ** 4
-    whole = np.concatenate([p, np.ones(others)])
-    expected = stats.false_discovery_control(whole)[:60] <= fdr
-    assert 0 < expected.sum() < 60
-    assert decoder._accepted(p, fdr, 60 + others).tolist() == expected.tolist()
-
-
-def left(z: list[float], selected: int, live: int = 500, tied: int = 20) -> float:
-    """What the search leaves of a table, with z that many candidates complete by 0."""
-    table: Any = SimpleNamespace(live=live, tied=tied)
-    fit: Any = SimpleNamespace(selected=np.arange(selected))
-    padded = np.concatenate([z, np.zeros(1000 - len(z))])
-    return decoder._left_by_search(table, padded, fit, 0.04)
-
-
-def test_the_search_uses_up_degrees_of_freedom() -> None:
-    """1 - t sqrt(b a) / (degrees of freedom left), with the t of the selected, b z less than 1
-    below it and a less than 1 above it or at it; never below a half."""
-    t = NormalDist().inv_cdf(1 - 0.04 * 10 / 1000)
-    near = [t - 0.99, t - 0.5, t - 0.1, t - 1e-6] + [t, t + 0.5, t + 0.9] * 3
-    far = [t - 1, t - 1.01, t - 2, t + 1, t + 1.01, 30.0]
-    assert left(near + far, 10) == pytest.approx(1 - t * 6 / 470)
-    assert left(near, 10, tied=0) == pytest.approx(1 - t * 6 / 490)
-    assert left(near, 10, live=55) == 0.5
-    assert left(near, 10, live=30) == 0.5
-    assert left(near, 0) == 1
-    # The t of so many candidates would be negative: it is 0, where nothing is used up.
-    table: Any = SimpleNamespace(live=500, tied=0)
-    fit: Any = SimpleNamespace(selected=np.arange(4))
-    assert decoder._left_by_search(table, np.array([0.5, -0.5] * 2), fit, 0.8) == 1
-
-
-@pytest.mark.parametrize(("second", "together"), [(0.3, True), (0.27, False)])
-def test_candidates_near_the_best_enter_with_it(
-    fitted: list[list[int]], second: float, together: bool
-) -> None:
-    """A string with three quarters of the best one's z enters in its round, and one with two
-    thirds in the next."""
-    table, design = exact([second, 0.4, 0.0, 0.0])
-    assert search(table, design) == [0, 1]
-    assert fitted[:2] == [[], [1, 0] if together else [1]]
-    assert fitted[-1] == [1, 0]
-
-
-def test_a_round_adds_so_many(fitted: list[list[int]]) -> None:
-    """Of thirty strings that are alike 24 enter in the first round, and the others in the next."""
-    table, design = exact([1 / 30] * 30, each=1_000, columns=256)
-    assert search(table, design) == list(range(30))
-    assert [len(each) for each in fitted] == [0, 24, 30]
-
-
 @pytest.mark.parametrize(
     "limits", [{"_MOST_SELECTED": 5}, {"_MOST_ENTRIES": 6 * COHORTS * COLUMNS - 1}]
 )
@@ -244,19 +187,6 @@ def test_a_fit_holds_so_many_at_most(
         monkeypatch.setattr(decoder, name, limit)
     table, design = exact([0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14])
     assert search(table, design) == [2, 3, 4, 5, 6]
-
-
-def test_pruning_drops_the_weaker_half_at_a_time(fitted: list[list[int]]) -> None:
-    """Of five that are not confirmed three go, then one, then one, the weakest first; each is
-    counted once, and those that are confirmed are not."""
-    shares = [0.3, -0.03, 0.25, -0.05, 0.0, -0.04, 0.2, -0.02]
-    table, design = exact(shares)
-    everyone, flat = np.arange(8), np.full(design.size, table.background)
-    dropped = np.zeros(8, np.int64)
-    fit = decoder._prune(table, design, joint_fit(table, design, everyone, flat), 0.04, dropped)
-    assert fit.selected.tolist() == [0, 2, 6]
-    assert fitted == [[0, 2, 4, 6, 7], [0, 2, 4, 6], [0, 2, 6]]
-    assert dropped.tolist() == [0, 1, 0, 1, 1, 1, 0, 1]
 
 
 def test_shares_of_own_cells_are_weighted_means() -> None:

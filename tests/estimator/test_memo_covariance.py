@@ -344,6 +344,6 @@ def test_a_shift_is_a_change_and_no_anomaly() -> None:
         judged = judge(ask, list(of), last, MetricRules(), level)
         assert judged is not None
         assert not judged.figures
-        told += any(each.series == "a" and each.rises for each in judged.changes)
+        told += any(each.detail == "a/up" for each in judged.changes)
     assert told == 5
     assert not false

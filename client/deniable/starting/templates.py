@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 HEAD = """\
-# Every metric of the app. Nothing else is ever collected. docs/registry.md has all keys.
+# Every metric of the app. Nothing else is ever collected. All keys: docs/reference/metrics-toml.md
 # `deniable lint` checks this file, and `deniable add NAME` adds a metric to it.
 schema = 1
 app = APP  # never change it: a device keeps one ledger for each app
@@ -55,7 +55,7 @@ PAGE = """\
 COMPOSE = """\
 # docker compose up: a collector on 127.0.0.1:8080, a dashboard on 127.0.0.1:8090, and Redis.
 # The image is built once, in a clone of deniable: docker build -t deniable .
-# Before real devices report: TLS in front, and docs/production.md.
+# Before real devices report: TLS in front, and docs/how-to/deploy.md.
 x-deniable: &deniable
   image: deniable
   init: true

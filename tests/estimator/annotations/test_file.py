@@ -16,7 +16,7 @@ from deniable_estimator.annotations import file as code
 from deniable_estimator.annotations import load_annotations, parse_annotations
 from deniable_estimator.annotations.editing import add_annotation
 from deniable_estimator.annotations.file import warnings_of
-from deniable_estimator.checked_files import MAX_FILE, CheckedFileError, LastGood
+from deniable_estimator.checked_files import MAX_FILE, CheckedFileError
 from deniable_estimator.edited_files import FileEditError
 from deniable_estimator.terminal.annotate import annotate
 
@@ -149,22 +149,6 @@ def test_a_metric_that_is_gone_is_a_warning() -> None:
     assert "checkout_*" in told.message
     (told,) = warnings_of(parse_annotations(entry(metrics='["browsr"]')), ["browser"])
     assert "did you mean browser?" in told.message
-
-
-def test_a_mistake_leaves_the_last_good_file_in_force(tmp_path: Path) -> None:
-    """The change is seen at once, the mistakes are told, and a corrected file takes over."""
-    path = tmp_path / "annotations.toml"
-    kept = LastGood(path, load_annotations, ())
-    assert (kept.value, kept.mistakes) == ((), None)
-    path.write_text(GOOD, encoding="utf-8")
-    assert len(kept.value) == 2
-    path.write_text(GOOD + "text = 3\n", encoding="utf-8")
-    assert len(kept.value) == 2
-    assert kept.mistakes is not None
-    path.write_text(entry(), encoding="utf-8")
-    assert (len(kept.value), kept.mistakes) == (1, None)
-    path.unlink()
-    assert (kept.value, kept.mistakes) == ((), None)
 
 
 COMMENTED = """# Releases of the editor.

@@ -183,6 +183,12 @@ def fill_drawn(
     put(store, registry[name], drawn, day, segment)
 
 
+def fill_usual(store: Store, registry: Registry) -> None:
+    """Store what the usual dashboard has heard."""
+    fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
+    fill(store, registry, "dark_mode", [0.2, 0.8], 20_000)
+
+
 def dashboard_of(
     store: Store, registry: Registry, clock: Callable[[], float] = lambda: NOW, **settings: Any
 ) -> Flask:
@@ -289,8 +295,7 @@ def empty_store(tmp_path: Path, registry: Registry) -> Iterator[Store]:
 
 @pytest.fixture
 def store(empty_store: Store, registry: Registry) -> Store:
-    fill(empty_store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
-    fill(empty_store, registry, "dark_mode", [0.2, 0.8], 20_000)
+    fill_usual(empty_store, registry)
     return empty_store
 
 
@@ -312,6 +317,17 @@ def browser(anybody: FlaskClient) -> FlaskClient:
     return anybody
 
 
+@pytest.fixture(scope="module")
+def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
+    """A signed-in browser on a dashboard that all tests of a file only read."""
+    registry = Registry.parse(REGISTRY)
+    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('shared')}/tallies.db")
+    store.publish({metric.name: [metric.scheme] for metric in registry})
+    fill_usual(store, registry)
+    yield browser_of(dashboard_of(store, registry))
+    store.close()
+
+
 @pytest.fixture
 def empty_browser(empty_store: Store, registry: Registry) -> FlaskClient:
     """A signed-in browser on a dashboard that has heard nothing."""
@@ -323,11 +339,11 @@ def numbers() -> Registry:
     return Registry.parse(NUMBERS)
 
 
-@pytest.fixture
-def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
+@contextmanager
+def store_of_numbers(folder: Path, numbers: Registry) -> Iterator[Store]:
     """Two days of numbers whose distributions are known: the lognormal quantiles at k / n, and the
     same counts over whole numbers."""
-    store = open_store(f"sqlite:///{tmp_path}/numbers.db")
+    store = open_store(f"sqlite:///{folder}/numbers.db")
     store.publish({metric.name: [metric.scheme] for metric in numbers})
     middle = np.repeat((np.arange(2_000) + 0.5) / 2_000, 20)
     normal = np.repeat([NormalDist().inv_cdf(each) for each in middle[::20]], 20)
@@ -342,11 +358,11 @@ def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
 
 
 @pytest.fixture
-def number_app(number_store: Store, numbers: Registry) -> Flask:
-    return dashboard_of(number_store, numbers)
+def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
+    with store_of_numbers(tmp_path, numbers) as store:
+        yield store
 
 
 @pytest.fixture
-def number_reader(number_app: Flask) -> FlaskClient:
-    """A browser that has signed in to a dashboard of numbers."""
-    return browser_of(number_app)
+def number_app(number_store: Store, numbers: Registry) -> Flask:
+    return dashboard_of(number_store, numbers)

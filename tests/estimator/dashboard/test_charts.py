@@ -65,16 +65,6 @@ def test_noise_is_told_apart() -> None:
     assert 0 < sum(bar.noise for bar in chart.bars) < 4
 
 
-def test_the_description_can_be_read_aloud() -> None:
-    """The description names what stands out with its interval, and counts the rest."""
-    text = bar_chart(estimated([4454, 2048, 1749, 1749], 10_000)).description
-    assert text.startswith("From 10,000 reports, with 95% intervals: v0 ")
-    assert "between" in text
-    assert "more" in text
-    nothing = bar_chart(estimated([3, 3, 2, 2], 10)).description
-    assert nothing.endswith("no value can be told from noise.")
-
-
 def test_what_is_noise_is_a_chart_of_its_own() -> None:
     """Every value is in one of two charts, by whether it is detected, and both have one scale."""
     result = estimated([4454, 2048, 1749, 1749], 10_000)

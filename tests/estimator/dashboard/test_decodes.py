@@ -208,31 +208,6 @@ def test_work_that_nobody_asks_for_stops(
     assert decodes.job(b"a", work, 10) == "done"
 
 
-def test_so_much_work_is_refused(decodes: Decodes, clock: Clock, gate: threading.Event) -> None:
-    """Beyond sixteen jobs of all, or four of one reader, no more is begun, and the refusal tells
-    whose they are and when to ask again; who asks for one of them is still told of it."""
-
-    def work(progress: Progress) -> bool:
-        return gate.wait(10)
-
-    for number in range(16):
-        with pytest.raises(StillDecoding):
-            decodes.job(bytes([number]), work, 0, reader=f"reader {number // 4}")
-        if number == 3:
-            with pytest.raises(
-                TooManyDecodes, match="of yours that wait or are under way: 4"
-            ) as caught:
-                decodes.job(b"another", work, 0, reader="reader 0")
-            assert caught.value.yours
-    with pytest.raises(TooManyDecodes, match=r": 16, .* Ask again in 1 s") as caught:
-        decodes.job(b"another", work, 0, reader="reader 4")
-    assert not caught.value.yours
-    with pytest.raises(StillDecoding):
-        decodes.job(bytes([3]), work, 0, reader="reader 4")
-    gate.set()
-    assert all(decodes.job(bytes([number]), work, 10) for number in range(16))
-
-
 def test_a_refusal_says_when_there_will_be_room(clock: Clock) -> None:
     """After jobs that took half a minute each, one of two that run ends in about 15 seconds; of
     the four of a reader who shares the queue with another's four, in twice that time."""

@@ -111,32 +111,3 @@ def test_the_definition_and_the_label_are_behind_details(empty_store: Store) -> 
         assert text not in answer
         assert text in rest
     assert answer.index("crashed") < answer.index("say yes") < answer.index("chart large")
-
-
-def test_a_pair_is_told_in_a_sentence(empty_store: Store) -> None:
-    """The headline has two conditional shares, which the table and the picture mark; the test and
-    Cramér's V are behind Details."""
-    head = "schema = 1\napp = 'example'\n[defaults]\nowner = 'me'\nexpires = 2027-06-30\n"
-    kinds = {
-        "plan": "type = 'category'\nvalues = ['free', 'paid']",
-        "use": "type = 'category'\nvalues = ['short', 'long']",
-        "both": "type = 'pair'\nof = ['plan', 'use']",
-    }
-    more = "description = 'Which?'\nepsilon = 4.0\nlifetime_epsilon = 8.0\n"
-    registry = Registry.parse(
-        head + "".join(f"[metrics.{name}]\n{kind}\n{more}" for name, kind in kinds.items())
-    )
-    empty_store.publish({metric.name: [metric.scheme] for metric in registry})
-    fill(empty_store, registry, "both", [0.4, 0.1, 0.1, 0.4], 50_000)
-    client = browser_of(dashboard_of(empty_store, registry))
-    page = client.get("/metric/both").text
-    told = headline(page)
-    pattern = r"plan and use go together: (8\d|79)\.\d% of those with plan=\w+ have use=\w+, and "
-    assert re.match(pattern, told), told
-    answer, _, rest = page.partition('<details class="card details" id="details">')
-    assert "Cramér" not in answer
-    assert "Cramér" in rest
-    assert answer.count(" named") == 2
-    picture = client.get("/metric/both.svg").text
-    assert told in words(picture)
-    assert picture.count('stroke="#1b1c1a"') == 2

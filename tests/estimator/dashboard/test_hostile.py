@@ -8,10 +8,10 @@ import json
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from deniable import Registry
@@ -73,7 +73,7 @@ class Reader(HTMLParser):
         self.parts.append(data.strip())
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def registry() -> Registry:
     text = "\n".join(
         (
@@ -93,29 +93,30 @@ def registry() -> Registry:
     return Registry.parse(text)
 
 
-@pytest.fixture
-def client(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
-    """A signed-in browser; every value has been reported, the first one most."""
-    store: Store = open_store(f"sqlite:///{tmp_path}/tallies.db")
+@pytest.fixture(scope="module")
+def hostile_app(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Iterator[Flask]:
+    """A dashboard; every value has been reported, the first one most."""
+    store: Store = open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/tallies.db")
     store.publish({"hostile": [registry["hostile"].scheme]})
     shares = [0.2, *([0.1] * 8)]
     fill(store, registry, "hostile", shares, 50_000, "2026-11-13")
     fill(store, registry, "hostile", shares[::-1], 50_000, "2026-11-20")
-    client = browser_of(dashboard_of(store, registry), accept="text/html,*/*;q=0.8")
-    yield client
+    yield dashboard_of(store, registry)
     store.close()
+
+
+@pytest.fixture
+def client(hostile_app: Flask) -> FlaskClient:
+    """A signed-in browser."""
+    return browser_of(hostile_app, accept="text/html,*/*;q=0.8")
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, path: str) -> None:
     """No script, picture or handler comes out of a value, a description or an address, and
     the page forbids every script besides the dashboard's own files."""
-    answer = client.get(path)
-    for _ in range(50):
-        if answer.status_code != 202:  # The overview is not ready yet.
-            break
+    while (answer := client.get(path)).status_code == 202:  # The overview is not ready yet.
         time.sleep(0.1)
-        answer = client.get(path)
     assert answer.status_code in (200, 303, 400, 404)
     page = Reader()
     page.feed(answer.text)

@@ -44,13 +44,13 @@ def invalid(page: str) -> set[str]:
 )
 @pytest.mark.parametrize("path", ["/metric/browser", "/metric/browser/compare"])
 def test_a_metric_keeps_its_form(
-    browser: FlaskClient, path: str, query: str, marked: set[str], told: str
+    shared_browser: FlaskClient, path: str, query: str, marked: set[str], told: str
 ) -> None:
     """Swapped dates, no dates, and parameters or choices that there are not: 400, the form as it
     was sent, the fields at fault marked, and what to do said on the page."""
     if path.endswith("compare") and ("by=" in query or "value=" in query):
         told = "is not known here"
-    answer = browser.get(f"{path}?{query}")
+    answer = shared_browser.get(f"{path}?{query}")
     assert answer.status_code == 400
     page = answer.text
     sent = dict(pair.split("=") for pair in query.split("&"))

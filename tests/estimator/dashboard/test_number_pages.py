@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import date
 
 import pytest
@@ -14,9 +15,33 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.dashboard.words import percent
 from deniable_estimator.questions.reading import read
 
-from .conftest import YESTERDAY, fill_numbers
+from .conftest import (
+    NUMBERS,
+    YESTERDAY,
+    browser_of,
+    dashboard_of,
+    fill_numbers,
+    store_of_numbers,
+)
 
 DAY = date.fromisoformat(YESTERDAY)
+
+
+@pytest.fixture(scope="module")
+def numbers() -> Registry:
+    return Registry.parse(NUMBERS)
+
+
+@pytest.fixture(scope="module")
+def number_store(tmp_path_factory: pytest.TempPathFactory, numbers: Registry) -> Iterator[Store]:
+    with store_of_numbers(tmp_path_factory.mktemp("numbers"), numbers) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def number_reader(number_store: Store, numbers: Registry) -> FlaskClient:
+    """A browser that has signed in to a dashboard of numbers."""
+    return browser_of(dashboard_of(number_store, numbers))
 
 
 def headline(page: str) -> str:
@@ -86,8 +111,8 @@ def test_too_few_and_no_reports_have_words(
     number_store: Store, numbers: Registry, number_reader: FlaskClient
 ) -> None:
     """Three devices bound no median; where nobody has reported, the page says what to check."""
-    fill_numbers(number_store, numbers, "load", [1.0, 2.0, 3.0], "2026-11-01")
-    few = number_reader.get("/metric/load?from=2026-11-01&to=2026-11-01")
+    fill_numbers(number_store, numbers, "load", [1.0, 2.0, 3.0], "2026-09-01")
+    few = number_reader.get("/metric/load?from=2026-09-01&to=2026-09-01")
     assert headline(few.text).startswith("Too few devices have reported to tell where half of them")
     assert 'class="chart numbers' not in few.text
     assert "nan" not in few.text

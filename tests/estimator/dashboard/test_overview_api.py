@@ -2,51 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 from deniable_collector.stores import Store
 
 from .conftest import fill, program_of
-from .test_overview_page import SHARES, declared, visit, weeks
+from .test_overview_page import SHARES, declared, visit
 from .test_tokens import made, reader
-
-
-def test_it_tells_changes_and_reasons_as_codes(empty_store: Store) -> None:
-    """Numbers, change and reasons are those of the page, each with its days; CSV has the codes."""
-    registry = declared("well", "moved", "gone", more={"gone": "expires = 2026-11-01"})
-    client = visit(empty_store, registry)
-    weeks(empty_store, registry, "well")
-    weeks(empty_store, registry, "moved", newest=[0.33, 0.57, 0.1])
-    asking = program_of(client.application)
-    answer = asking.get("/api/v1/overview")
-    assert answer.status_code == 200
-    document = answer.json
-    assert document["outdated"] == 0
-    well, moved, gone = document["metrics"]
-    assert (well["series"], well["n"], well["attention"]) == ("chrome", 560_000, [])
-    assert well["low"] < 0.6 < well["high"]
-    assert well["change"]["changed"] is False
-    assert (well["change"]["from"], well["change"]["to"]) == ("2026-11-09", "2026-11-15")
-    assert moved["change"]["changed"] is True
-    assert moved["change"]["low"] < moved["change"]["difference"] < moved["change"]["high"]
-    assert {each["code"] for each in moved["attention"]} == {"change"}
-    assert moved["attention"][0]["facts"]["series"] in ("Firefox", "chrome")
-    assert gone["attention"] == [
-        {
-            "code": "expires",
-            "text": "expired on 2026-11-01: devices have stopped reporting",
-            "from": None,
-            "to": None,
-            "facts": {"expires": "2026-11-01", "days": -20},
-        }
-    ]
-    rows = list(csv.DictReader(io.StringIO(asking.get("/api/v1/overview?format=csv").text)))
-    changed = [(each["name"], each["changed"].casefold()) for each in rows]
-    assert changed == [("well", "false"), ("moved", "true"), ("gone", "")]
-    assert rows[2]["attention"] == "expires"
-    found = asking.get("/api/v1/overview?state=attention&sort=name&q=which").json["metrics"]
-    assert [each["name"] for each in found] == ["gone", "moved"]
 
 
 def test_its_version_is_its_content(empty_store: Store) -> None:

@@ -321,14 +321,3 @@ def test_what_is_missing_is_marked_to_be_filled_in(empty_store: Store) -> None:
     page = whole(client, "/")
     assert refresh not in page
     assert " data-waiting" not in page
-
-
-def test_one_earlier_window_is_singular(empty_store: Store) -> None:
-    """A change against a single earlier window is "vs 1 earlier window"."""
-    registry = declared("moved")
-    client = visit(empty_store, registry)
-    for ago, shares in ((2, [0.5, 0.4, 0.1]), (9, SHARES)):
-        fill(empty_store, registry, "moved", shares, 20_000, (TODAY - timedelta(ago)).isoformat())
-    code, text = strip(whole(client, "/"))["moved"]
-    assert code == "change"
-    assert text.endswith("vs 1 earlier window")

@@ -39,11 +39,11 @@ def declared(page: str, values: int = 0) -> Registry:
 
 
 @pytest.mark.parametrize("size", [2, 20, 3_000])
-def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
+def test_memory_is_planned(shared_browser: FlaskClient, size: int) -> None:
     """With the box ticked the page says what a memo reveals, as `deniable plan --memoize` does,
     and declares it; the box stays ticked."""
     query = f"size={size}&epsilon=1&lifetime_epsilon=8&devices=50000&sample_rate=0.2"
-    fresh, page = (text_of(browser, f"/plan?{query}{more}") for more in ("", "&memoize=1"))
+    fresh, page = (text_of(shared_browser, f"/plan?{query}{more}") for more in ("", "&memoize=1"))
     options = ["--size", str(size), "--epsilon", "1", "--devices", "50000", "--sample-rate", "0.2"]
     options += ["--lifetime-epsilon", "8", "--memoize", "--share", "0.01", "--json"]
     made = json.loads(CliRunner().invoke(find("plan"), options).stdout)
@@ -60,15 +60,17 @@ def test_memory_is_planned(browser: FlaskClient, size: int) -> None:
         assert text not in fresh
 
 
-def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
+def test_the_declaration_is_a_registry(shared_browser: FlaskClient) -> None:
     """What the page says to declare is understood by the registry, once the values are named."""
-    page = text_of(browser, "/plan?size=3&epsilon=0.5&sample_rate=0.25")
+    page = text_of(shared_browser, "/plan?size=3&epsilon=0.5&sample_rate=0.25")
     metric = declared(page, values=3)["my_metric"]
     assert (metric.epsilon, metric.sample_rate, metric.devices) == (0.5, 0.25, 100_000)
-    page = text_of(browser, "/plan/pair?rows=2&columns=2&epsilon=2&devices=50000&sample_rate=0.5")
+    page = text_of(
+        shared_browser, "/plan/pair?rows=2&columns=2&epsilon=2&devices=50000&sample_rate=0.5"
+    )
     assert declared(page)["my_pair"].epsilon == 2.0
     for ask in ("mean", "distribution", "both"):
-        page = text_of(browser, f"/plan/number?low=-5&high=1e3&ask={ask}&unit=%22k%5C")
+        page = text_of(shared_browser, f"/plan/number?low=-5&high=1e3&ask={ask}&unit=%22k%5C")
         metric = declared(page)["my_metric"]
         assert metric.type.unit == '"k\\'
         assert (metric.type.range.low, metric.type.range.high) == ("-5", "1000")
@@ -110,10 +112,10 @@ def test_the_declaration_is_a_registry(browser: FlaskClient) -> None:
         ("/lifetime?window=year", "Choose day, week or month."),
     ],
 )
-def test_mistakes_are_marked(browser: FlaskClient, path: str, words: str) -> None:
+def test_mistakes_are_marked(shared_browser: FlaskClient, path: str, words: str) -> None:
     """What cannot be planned is a 400 that keeps the form and says beside its field what to
     write."""
-    answer = browser.get(f"/plan{path}")
+    answer = shared_browser.get(f"/plan{path}")
     assert answer.status_code == 400
     assert words in html.unescape(answer.text)
     assert 'role="alert"' in answer.text
@@ -129,12 +131,12 @@ def test_mistakes_are_marked(browser: FlaskClient, path: str, words: str) -> Non
         "size=2&epsilon=0.001",
     ],
 )
-def test_the_extremes_are_planned(browser: FlaskClient, query: str) -> None:
+def test_the_extremes_are_planned(shared_browser: FlaskClient, query: str) -> None:
     """The smallest and the largest numbers that the form takes have a page."""
-    assert 'id="reach"' in text_of(browser, f"/plan?{query}")
+    assert 'id="reach"' in text_of(shared_browser, f"/plan?{query}")
 
 
-def test_conditionals_of_rare_values_are_too_few(browser: FlaskClient) -> None:
+def test_conditionals_of_rare_values_are_too_few(shared_browser: FlaskClient) -> None:
     """A value that hardly stands out has no conditional shares, from the same share on as the plan
     says; and a larger crowd shows more of them."""
     made = plan_pair(6, 6, 1.0, 5_000)
@@ -145,9 +147,9 @@ def test_conditionals_of_rare_values_are_too_few(browser: FlaskClient) -> None:
     assert conditional_half_width(least * 0.99, 6, model) is None
     assert conditional_half_width(least * 1.01, 6, model) is not None
     few, many = (
-        text_of(browser, f"/plan/pair?rows=6&columns=6&epsilon=1&sample_rate=1&devices={n}").count(
-            "<td>too few</td>"
-        )
+        text_of(
+            shared_browser, f"/plan/pair?rows=6&columns=6&epsilon=1&sample_rate=1&devices={n}"
+        ).count("<td>too few</td>")
         for n in (5_000, 500_000)
     )
     assert few > many
@@ -170,8 +172,11 @@ def test_every_chart_stays_inside(lifetime: float, years: float) -> None:
     assert all(0 <= tick.at <= chart.height for tick in chart.parts)
 
 
-def test_a_long_list_is_planned_elsewhere(browser: FlaskClient) -> None:
-    """Of more than 100 values another process makes the plan, with the same figures."""
-    page = text_of(browser, "/plan/lifetime?size=5000")
-    made = plan_lifetime(5000, 8, 2, 100_000, epsilon=1)
-    assert f"Best: {made.best.reports} reports with epsilon {made.best.epsilon:g}" in page
+def test_a_long_list_is_planned_elsewhere(shared_browser: FlaskClient) -> None:
+    """Of more than 100 values another process makes the plan, with the same figures; of other
+    windows it makes another one."""
+    for window, windows in (("day", 730), ("month", 24)):
+        page = text_of(shared_browser, f"/plan/lifetime?size=5000&window={window}")
+        best = plan_lifetime(5000, 8, 2, 100_000, epsilon=1, window=window).best
+        assert f"Best: {best.reports} reports with epsilon {best.epsilon:g}" in page
+        assert f"{windows} windows" in page

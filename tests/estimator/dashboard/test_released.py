@@ -123,25 +123,6 @@ def test_a_document_that_the_disk_changed_is_not_shown(
         assert get(app, path).status_code == 503, path
 
 
-def test_a_release_has_a_page_and_its_files(
-    new_app: Callable[..., Flask], make: Callable[..., Release]
-) -> None:
-    """The page shows the released numbers with the manifest's line; the files are the document and
-    the table, byte by byte."""
-    made = make("browser")
-    app = new_app()
-    page = text_of(get(app, f"/releases/{made.id}").text)
-    assert "Released with noise: epsilon 0.500, delta 0 for one device" in page
-    first = made.data["rows"][0]
-    assert f"{first[1]:.2%}" in page
-    assert "<script>alert(1)" not in get(app, f"/releases/{made.id}").text
-    assert get(app, f"/releases/{made.id}.json").text == made.document
-    assert get(app, f"/releases/{made.id}.csv").get_data() == made.csv.encode()
-    assert made.id in get(app, "/releases").text
-    assert get(app, f"/releases/{made.id}.exe").status_code == 404
-    assert get(app, "/releases/nothing").status_code == 404
-
-
 def test_links_draw_from_releases_if_the_operator_says_so(
     new_app: Callable[..., Flask], make: Callable[..., Release]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from fractions import Fraction
@@ -44,23 +43,6 @@ def reader(store: Store, registry: Registry, ledger: Path) -> Callable[..., Flas
         return program_of(app, secret)
 
     return new
-
-
-def test_the_list_says_what_was_released_and_what_it_spends(
-    make: Callable[..., Release], reader: Callable[..., FlaskClient]
-) -> None:
-    """Newest first, each by its manifest; the total is that of the command, against the budget."""
-    exact, noisy = make("browser", None), make("dark_mode", Fraction(1, 2))
-    found = reader(release_budget=2.0).get("/api/v1/releases").json
-    assert [each["id"] for each in found["releases"]] == [noisy.id, exact.id]
-    first, second = found["releases"]
-    assert (first["metric"], first["method"], first["epsilon"]) == ("dark_mode", "laplace", 0.5)
-    assert second["epsilon"] == exact.manifest["epsilon"]
-    assert (second["first"], second["last"], second["window"]) == ("2026-11-20",) * 2 + ("day",)
-    assert second["csv_sha256"] == hashlib.sha256(exact.csv.encode()).hexdigest()
-    assert found["total"] == {**noisy.spent.to_dict(), "budget": 2.0, "unfinished": 0}
-    assert found["metrics"]["dark_mode"] == {"releases": 1, "epsilon": 0.5}
-    assert list(found["metrics"]) == ["dark_mode", "browser"]
 
 
 def test_a_release_is_its_document_and_its_table(

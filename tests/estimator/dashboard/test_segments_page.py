@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -26,6 +24,7 @@ SEGMENTS = declared(
     load={"type": "number", "low": 0.1, "high": 10, "unit": "s", "scale": "log",
           "ask": "distribution", **OF},
     word={"type": "string", **OF},
+    crashed={"type": "boolean", **OF},
     plain={"type": "boolean"},
 )  # fmt: skip
 N = 30_000
@@ -42,6 +41,7 @@ def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store,
         moved = place == 1
         for day in ("2026-11-12", YESTERDAY):
             fill(store, registry, "theme", [0.7, 0.3] if moved else [0.5, 0.5], n, day, place)
+            fill(store, registry, "crashed", [0.1, 0.9], n, day, place)
         tabs = (10 + 20 * moved + np.arange(n) % 5).tolist()
         load = ((1.0 + 2 * moved) * np.exp(np.linspace(-1, 1, n))).tolist()
         for name, numbers in (("tabs", tabs), ("load", load)):
@@ -50,7 +50,7 @@ def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store,
     store.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reader(segmented: tuple[Store, Registry]) -> FlaskClient:
     return browser_of(dashboard_of(*segmented))
 
@@ -145,25 +145,6 @@ def test_an_interval_without_a_limit(reader: FlaskClient) -> None:
     assert "differs" not in rows_of(text, "p99")
 
 
-def test_over_time(reader: FlaskClient) -> None:
-    """The chosen series is drawn for the chosen segments by the chosen period; each small chart
-    adds or takes one away."""
-    address = "/metric/theme/segments?series=dark&period=week&over=desktop"
-    text = text_of(reader, address)
-    assert re.search("Over time: \u2068?dark", text)
-    assert "From 2026-W46: desktop 30.0%" in text
-    assert re.search(r"<title[^>]*>desktop by week</title>", text)
-    links = re.findall(r'href="([^"]*)#trend"', text.replace("&amp;", "&"))
-    over = [set(re.findall(r"over=([^&]*)", each)) for each in links]
-    assert {"desktop", "web"} in over
-    assert {"desktop", quote('["a,b"]', safe=",")} in over
-    # What a chart says of a segment counts that segment's reports.
-    said = re.findall(r"From 2026-W46: a,b .*? ([\d,]+) reports", text)
-    assert said == ["200"]
-    assert "A trend needs two periods" in text_of(reader, "/metric/tabs/segments?series=mean")
-    assert "Choose a series" in text_of(reader, "/metric/load/segments")
-
-
 @pytest.mark.parametrize(
     ("address", "status", "told"),
     [
@@ -207,14 +188,10 @@ def test_a_list_with_a_mistake(segmented: tuple[Store, Registry], tmp_path: Path
     assert "caption" not in text
 
 
-def test_files(reader: FlaskClient) -> None:
-    """The files have the differences from the chosen segment, or each segment's trend."""
-    table = reader.get("/metric/theme/segments.csv?against=desktop").text.splitlines()
-    assert table[0].startswith("platform,part,value,share,std_error,low,high,n,difference")
-    assert float(table[1].split(",")[8]) == pytest.approx(-0.2, abs=0.001)
-    name = reader.get("/metric/theme/segments.csv?period=week").headers["Content-Disposition"]
-    assert "theme-segments-trend.csv" in name
-    trends = json.loads(reader.get("/metric/theme/segments.json?period=week").text)["segments"]
-    assert [each["segment"]["platform"] for each in trends][:3] == ["web", "desktop", "a,b"]
-    assert {each["by"] for each in trends} == {"week"}
-    assert [each["n"] for each in trends[2]["periods"] if each["n"]] == [200, 200]
+def test_one_series_is_no_choice(reader: FlaskClient) -> None:
+    """The trend of a boolean names its series in its heading, and not again below it."""
+    for metric, links in (("crashed", 0), ("theme", 1)):
+        page = text_of(reader, f"/metric/{metric}/segments")
+        assert "Over time: " in page
+        section = page[page.index('<h2 id="trend">') : page.index('<ul class="choices">')]
+        assert section.count('<p class="since">') == links

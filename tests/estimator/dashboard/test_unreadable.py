@@ -167,3 +167,16 @@ def test_a_reader_writes_nothing(damage: Damage) -> None:
                      lambda: reader.fold(None, NOW)):  # type: ignore[arg-type]  # fmt: skip
             with pytest.raises(StoreError, match="only read"):
                 work()
+
+
+def test_reports_of_readable_windows_are_those_of_the_store(damage: Damage) -> None:
+    """Window by window, of rows and of segments, once nothing is damaged."""
+    damage.restore()
+    with damage.opened() as store:
+        partial, asked = PartialStore(store), ("dark_mode", damage.scheme, DAYS)
+        for name in ("row_reports", "segment_reports"):
+            found, expected = (getattr(each, name)(*asked) for each in (partial, store))
+            assert {day: rows.tolist() for day, rows in found.items()} == {
+                day: rows.tolist() for day, rows in expected.items()
+            }
+            assert found.keys() == {*DAYS}

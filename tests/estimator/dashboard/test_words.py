@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.dashboard import words
 
 
@@ -65,3 +66,11 @@ def test_a_period_is_named_by_its_ends() -> None:
 def test_tiny_p_values_are_not_zero(p: float, text: str) -> None:
     """No p-value is ever shown as nought."""
     assert words.p_value(p) == text
+
+
+def test_a_number_without_a_limit_on_one_side() -> None:
+    """At least or at most so much, and unknown without any limit."""
+    seconds = NumberUnit("s")
+    assert words.estimate(seconds, 3.0, 2.0, math.inf) == "at least 2 s"
+    assert words.estimate(seconds, 3.0, -math.inf, 4.0) == "at most 4 s"
+    assert words.estimate(seconds, 3.0, -math.inf, math.inf) == "unknown"

@@ -40,8 +40,8 @@ def alive(process: int) -> bool:
 
 
 def gone(process: int) -> bool:
-    """Whether the process ends within ten seconds."""
-    for _ in range(1000):
+    """Whether the process ends within a minute."""
+    for _ in range(6000):
         if not alive(process):
             return True
         time.sleep(0.01)

@@ -14,7 +14,7 @@ from deniable import Registry
 from deniable.mechanisms import PrefixTree
 from deniable_estimator.terminal.discover import discover
 
-from .conftest import CROWD, HOSTILE, TOML, Draw
+from .conftest import CROWD, TOML, Draw
 
 
 @pytest.fixture
@@ -38,25 +38,6 @@ def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
         return CliRunner().invoke(discover, ["terms", *arguments, *place])
 
     return run
-
-
-@pytest.mark.usefixtures("reported")
-def test_promote_to_a_string_metric(ask: Callable[..., Result], tmp_path: Path) -> None:
-    """Whole strings are added to the candidates file, once."""
-    folder = tmp_path / "lists"
-    folder.mkdir()
-    (folder / "followed.txt").write_text("known\nsearch\n", encoding="utf-8")
-    result = ask("--promote", "followed", "--candidates-dir", str(folder))
-    assert result.exit_code == 0, result.output
-    lines = (folder / "followed.txt").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == ["known", "search"]
-    assert set(lines[2:]) == {"seam", "a", "搜索", HOSTILE}
-    assert "4 added to" in result.output
-    assert "2 left out" in result.output
-    again = ask("--promote", "followed", "--candidates-dir", str(folder))
-    assert "0 added to" in again.output
-    assert (folder / "followed.txt").read_text(encoding="utf-8").splitlines() == lines
-    assert [each.name for each in folder.iterdir()] == ["followed.txt"]
 
 
 @pytest.mark.usefixtures("reported")

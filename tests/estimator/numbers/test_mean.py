@@ -173,3 +173,12 @@ def test_reach_of_a_quantile(make_tree: MakeTree) -> None:
     assert quantile_reach(variances, 0.95, reports).high == pytest.approx(0.975, abs=1e-4)
     assert quantile_reach(variances, 0.95, reports // 4 - 1).high is None
     assert quantile_reach(variances, 0.05, reports // 4 - 1).low is None
+
+
+def test_an_interval_at_its_limits() -> None:
+    """Without noise it is as wide as the cells leave open; where nothing is known it has no end.
+    The position of a mean is that of its place in the range."""
+    exact = MeanEstimate(0.5, 0.0, 10, rounding=0.01)
+    assert exact.interval(0.95) == (0.49, 0.51)
+    assert exact.position == 0.75 * TOP
+    assert MeanEstimate(0.0, math.inf, 0).interval(0.95) == (-math.inf, math.inf)

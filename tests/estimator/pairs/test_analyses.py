@@ -284,3 +284,14 @@ def test_the_estimate_of_the_error_is_unbiased(cut: float, mean: float) -> None:
 
     told = average(lambda z: float(_risk(cut, np.array([max(z * z, 1e-99)]), np.ones(1))))
     assert told == pytest.approx(average(error), rel=1e-6)
+
+
+def test_two_by_two() -> None:
+    """Of two lists of two values the effect size is phi: (ad - bc) over the root of the product of
+    all four margins, whatever the margins, and its interval holds it."""
+    table = np.array([[0.55, 0.15], [0.1, 0.2]])
+    phi = (0.55 * 0.2 - 0.15 * 0.1) / math.sqrt(0.7 * 0.3 * 0.65 * 0.35)
+    found = effect(table, Covariance.of(SubsetSelection.design(4, 4.0), 10**7), 0.95)
+    assert found.v == pytest.approx(phi, abs=1e-3)
+    assert found.low < phi < found.high < found.low + 0.01
+    assert found.lumped == ((), ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -57,7 +59,14 @@ def test_a_trend_shows_both_periods(call: Call) -> None:
     other = json.loads(call(estimate, *asked, "--json").stdout)
     assert found["since"]["change"]["values"] == other["since"]["change"]["values"]
     assert found["periods"][0]["period"] == min(found["since"]["change"]["before"]["windows"])
-    assert "since Release 4.2" in call(trend, *asked).output.splitlines()[0]
+    told = call(trend, *asked).output.splitlines()
+    assert "since Release 4.2" in told[0]
+    assert found["step"]["text"] == told[-1]
+    assert "Noted then: Release 4.2." in told[-1]
+    rows = csv.DictReader(io.StringIO(call(trend, *asked, "--csv").stdout))
+    steps = {row["period"]: row["step"] for row in rows if row["step"]}
+    assert steps[found["step"]["period"]] == "most likely"
+    assert (min(steps), max(steps)) == (found["step"]["first"], found["step"]["last"])
 
 
 @pytest.mark.usefixtures("annotations")

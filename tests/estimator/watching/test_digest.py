@@ -13,9 +13,8 @@ import pytest
 
 from deniable import Registry
 from deniable_collector.stores.base import Store
-from deniable_estimator.annotations import parse_annotations
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, weekly_digest
-from deniable_estimator.watching.digest_view import as_html, as_text
+from deniable_estimator.watching.digest_view import as_html
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
@@ -67,39 +66,6 @@ lifetime_epsilon = 8.0
         )
         assert (found.first <= date(2026, 10, 31) <= found.last) == ended
         assert len(found.unchanged) == ended, number
-
-
-def test_what_changed_since_the_latest_annotation(
-    store: Store, registry: Registry, report: Report
-) -> None:
-    """A share that rose with the release is told with its link, and what an annotation of other
-    metrics says is not; an annotation on the last day has no complete day after it."""
-    for number in range(14):
-        report(number, firefox=0.5 if number > 9 else 0.4)
-    noted = parse_annotations(
-        """
-schema = 1
-[[annotations]]
-date = 2026-10-14
-text = "Release 4.2"
-[[annotations]]
-date = 2026-10-18
-text = "Release 4.3"
-"""
-    )
-    metrics = (registry["browser"], registry["dark_mode"])
-    asked = (store, registry, metrics, {}, "https://d.example", MONDAY)
-    found = weekly_digest(*asked, annotations=noted)
-    assert (found.moment, found.compared) == ("Release 4.2", 1)
-    (line,) = found.since
-    assert line.text.startswith("firefox: 50")
-    assert ", up " in line.text
-    assert line.text.endswith("since Release 4.2; 3 more changed")
-    assert line.link == "https://d.example/metric/browser?since=Release+4.2"
-    assert "Changed since Release 4.2, of 1 metric (1)" in as_text(found, "en")
-    other = [replace(each, metrics=("dark_*",)) for each in noted]
-    assert weekly_digest(*asked, annotations=other).since == ()
-    assert weekly_digest(*asked).moment == ""
 
 
 HOSTILE = WeeklyDigest(

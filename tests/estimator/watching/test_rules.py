@@ -222,11 +222,11 @@ def test_a_part_of_a_file_is_refused(tmp_path: Path) -> None:
 def test_what_ended_long_ago_is_forgotten() -> None:
     """After 90 days a finding is dropped, unless a channel still waits for it."""
     day = 86_400.0
-    old = ToldFinding("2026-01-01", 0.0, 0.0, 0.0)
+    old = ToldFinding("2026-01-01", 0.0, 0.0, 3 * day)
     waiting = ToldFinding("2026-01-01", 0.0, 0.0, 0.0, ["ops"], {})
     active = ToldFinding("2026-01-01", 0.0, 0.0)
     state = WatchState(told={"a/few/": old, "b/few/": waiting, "c/few/": active})
-    state.forget(90 * day)
+    state.forget(93 * day)
     assert len(state.told) == 3
-    state.forget(90 * day + 1)
+    state.forget(93 * day + 1)
     assert set(state.told) == {"b/few/", "c/few/"}

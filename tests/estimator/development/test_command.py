@@ -1,0 +1,76 @@
+"""What `deniable dev` prints, and what it leaves behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable_estimator.development.command import dev
+from deniable_estimator.development.registry_file import RegistryFile
+
+from .conftest import METRICS
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one for temporary files. The handlers of signals stay those of the tests."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    (tmp_path / "temporary").mkdir()
+    return tmp_path
+
+
+def test_it_says_where_to_look_and_deletes_everything(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address stands in each line to copy, for apps and for pages; the made-up devices have
+    reported; a mistake is told with its line; and Ctrl-C leaves no file."""
+    path = folder / "metrics.toml"
+    path.write_text(METRICS)
+    looked: list[bool] = []
+    look = RegistryFile.look
+
+    def looks(file: RegistryFile) -> bool:
+        looked.append(look(file))
+        if len(looked) == 1:
+            path.write_text(METRICS + '[metrics.theme]\ntype = "bool"\n')
+        if len(looked) == 3:
+            raise KeyboardInterrupt
+        return looked[-1]
+
+    monkeypatch.setattr(RegistryFile, "look", looks)
+    done = CliRunner(env={"COLUMNS": "300"}).invoke(dev, [str(path), "--port", "0", "--crowd", "3"])
+    assert done.exit_code == 0, done.output
+    found = re.search(r"export DENIABLE_DEV=(http://127\.0\.0\.1:\d+)\n", done.output)
+    assert found is not None
+    for line in ("Live page: {}/live\n", 'development="{}"', 'src="{}/deniable.min.js"'):
+        assert line.format(found[1]) in done.output
+    assert "3 simulated devices" in done.output
+    assert f"metrics.toml:{METRICS.count(chr(10)) + 2}: error: metrics.theme.type" in done.output
+    assert "The last version without mistakes stays in force." in done.output
+    assert done.output.endswith("Everything is deleted.\n")
+    assert list((folder / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["."], "name its file"),
+        (["missing.toml"], "`deniable init` writes one"),
+        (["metrics.toml", "--origin", "app.test"], "app.test"),
+    ],
+)
+def test_what_it_cannot_serve(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+) -> None:
+    """A folder, a file that is not there and what is no origin are told before anything starts."""
+    monkeypatch.chdir(folder)
+    (folder / "metrics.toml").write_text(METRICS)
+    done = CliRunner().invoke(dev, arguments)
+    assert done.exit_code in (1, 2)
+    assert told in done.output

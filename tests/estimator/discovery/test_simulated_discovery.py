@@ -1,0 +1,93 @@
+"""`deniable plan simulate` of a discovery, reports in a store, and fakes that push a string."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deniable import Registry
+from deniable.mechanisms.prefix_code import ALPHABETS, head
+from deniable_estimator.development.crowd import WORDS, _values
+from deniable_estimator.terminal.simulated import simulate
+
+TOML = """
+schema = 1
+app = "editor"
+[metrics.search]
+type = "discovery"
+description = "What people search for."
+owner = "growth@acme.example"
+expires = 2099-06-30
+max_length = 6
+deny = ["*@*"]
+epsilon = 4.0
+lifetime_epsilon = 12.0
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    path = tmp_path / "metrics.toml"
+    path.write_text(TOML, encoding="utf-8")
+    return path
+
+
+def simulated(registry: Path, *options: str) -> str:
+    asked = ["search", "--registry", str(registry), "--seed", "5", *options]
+    done = CliRunner().invoke(simulate, asked)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_simulation_finds_the_strings(registry: Path, tmp_path: Path) -> None:
+    """The strings of a made-up crowd are found with their true shares beside them; the denied one
+    is not, and neither is one that hardly any device has, which is named as missed."""
+    shares = tmp_path / "shares.csv"
+    shares.write_text("weather,50\nnews,30\na@b.org,19\nrare,0.01\n", encoding="utf-8")
+    options = ("--devices", "200000", "--shares", str(shares))
+    document = json.loads(simulated(registry, *options, "--json"))
+    assert [each["text"] for each in document["finds"]] == ["weathe", "news"]
+    assert [round(each["truth"], 2) for each in document["finds"]] == [0.5, 0.3]
+    assert document["finds"][0]["cut"]
+    assert document["withheld"]["low"] < 0.19 < document["withheld"]["high"]
+    assert [each["text"] for each in document["missed"]] == ["rare"]
+    told = simulated(registry, *options)
+    assert "0 of the strings are nobody's" in " ".join(told.split())
+    assert "The commonest that were not found: rare" in told
+
+
+def test_candidates_are_the_commonest_first(registry: Path, tmp_path: Path) -> None:
+    """With --candidates the strings' shares fall as 1 / rank."""
+    names = tmp_path / "names.txt"
+    names.write_text("one\ntwo\n", encoding="utf-8")
+    options = ("--devices", "100000", "--candidates", str(names), "--json")
+    first, second = json.loads(simulated(registry, *options))["finds"]
+    assert (first["text"], round(first["truth"], 1)) == ("one", 0.7)
+    assert (second["text"], round(second["truth"], 1)) == ("two", 0.3)
+
+
+def test_a_simulation_needs_strings(registry: Path, tmp_path: Path) -> None:
+    """Without strings, with both files, or with a file that has a mistake, nothing is drawn."""
+    twice = tmp_path / "twice.csv"
+    twice.write_text("a,1\na,2\n", encoding="utf-8")
+    for options, told in (
+        ([], "say which strings devices have"),
+        (["--shares", str(twice), "--zipf", "1"], "leave the others out"),
+        (["--shares", str(twice)], "a second time"),
+        (["--normal", "1,2"], "is not a number"),
+    ):
+        asked = ["search", "--registry", str(registry), "--devices", "9", *options]
+        done = CliRunner().invoke(simulate, asked)
+        assert done.exit_code != 0
+        assert told in " ".join(done.output.split())
+
+
+def test_simulated_devices_record_words(registry: Path) -> None:
+    """Simulated devices record words that every alphabet has."""
+    values, shares = _values(Registry.load(registry)["search"], None)
+    assert len(values) == len(WORDS) == len(set(values))
+    assert shares.sum() == pytest.approx(1)
+    assert all(head(word, 3, alphabet) for alphabet in ALPHABETS for word in WORDS)
