@@ -26,8 +26,9 @@ from deniable import DeniableError, Registry
 from deniable.command_line import command
 from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
+from deniable_demo.coming_back import write_weeks
 from deniable_demo.history import DAYS, write_history
-from deniable_demo.made_up import ANNOTATIONS, CRASHES, RELEASED, USAGE
+from deniable_demo.made_up import ANNOTATIONS, CRASHES, LEAVING, RELEASED, USAGE
 from deniable_demo.planted import compare_planted, planted_table
 from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, compare_shares, tables
@@ -166,6 +167,7 @@ def _draw_weeks(
     with _progress("Drawing the weeks before, from the exact distribution", console) as progress:
         task = progress.add_task("", total=len(days))
         rng = np.random.default_rng()
+        write_weeks(store, registry, population.size, newest, rng)
         for _ in write_history(store, registry, population, newest, rng, days=days):
             progress.advance(task)
 
@@ -228,7 +230,7 @@ def _print(console: Console, compared: list[dict[str, Any]]) -> None:
         console.print()
         console.print(table)
     console.print("\n[dim]The true shares and numbers follow[/]")
-    for each in (*POPULARITIES, *PERCENTILES, DISCOVERED, CRASHES, USAGE):
+    for each in (*POPULARITIES, *PERCENTILES, DISCOVERED, CRASHES, USAGE, LEAVING):
         console.print(f"[dim]  {each.metric}: {each.source}[/]")
 
 

@@ -22,7 +22,15 @@ from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelectio
 from deniable.types.pair import Pair
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally
-from deniable_demo.made_up import ANNOTATIONS, CRASHES, DRIFT, GROWTH, RELEASED, USAGE
+from deniable_demo.made_up import (
+    ANNOTATIONS,
+    CRASHES,
+    DRIFT,
+    GROWTH,
+    LEAVING,
+    RELEASED,
+    USAGE,
+)
 from deniable_demo.population import (
     DISCOVERED,
     PERCENTILES,
@@ -69,7 +77,11 @@ def write_history(
     """Add the tallies of so many days before `newest`, of about as many devices on a working day as
     the population has, which is used on the newest day. Yields each day that is done."""
     size = round(population.size / USED)
-    asked = [metric for metric in registry if metric.name not in registry.unasked]
+    asked = [
+        metric
+        for metric in registry
+        if metric.name not in {*registry.unasked, LEAVING.metric}  # its windows are weeks
+    ]
     drawing = {metric.name: _drawing(metric, population, size, newest, rng) for metric in asked}
     for ago in days:
         day = newest - timedelta(days=ago)

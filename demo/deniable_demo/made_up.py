@@ -94,6 +94,21 @@ class Growth:
     """How far their logarithms were from the median's at first, in parts of what they are now."""
 
 
+@dataclass(frozen=True)
+class Leaving:
+    """After a release fewer new devices come back in the week after their first."""
+
+    metric: str
+    release: str
+    before: float
+    """The part that came back until then."""
+    after: float
+    stays: float
+    """The part of all other active devices that is active in the next week."""
+    source: str = "made up: since a release an account is asked for at the first start"
+
+
+LEAVING = Leaving("coming_back", "Release 4.1", before=0.52, after=0.4, stays=0.8)
 DRIFT = Drift("browser", "chrome", "edge", 8.0)
 GROWTH = Growth("shop_images", 0.3)
 

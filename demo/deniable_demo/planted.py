@@ -13,22 +13,26 @@ from rich.table import Table
 
 from deniable import Registry
 from deniable_collector.stores import Store
+from deniable_demo.coming_back import weeks_since
 from deniable_demo.history import DAYS, complete_days, grown_numbers
-from deniable_demo.made_up import CRASHES, DRIFT, GROWTH, RELEASED
+from deniable_demo.made_up import CRASHES, DRIFT, GROWTH, LEAVING, RELEASED
 from deniable_estimator.planning.population import Crowd
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import read
+from deniable_estimator.questions.since import SinceDays
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A change from the days before the release to as many days after it."""
+    """A change from the days before RELEASED to as many days after it; of `weeks`, from the
+    cohorts before their own release to as many after it."""
 
     metric: str
     series: str
     truth: float
     """In points of a share (0.01 is one), or in the metric's unit."""
     where: Mapping[str, str] | None = None
+    weeks: bool = False
 
 
 def planted() -> list[Planted]:
@@ -54,6 +58,7 @@ def planted() -> list[Planted]:
         Planted(CRASHES.metric, "true", crashes[broken][1] / 100, {CRASHES.segment: broken}),
         Planted(DRIFT.metric, DRIFT.after, drifted),
         Planted(GROWTH.metric, "p95", slowest[1] - slowest[0]),
+        Planted(LEAVING.metric, "age 1", LEAVING.after - LEAVING.before, weeks=True),
         Planted("language", "english", 0.0),
         Planted("dark_mode", "true", 0.0),
     ]
@@ -65,13 +70,15 @@ def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict
     after = complete_days(RELEASED)
     day = timedelta(days=1)
     middle = newest - after * day
+    days = SinceDays(middle + day, newest, middle - after * day, middle - day)
     compared = []
     for each in planted():
+        asked = weeks_since(newest) if each.weeks else days
         before, since = (
             read(store, registry, each.metric, first, last, where=each.where)
             for first, last in (
-                (middle - after * day, middle - day),
-                (middle + day, newest),
+                (asked.before_first, asked.before_last),
+                (asked.first, asked.last),
             )
         )
         found = compare(before, since)
@@ -98,8 +105,9 @@ def _change(truth: float, unit: str | None) -> str:
     """A planted change in words."""
     if not truth:
         return "no change"
-    told = f"{100 * truth:.1f} points" if unit is None else f"{truth:,.0f} {unit}"
-    return f"up {told}"
+    size = abs(truth)
+    told = f"{100 * size:.1f} points" if unit is None else f"{size:,.0f} {unit}"
+    return f"{'up' if truth > 0 else 'down'} {told}"
 
 
 def planted_table(compared: list[dict[str, Any]]) -> Table:
@@ -117,11 +125,12 @@ def planted_table(compared: list[dict[str, Any]]) -> Table:
     table.add_column("")
     for row in compared:
         of = "".join(f", {segment}={group}" for segment, group in (row["segment"] or {}).items())
+        since = f", cohorts since {LEAVING.release}" if row["metric"] == LEAVING.metric else ""
         low = -math.inf if row["low"] is None else row["low"]
         high = math.inf if row["high"] is None else row["high"]
         inside = low <= row["truth"] <= high
         table.add_row(
-            f"{row['metric']} {row['series']}{of}",
+            f"{row['metric']} {row['series']}{of}{since}",
             _change(row["truth"], row["unit"]),
             row["says"],
             "[green]holds the truth[/]" if inside else "[yellow]misses it[/]",

@@ -19,6 +19,7 @@ from deniable.mechanisms import (
     Bloom,
     DBitFlip,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     Memoizing,
     NumberRange,
@@ -82,6 +83,7 @@ def _one_bit(mechanism: DBitFlip) -> tuple[Matrix, Matrix]:
 _SELECTION = MemoizedSubsetSelection.design(2, 0.4, 1.0)
 _THREE = MemoizedSubsetSelection.design(3, 0.5, 0.6, k=1)
 _HASHING = MemoizedLocalHashing("a", 1, _SELECTION)
+_COHORTS = MemoizedRetention.design("week", 1, ["cohorts"], 0.4, 1.0)
 _BASIC = BasicRappor(2, _ROUNDS)
 _RAPPOR = Rappor(Bloom("a", 1, 8, 1), _ROUNDS)
 _NUMBER = DBitFlip(NumberRange("0", "10"), 4, 1, ONE // 4, ONE // 5)
@@ -90,6 +92,7 @@ _CHAINS: dict[str, tuple[Memoizing, tuple[Matrix, Matrix], int, int]] = {
     "memoized": (_SELECTION, _selection(_SELECTION), 3, 4),
     "memoized, three values": (_THREE, _selection(_THREE), 2, 4),
     "memoized hashing": (_HASHING, _selection(_HASHING.channel), 2, 4),
+    "who comes back": (_COHORTS, _selection(_COHORTS.channels[0]), 2, 4),
     "basic RAPPOR": (_BASIC, _bits(_ROUNDS, 1), 3, 2),
     "RAPPOR": (_RAPPOR, _bits(_ROUNDS, 1), 2, 2),
     "dBitFlip": (_NUMBER, _one_bit(_NUMBER), 4, 2),

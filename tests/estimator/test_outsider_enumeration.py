@@ -23,6 +23,7 @@ from deniable.mechanisms import (
     HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     NumberRange,
     OneTimeRappor,
@@ -134,6 +135,11 @@ CASES: dict[str, tuple[Mechanism[Any], list[Any], int]] = {
     "memoized hashing": (
         MemoizedLocalHashing("a", 2, MemoizedSubsetSelection.design(3, 1.0, 3.0, k=1)),
         ["k", "l", "x"],
+        4,
+    ),
+    "who comes back": (
+        MemoizedRetention.design("week", 2, ("lifecycle", "cohorts"), 1.0, 3.0),
+        [0, 4 + 1, 8 + 3],
         4,
     ),
     "basic RAPPOR": (BasicRappor.design(2, 1.0, 4.0), [0, 1], 7),

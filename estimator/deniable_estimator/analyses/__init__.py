@@ -20,6 +20,7 @@ from deniable.mechanisms import (
     HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     Memoizing,
     OneTimeRappor,
@@ -45,6 +46,7 @@ from deniable_estimator.analyses.local_hashing import (
 )
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.analyses.rappor import OneTimeRapporAnalysis, RapporAnalysis
+from deniable_estimator.analyses.retention import RetentionAnalysis
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.analyses.subset_selection import (
     MemoizedSubsetSelectionAnalysis,
@@ -73,6 +75,7 @@ ANALYSES: dict[type[Mechanism[Any]], type[Analysis[Any]]] = {
     HierarchicalHistogram: HierarchicalHistogramAnalysis,
     DBitFlip: DBitFlipAnalysis,
     PrefixTree: PrefixTreeAnalysis,
+    MemoizedRetention: RetentionAnalysis,
 }
 """mechanism -> its analysis."""
 

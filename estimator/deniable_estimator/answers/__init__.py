@@ -20,6 +20,8 @@ from deniable_estimator.answers.distribution_making import combine_histograms, e
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
+from deniable_estimator.answers.retention import RetentionAnswer
+from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
 from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -45,7 +47,7 @@ MAKERS: dict[type[Analysis[Any]], Maker] = {
 }
 """analysis, or what analyses have in common -> what makes an answer of a tally."""
 
-TYPES: dict[str, Maker] = {"pair": estimate_pair}
+TYPES: dict[str, Maker] = {"pair": estimate_pair, "retention": estimate_retention}
 """type -> the same, where the values say more than their shares."""
 
 
@@ -54,6 +56,7 @@ COMBINERS: dict[type[Answer], Callable[[Sequence[Any]], Answer]] = {
     Mean: combine_means,
     Distribution: combine_histograms,
     PairAnswer: combine_pairs,
+    RetentionAnswer: combine_retentions,
 }
 """kind of answer -> what makes one of several with reports, each of another scheme."""
 

@@ -101,7 +101,8 @@ def number_change(
             found = np.minimum(1.0, 2 * upper_tails(np.abs(difference) / std_error))
     else:
         found = np.array([p_values[name] for name in names], np.float64)
-    family = max(1, len(names)) if together else 1
+    # What is not known in one of the two is not tested.
+    family = max(1, int(np.isfinite(difference).sum())) if together else 1
     return Comparison(
         before=before,
         after=after,

@@ -25,6 +25,7 @@ from deniable_estimator.answers.files import csv_text, harmless
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_files import series_csv
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
@@ -163,7 +164,7 @@ def _number_text(
     share = found.share_row(below) if isinstance(found, Distribution) and below is not None else {}
     if form != "json":
         raw = form == "raw"
-        told_series = isinstance(found, PairAnswer) and values
+        told_series = isinstance(found, PairAnswer | RetentionAnswer) and values
         whole = series_csv(found, raw=raw) if told_series else found.to_csv(raw=raw)
         text = _only(whole, values, form)
         if not share:
@@ -179,8 +180,8 @@ def _number_text(
     return to_json(told)
 
 
-_CELLS = ("cells", "cdf", "margins")
-"""What is left out of a number or a pair where a series is named."""
+_CELLS = ("cells", "cdf", "margins", "cohorts", "growth")
+"""What is left out of an answer with other parts than series where one is named."""
 
 
 def trend_text(

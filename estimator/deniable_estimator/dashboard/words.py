@@ -40,6 +40,7 @@ _TYPES = {
     "discovery": message("discovery of strings"),
     "number": message("number"),
     "pair": message("pair"),
+    "retention": message("retention"),
 }
 _ASKED = {"mean": message("mean"), "distribution": message("distribution")}
 _TOO_SHORT = {

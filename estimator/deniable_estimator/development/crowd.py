@@ -23,6 +23,7 @@ from deniable.mechanisms.numeric import Numeric
 from deniable.types.discovery import Discovery
 from deniable.types.number import Number
 from deniable.types.pair import Pair
+from deniable.types.retention import Retention
 from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.intake import Intake
 from deniable_collector.stores.base import Store
@@ -32,6 +33,7 @@ from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.development.gate import at_once
 from deniable_estimator.messages import message
 from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
+from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 MOST_DEVICES = 1_000_000
 """The largest crowd."""
@@ -115,6 +117,9 @@ class SimulatedCrowd:
         now: float,
     ) -> None:
         rng = np.random.default_rng()
+        if isinstance(metric.type, Retention):
+            self._add_lives(store, metric, now, rng)
+            return
         values, shares = _values(metric, listed)
         if metric.needs_candidates or isinstance(metric.type, Discovery):
             self.strings[metric.name] = values
@@ -138,6 +143,17 @@ class SimulatedCrowd:
                     _answer(store, registry, metric, values, counts, place, label, now)
                 self.now[metric.name] += int(counts.sum())
 
+    def _add_lives(
+        self, store: Store, metric: Metric, now: float, rng: np.random.Generator
+    ) -> None:
+        """Windows of devices that come, stay and go, each drawn as a whole."""
+        life, labels = Life.steady(self.devices), _labels(metric, now)
+        self.shares[metric.name] = made_up_shares(metric)
+        lives = [life] * len(labels)
+        for tally, _ in tallies_of(metric, labels, lives, rng, older=self.devices - life.new):
+            fold_tally(store, metric, tally, 0, now)
+            self.now[metric.name] = tally.reports
+
 
 def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
     """The made-up shares of a metric's values, in words."""
@@ -158,6 +174,13 @@ def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
             middle=middle,
             low=low,
             high=high,
+        )
+    if isinstance(kind, Retention):
+        life = Life.steady(1.0)
+        return message(
+            "{new:.0%} are new; {back:.0%} of them come back in the next window",
+            new=life.new,
+            back=life.back,
         )
     if isinstance(kind, Pair):
         return message("the values of the two metrics are independent of each other")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from deniable.coded_message import counted
-from deniable.mechanisms import Histogram, PrefixTree, SlidingWindow
+from deniable.mechanisms import Histogram, MemoizedRetention, PrefixTree, SlidingWindow
 from deniable.metric import Metric
 from deniable.windows import IN_A
 from deniable_estimator.forecasting.detection import POWER, detectable_share, usable
@@ -23,6 +23,7 @@ from deniable_estimator.forecasting.number_forecast import (
     wasteful_range,
 )
 from deniable_estimator.forecasting.over_time import CANDIDATES, shows
+from deniable_estimator.forecasting.retention_forecast import retention_words
 
 
 def remarks(
@@ -79,6 +80,9 @@ def _in_a_window(metric: Metric) -> Iterator[str]:
         return
     if isinstance(mechanism, PrefixTree):
         yield from _found(Reach.in_window(mechanism, reports), crowd)
+        return
+    if isinstance(mechanism, MemoizedRetention):
+        yield f"{crowd}, {retention_words(metric)}."
         return
     size = len(metric.values) or CANDIDATES
     among = f"one of {size:,} values" if metric.values else f"one of {size:,} candidates"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from deniable.coded_message import CodedMessage
-from deniable.mechanisms import Numeric, PrefixTree
+from deniable.mechanisms import MemoizedRetention, Numeric, PrefixTree
 from deniable.metric import Metric
 from deniable.segments import LEAST_REPORTS
 from deniable.windows import IN_A
@@ -18,6 +18,7 @@ from deniable_estimator.forecasting.detection import (
 )
 from deniable_estimator.forecasting.discovery_forecast import discovery_forecast, finds_little
 from deniable_estimator.forecasting.number_forecast import is_hopeless, number_forecast
+from deniable_estimator.forecasting.retention_forecast import retention_forecast
 
 WORTHWHILE_SHARE = 0.01
 """A metric that cannot detect a share of 1% gets a note before it is released."""
@@ -36,6 +37,8 @@ def forecast(metric: Metric) -> CodedMessage | None:
         return number_forecast(metric)
     if isinstance(metric.scheme.mechanism, PrefixTree):
         return discovery_forecast(metric)
+    if isinstance(metric.scheme.mechanism, MemoizedRetention):
+        return retention_forecast(metric)
     if metric.devices is None or not metric.values:
         return None
     mechanism, size = metric.scheme.oracle, len(metric.values)
@@ -122,11 +125,13 @@ def segment_forecast(metric: Metric) -> CodedMessage | None:
 
 def is_blind(metric: Metric) -> bool:
     """Whether the expected crowd cannot even detect a share of 5% (LARGE_SHARE) in a window, the
-    median of a number, or a string of 5% that nobody listed."""
+    median of a number, a string of 5% that nobody listed, or who comes back to ten points."""
     if isinstance(metric.scheme.mechanism, Numeric):
         return is_hopeless(metric)
     if isinstance(metric.scheme.mechanism, PrefixTree):
         return finds_little(metric)
+    if isinstance(metric.scheme.mechanism, MemoizedRetention):
+        return retention_forecast(metric) is not None
     if metric.devices is None or not metric.values:
         return False
     reports = metric.devices * metric.rate

@@ -15,7 +15,14 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from deniable.mechanisms import FrequencyOracle, Histogram, Memoizing, PrefixTree, SlidingWindow
+from deniable.mechanisms import (
+    FrequencyOracle,
+    Histogram,
+    MemoizedRetention,
+    Memoizing,
+    PrefixTree,
+    SlidingWindow,
+)
 from deniable.metric import Metric
 from deniable_estimator.forecasting.detection import detectable_share, usable
 from deniable_estimator.forecasting.discovery_forecast import Reach
@@ -36,8 +43,8 @@ _Z = NormalDist().inv_cdf(0.975)
 
 def shows(metric: Metric) -> str | None:
     """What the expected crowd shows in a day, a week and a month, as a part of a sentence; None
-    where the metric says no `devices`."""
-    if metric.devices is None:
+    where the metric says no `devices`, and of a retention, which tells more with each window."""
+    if metric.devices is None or isinstance(metric.scheme.mechanism, MemoizedRetention):
         return None
     spans = _SPANS[metric.window]
     told = [f"{_shown(metric, count)} in a {span}" for span, count in spans.items()]

@@ -21,6 +21,7 @@ from deniable.mechanisms import (
     HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     OneTimeRappor,
     PrefixTree,
@@ -120,6 +121,20 @@ def _(mechanism: MemoizedSubsetSelection) -> Derivation:
     rounds = MemoRounds("p₁ (d − 1) / (1 − p₁)", "p₂ (d − k) / [(1 − p₂) k]")
     source = "Arcolezi et al., EDBT 2023, with an exact calibration"
     return replace(_sets(made, d, k, p, source), rounds=rounds)
+
+
+@derivation_of.register
+def _(mechanism: MemoizedRetention) -> Derivation:
+    worst = max(mechanism.channels, key=lambda channel: channel.odds)
+    found = derivation_of(worst)
+    assert found is not None
+    if len(mechanism.channels) == 1:
+        return found
+    made = (
+        "The device draws once, by a fair coin and whatever it does, which of the two questions it "
+        f"answers for ever. This is the one that reveals more. {found.made}"
+    )
+    return replace(found, made=made)
 
 
 @derivation_of.register

@@ -26,6 +26,7 @@ from deniable.mechanisms import (
     HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     Memoizing,
     OneTimeRappor,
@@ -134,6 +135,12 @@ def _(mechanism: HierarchicalHistogram) -> Blanket:
     return _one_of(chances, rows, mechanism.epsilon)
 
 
+@blanket_of.register
+def _(mechanism: MemoizedRetention) -> Blanket:
+    rows = [blanket_of(channel) for channel in mechanism.channels]
+    return _one_of([1 / len(rows)] * len(rows), rows, mechanism.epsilon)
+
+
 def _one_of(chances: list[float], rows: list[Blanket], epsilon: float) -> Blanket:
     """A report of one of several rows, which is told with it. omega takes rows in proportion to
     what is common in each; ratios to it are those of the row, over its part of omega."""
@@ -199,6 +206,15 @@ def _(mechanism: MemoizedSubsetSelection) -> FreshRound:
 @fresh_round.register
 def _(mechanism: MemoizedLocalHashing) -> FreshRound:
     return _values(mechanism.channel, len(mechanism.rows))
+
+
+@fresh_round.register
+def _(mechanism: MemoizedRetention) -> FreshRound:
+    if len(mechanism.channels) == 1:
+        return _values(mechanism.channels[0], 1)
+    # Of two questions the bound for any mechanism holds for both.
+    apart = max(float(each.permanent.p - each.permanent.q) for each in mechanism.channels)
+    return FreshRound(hidden(mechanism.fresh_epsilon), True, apart, len(mechanism.channels))
 
 
 def _values(channel: MemoizedSubsetSelection, rows: int) -> FreshRound:

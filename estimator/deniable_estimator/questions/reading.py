@@ -13,10 +13,11 @@ from datetime import date
 from functools import cached_property
 
 from deniable import Metric, Registry, Scheme, windows
-from deniable.mechanisms import Memoizing, PrefixTree
+from deniable.mechanisms import MemoizedRetention, Memoizing, PrefixTree
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.questions.asking import (
@@ -171,6 +172,25 @@ class Chosen:
     """The combinations of segments whose rows count."""
     dropped: frozenset[str] = frozenset()
     """The windows that were dropped: their reports are only in sums of longer periods."""
+    apart: tuple[str, ...] = ()
+    """All windows that can be read one by one, those before the range too, where an answer needs
+    each of them; otherwise none."""
+
+    def single(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Those that an answer of these windows needs one by one: they and those in which their
+        cohorts began."""
+        mechanism = self.scheme.mechanism
+        if not (labels and isinstance(mechanism, MemoizedRetention)):
+            return ()
+        numbers = list(map(windows.number, labels))
+        first, last = min(numbers) - max(mechanism.ages, 1), max(numbers)
+        return tuple(each for each in self.apart if first <= windows.number(each) <= last)
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All windows that are read for its answer, the oldest first."""
+        before = [each for each in self.single(self.windows) if each not in self.windows]
+        return (*before, *self.windows)
 
     @cached_property
     def cost(self) -> float:
@@ -230,7 +250,7 @@ class Selection:
                     each.windows,
                     each.budget,
                     *((each.places,) if self.where else ()),
-                    self.store.version(name, each.scheme.fingerprint, each.windows),
+                    self.store.version(name, each.scheme.fingerprint, each.read),
                 )
                 if each.windows
                 else (each.scheme.fingerprint,)
@@ -247,12 +267,18 @@ class Selection:
             (name, rate, [(e.scheme.fingerprint, e.budget, e.places) for e in self.chosen])
         )
         found = [
-            self.store.each_version(name, each.scheme.fingerprint, each.windows)
+            self.store.each_version(name, each.scheme.fingerprint, each.read)
             for each in self.chosen
         ]
         of_pair = self.pair.each_version() if self.pair else {}
+
+        def of(label: str, place: int) -> object:
+            known = found[place]
+            before = self.chosen[place].single([label])
+            return tuple(map(known.get, before)) if before else known.get(label)
+
         return {
-            label: (about, label, of_pair.get(label), *(each.get(label) for each in found))
+            label: (about, label, of_pair.get(label), *(of(label, at) for at in range(len(found))))
             for label in self.labels
         }
 
@@ -317,7 +343,19 @@ class Selection:
         """That of a tally of these reports by window, which one of a single window tells itself."""
         if reports is None:
             reports = dict.fromkeys(tally.windows, tally.reports)
+        tally = self._with_windows(each, tally)
         return Part(tally, each.scheme, each.candidates, self.participation(each, reports))
+
+    def _with_windows(self, each: Chosen, tally: Tally) -> Tally:
+        """The same with the tallies of single windows, if the answer needs them."""
+        labels = each.single(tally.windows)
+        if not labels:
+            return tally
+        found = self.store.each_tally(self.metric.name, each.scheme.fingerprint, labels)
+        return WindowedTally(
+            *(tally.metric, tally.scheme, tally.windows, tally.rows, tally.unreadable),
+            each=tuple(found.values()),
+        )
 
     def _read(self, each: Chosen) -> Part:
         if not each.published:
@@ -391,7 +429,9 @@ def select(
             budget = _budget(registry, declared, scheme)
             apart = frozenset(gone).intersection(within)
             there = fingerprint in published
-            chosen.append(Chosen(scheme, there, within, asked, budget, places, apart))
+            looked = isinstance(scheme.mechanism, MemoizedRetention)
+            single = tuple(label for label in kept if label not in gone) if looked else ()
+            chosen.append(Chosen(scheme, there, within, asked, budget, places, apart, single))
     found = Selection(store, declared, tuple(chosen), where=where)
     pair = registry.unasked.get(metric)
     if pair is None:

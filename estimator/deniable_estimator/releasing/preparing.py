@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from deniable import Metric, Registry, windows
-from deniable.types import Discovery
+from deniable.types import Discovery, Retention
 from deniable_collector.stores.base import Store
 from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.analyses import analysis_of
@@ -186,6 +186,12 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
         if len(informed) > 1:
             _refuse_earlier(chosen.metric)
         statistic = None
+        if isinstance(chosen.metric.type, Retention):
+            raise EstimateError(
+                f"{chosen.metric.name} is a retention, which is not released yet: its cohorts need "
+                "the sums of single windows, and no guarantee is computed for those together. "
+                "Publish a picture or a link instead"
+            )
         if request.epsilon is not None:
             if question.margin is not None and question.margin.question.n:
                 pair = question.margin.question.parts[0].tally.metric

@@ -226,6 +226,7 @@ def _print(
     more: Mapping[str, Any],
 ) -> None:
     from deniable_estimator.answers.pair import PairAnswer
+    from deniable_estimator.terminal import retention  # noqa: F401  # registers how it is shown
     from deniable_estimator.terminal.numbers import check_limits, shares_below
     from deniable_estimator.terminal.pairs import direction
     from deniable_estimator.terminal.tables import estimate_view

@@ -13,8 +13,11 @@ import click
 
 from deniable import windows
 from deniable.command_line import command
+from deniable.mechanisms.memoized_retention import ASKS, MAX_AGES
 from deniable.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
+from deniable.types.retention import DEFAULT_AGES
 from deniable_collector.options import Function
+from deniable_estimator.forecasting.retention_forecast import NEW
 from deniable_estimator.terminal.options import AnyReal, Real, as_json, assumed_fakes, reported
 
 if TYPE_CHECKING:
@@ -295,6 +298,69 @@ def discovery(
         fakes=assumed_fakes(),
     )
     _show(made, discovery_plan_view, form)
+
+
+@command("deniable plan retention --epsilon 2 --lifetime-epsilon 4 --devices 50000")
+@click.option(
+    "--asks",
+    type=click.Choice([*ASKS, "both"]),
+    default="both",
+    show_default=True,
+    help="What it asks.",
+)
+@click.option(
+    "--ages",
+    type=click.IntRange(1, MAX_AGES),
+    default=DEFAULT_AGES,
+    show_default=True,
+    help="How many windows back cohorts are told apart.",
+)
+@_epsilon_option
+@click.option(
+    "--lifetime-epsilon",
+    required=True,
+    type=Real(0.001, 10_000),
+    help="The limit for all reports of one answer, which come from its memo.",
+)
+@click.option(
+    "--devices", required=True, type=_devices, help="How many devices are active in a window."
+)
+@click.option(
+    "--new", type=_part, default=NEW, show_default=True, help="The part of them that is new."
+)
+@click.option(
+    "--window",
+    type=click.Choice(windows.KINDS),
+    default="week",
+    show_default=True,
+    help="What a report is about.",
+)
+@_sample_rate_option
+@as_json
+@reported
+def retention(
+    asks: str,
+    ages: int,
+    epsilon: float,
+    lifetime_epsilon: float,
+    devices: int,
+    new: float,
+    window: windows.Kind,
+    sample_rate: float,
+    form: str | None,
+) -> None:
+    """Compute how well it can be told who is new, who stays and who comes back."""
+    from deniable_estimator.planning.retention_plan import plan_retention
+    from deniable_estimator.terminal.plan_views import retention_plan_view
+
+    asked = [each for each in ASKS if asks in {each, "both"}]
+    made = plan_retention(
+        *(asked, ages, epsilon, lifetime_epsilon, devices),
+        new=new,
+        sample_rate=sample_rate,
+        window=window,
+    )
+    _show(made, retention_plan_view, form)
 
 
 @command("deniable plan lifetime --size 5 --lifetime-epsilon 8 --years 2")

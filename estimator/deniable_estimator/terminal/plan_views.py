@@ -14,10 +14,12 @@ from deniable.coded_message import counted
 from deniable.mechanisms.number_range import number_text
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.forecasting.detection import LEVEL, POWER
+from deniable_estimator.forecasting.retention_forecast import USEFUL
 from deniable_estimator.planning.discovery_plan import DiscoveryPlan
 from deniable_estimator.planning.numbers import NumberPlan, QuantilePlan
 from deniable_estimator.planning.pairs import MOVE, PairPlan
 from deniable_estimator.planning.plan import Lifetime, Plan
+from deniable_estimator.planning.retention_plan import RetentionPlan
 from deniable_estimator.terminal.tables import percent
 
 _HOPELESS = 0.5
@@ -203,6 +205,44 @@ def _discovery_facts(plan: DiscoveryPlan) -> Iterator[tuple[str, str]]:
         yield "lifetime", _lifetime_words(plan.lifetime)
 
 
+def retention_plan_view(plan: RetentionPlan) -> RenderableType:
+    """The plan as a table."""
+    tells = plan.tells
+    width = tells.lifecycle if tells.average is None else tells.average
+    if width is None or width > USEFUL:
+        verdict = Text(
+            "Little to be seen. Ask more devices, or declare a larger epsilon.", style="bold red"
+        )
+    else:
+        verdict = Text("Usable: what changes by more than this is seen.", style="green")
+    return Group(_facts_table(_retention_facts(plan)), verdict)
+
+
+def _retention_facts(plan: RetentionPlan) -> Iterator[tuple[str, str]]:
+    tells = plan.tells
+    yield "asks", " and ".join(plan.asks)
+    yield _epsilon(plan)
+    yield "memos", f"epsilon {plan.memo_epsilon!r} for all reports of one answer, for ever"
+    yield "reports", _reports(plan)
+    if len(plan.asks) > 1:
+        yield "each question", f"{tells.reports:,.0f} reports: each device answers one for ever"
+    if tells.exact is not None and tells.lifecycle is not None:
+        yield (
+            "lifecycle",
+            f"±{_points(tells.exact)} points from an exact count of these devices at most, "
+            f"±{_points(tells.lifecycle)} for all devices like them (95%)",
+        )
+    if tells.cohort is not None and tells.average is not None:
+        known = f"±{_points(tells.cohort)} points" if tells.cohort < 1 / 2 else "nothing"
+        yield (
+            "one cohort",
+            f"{known} of a retention of {plan.back:.0%}, if {plan.new:.0%} of the "
+            f"devices are new in each {plan.window}",
+        )
+        average = f"±{_points(tells.average)} points" if tells.average < 1 / 2 else "nothing"
+        yield "average", f"{average} over {counted(plan.ages, 'cohort')}"
+
+
 def _found(half: float, sure: float) -> str:
     if half > 1:
         return "never found"
@@ -324,10 +364,10 @@ def _mechanism(plan: Plan | PairPlan | DiscoveryPlan) -> str:
     return f"{plan.mechanism} ({parameters})"
 
 
-def _epsilon(plan: Plan | NumberPlan | PairPlan | DiscoveryPlan) -> tuple[str, str]:
+def _epsilon(plan: Plan | NumberPlan | PairPlan | DiscoveryPlan | RetentionPlan) -> tuple[str, str]:
     return "epsilon", f"{plan.epsilon!r}, exact; declared {plan.declared_epsilon:g}"
 
 
-def _reports(plan: Plan | NumberPlan | PairPlan | DiscoveryPlan) -> str:
+def _reports(plan: Plan | NumberPlan | PairPlan | DiscoveryPlan | RetentionPlan) -> str:
     out_of = f", out of {counted(plan.devices, 'device')}" if plan.sample_rate < 1 else ""
     return f"{plan.reports:,.0f} a window{out_of}"

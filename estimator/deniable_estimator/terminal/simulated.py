@@ -15,7 +15,7 @@ import click
 from deniable.coded_message import counted
 from deniable.command_line import command
 from deniable.mechanisms.numeric import Numeric
-from deniable.types import Discovery, Pair
+from deniable.types import Discovery, Pair, Retention
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     Real,
@@ -47,6 +47,29 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
     if not (math.isfinite(first) and 0 < second < math.inf):
         raise click.BadParameter("let both be finite, and the second above 0", param=option)
     return first, second
+
+
+def _lives(
+    _: click.Context, option: click.Parameter, text: str | None
+) -> tuple[float, float, float, float, int] | None:
+    """How devices come, stay and go."""
+    if text is None:
+        return None
+    try:
+        back, stays, returns, growth = (float(each) for each in text.split(",")[:-1])
+        count = int(text.split(",")[-1])
+    except ValueError:
+        raise click.BadParameter(
+            "write five numbers, like .45,.85,.15,0,20", param=option
+        ) from None
+    rates = 0 <= back <= 1 and 0 <= stays <= 0.999 and 0 <= returns <= 1
+    if not (rates and abs(growth) <= 0.5 and 2 <= count <= 520):
+        raise click.BadParameter(
+            "the first three are parts of 1, and less than 1 stays; GROWTH is from -.5 to .5, and "
+            "WINDOWS from 2 to 520",
+            param=option,
+        )
+    return back, stays, returns, growth, count
 
 
 @command("deniable plan simulate browser --devices 50000 --seed 7")
@@ -88,6 +111,14 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[f
     type=click.Path(path_type=Path),
     help="Of a number: a file that has one on each line, or number,weight.",
 )
+@click.option(
+    "--lives",
+    callback=_lives,
+    metavar="BACK,STAYS,RETURNS,GROWTH,WINDOWS",
+    help="Of a retention: the parts of the new devices that are back in the next window, of the "
+    "others that stay, and of the absent ones that return; how many more are new in each window, "
+    "and how many windows there are. .45,.85,.15,0,20 if not given.",
+)
 @candidates_option
 @click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
 @as_json
@@ -102,11 +133,13 @@ def simulate(
     normal: tuple[float, float] | None,
     lognormal: tuple[float, float] | None,
     numbers: Path | None,
+    lives: tuple[float, float, float, float, int] | None,
     candidates: Path | None,
     seed: int | None,
     form: str | None,
 ) -> None:
-    """Draw one window's tally of METRIC from a simulated population, and estimate it.
+    """Draw one window's tally of METRIC from a simulated population, and estimate it; of a
+    retention many windows, in each of which about so many devices are active.
 
     The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
     """
@@ -134,6 +167,17 @@ def simulate(
         population = _population(normal, lognormal, numbers)
         _simulate_numbers(declared, devices, population, rng, form)
         return
+    if isinstance(declared.type, Retention):
+        if any(each is not None for each in (zipf, shares, candidates, *spreads.values())):
+            raise click.UsageError(
+                f"{metric!r} is a retention: say how its devices live by --lives"
+            )
+        from deniable_estimator.terminal.simulated_retention import simulate_retention
+
+        simulate_retention(declared, devices, lives or (0.45, 0.85, 0.15, 0.0, 20), rng, form)
+        return
+    if lives is not None:
+        raise click.UsageError(f"{metric!r} is no retention: leave --lives out")
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
     if isinstance(declared.type, Discovery):

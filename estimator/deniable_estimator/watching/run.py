@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from deniable import Metric, Registry, windows
+from deniable.types import Retention
 from deniable_collector.stores.base import Store
-from deniable_estimator.annotations import Annotation
+from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.judging.changes import Judgement, judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
@@ -51,7 +52,7 @@ class Watcher:
     rules: WatchRules
     candidates_folder: Path | None = None
     annotations: tuple[Annotation, ...] = ()
-    """What the digest names beside changes."""
+    """What the digest names beside changes, and a change of a retention itself."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -104,7 +105,10 @@ class Watcher:
             judged = judge(_asking(selection), selection.labels, window, rules, level)
             if judged is not None:
                 state.judged[metric.name] = window
-                found += findings_of(metric, judged, rules, own=selection.pair is None)
+                found += [
+                    self._dated(metric, each)
+                    for each in findings_of(metric, judged, rules, own=selection.pair is None)
+                ]
                 kinds.add("few")
                 self._end_lasting(metric, state, judged, now)
         keys = {each.key for each in found}
@@ -119,6 +123,21 @@ class Watcher:
             else:
                 new.append(each)
         return new
+
+    def _dated(self, metric: Metric, found: MetricFinding) -> MetricFinding:
+        """With what happened where the cohorts began whose retention changed: that lies so many
+        windows before the ones that show it."""
+        series = str(found.facts.get("series", ""))
+        if not isinstance(metric.type, Retention) or not series.startswith("age "):
+            return found
+        assert found.first is not None
+        back = (int(series.removeprefix("age ")) + 1) * LENGTHS[metric.window]
+        first = date.fromordinal(max(1, found.first.toordinal() - back.days))
+        near = between(self.annotations, first, found.last, metric.name)
+        if not near:
+            return found
+        told = message("{told}; {noted}", told=found.text, noted=near[-1].told())
+        return replace(found, text=told)
 
     def _end_lasting(
         self, metric: Metric, state: WatchState, judged: Judgement, now: float

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import numpy as np
 import pytest
 import schemathesis
 from flask import Flask
@@ -25,6 +26,8 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.upkeep.retention import SETTLED
 from deniable_estimator.dashboard.access.tokens import SCOPES
+from deniable_estimator.development.crowd import fold_tally
+from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.looking import listed_releases
 from deniable_estimator.releasing.making import release
@@ -39,6 +42,7 @@ KINDS = tables(
           "ask": "distribution"},
     tabs={"type": "number", "low": 0, "high": 50, "ask": "mean"},
     both={"type": "pair", "of": ["dark_mode", "silent"], "lifetime_epsilon": 100.0},
+    back={"type": "retention", "window": "day", "ages": 2, "lifetime_epsilon": 4.0},
     kept={"type": "boolean", "longitudinal": "memoize", "epsilon": 1.0, "lifetime_epsilon": 2.0},
     terms={"type": "discovery", "epsilon": 4.0, "lifetime_epsilon": 40.0, "max_length": 4},
 )  # fmt: skip
@@ -52,6 +56,7 @@ GOOD = {
     f"{M}/both/estimate": "", f"{M}/theme/segments": "by=platform",
     f"{M}/theme/segments/trend": "by=platform", f"{M}/browser/anomalies": "",
     f"{M}/browser/trend": "by=day", f"{M}/load/trend": "by=day", f"{M}/both/trend": "by=day",
+    f"{M}/back/estimate": "", f"{M}/back/trend": "by=day",
     f"{M}/browser/comparison": "from=2026-11-20&before_from=2026-11-10&before_to=2026-11-10",
     f"{M}/load/comparison": "from=2026-11-20&before_from=2026-11-10&before_to=2026-11-10",
     "/api/v1/annotations": "", "/api/v1/releases": "", "/api/v1/releases/RELEASE": "",
@@ -83,6 +88,10 @@ def kinds(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Itera
         fill_numbers(store, registry, "load", [0.5, 1.0, 4.0] * 5_000, day)
         fill_numbers(store, registry, "tabs", [3.0, 8.0] * 5_000, day)
         fill_drawn(store, registry, "both", {0: 9_000, 1: 3_000, 2: 2_000, 3: 6_000}, day)
+    back, days = registry["back"], ["2026-11-18", "2026-11-19", "2026-11-20"]
+    lives = [Life.steady(50_000)] * len(days)
+    for tally, _ in tallies_of(back, days, lives, np.random.default_rng(1), older=40_000):
+        fold_tally(store, back, tally, 0, NOW)
     yield store
     store.close()
 
@@ -156,7 +165,7 @@ def mistakes(
         pass
     assert answer.status_code == 200, answer.text
     template = path.replace("RELEASE", "{release}")
-    for name in ("browser", "theme", "load", "tabs", "both", "kept", "terms"):
+    for name in ("browser", "theme", "load", "tabs", "both", "kept", "terms", "back"):
         template = template.replace(f"/metrics/{name}", "/metrics/{name}")
     response = document["paths"][template]["get"]["responses"]["200"]
     schema = response["content"]["application/json"]["schema"]

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable import Scheme
-from deniable.mechanisms import FrequencyOracle, Numeric, PrefixTree, Report, all_names, rebuild
+from deniable import Scheme, windows
+from deniable.mechanisms import (
+    FrequencyOracle,
+    MemoizedRetention,
+    Numeric,
+    PrefixTree,
+    Report,
+    all_names,
+    rebuild,
+)
 from deniable.wire import SealedReport, unpack_columns
 from deniable_estimator.development.meaning import MOST_VALUES, PROBES, meaning_of
 
@@ -30,6 +39,8 @@ def scheme_of(case: dict[str, Any]) -> Scheme:
         return Scheme("number", mechanism, ())
     if isinstance(mechanism, PrefixTree):
         return Scheme("discovery", mechanism, ())
+    if isinstance(mechanism, MemoizedRetention):
+        return Scheme("retention", mechanism, mechanism.texts)
     assert isinstance(mechanism, FrequencyOracle)
     if mechanism.size is None:
         return Scheme("string", mechanism, ())
@@ -47,7 +58,9 @@ def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
     the mechanism's likelihoods, and no ratio is above e^epsilon."""
     scheme = scheme_of(case)
     mechanism = scheme.mechanism
-    sealed = SealedReport("m", scheme.fingerprint, "2026-11-20", case["row"], case["columns"])
+    kind = mechanism.window if isinstance(mechanism, MemoizedRetention) else "day"
+    window = windows.window_of(kind, date(2026, 11, 20))
+    sealed = SealedReport("m", scheme.fingerprint, window, case["row"], case["columns"])
     row = mechanism.rows[sealed.row]
     report = Report(sealed.row, unpack_columns(row, sealed.columns))
     is_open = scheme.needs_candidates or isinstance(mechanism, PrefixTree)
@@ -61,6 +74,15 @@ def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
     shown = {value: group for group in meaning.groups for value in group.values}
     assert shown
     least = meaning.groups[-1].probability
+    if isinstance(mechanism, MemoizedRetention):
+        # Its values are named by what they mean in the window, not by their cells.
+        channel = mechanism.channels[report.row]
+        chances = [
+            channel.likelihood(Report(0, report.columns), place) for place in range(channel.size)
+        ]
+        told = [each.probability for each in meaning.groups for _ in each.values]
+        assert sorted(told) == sorted(chances)
+        return
     for value, group in shown.items():
         item: int | str = value
         if isinstance(mechanism, Numeric):

@@ -9,10 +9,11 @@ import msgspec
 from flask import request
 
 from deniable import Metric, windows
-from deniable.types import Number, Pair
+from deniable.types import Number, Pair, Retention
 from deniable.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
+from deniable_estimator.answers.retention import retention_series
 from deniable_estimator.dashboard.access import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.problems import ApiProblem
@@ -81,6 +82,9 @@ def asked_candidates(
             return None
         if isinstance(metric.type, Pair):
             _check_series(metric.name, pair_series(metric.type), values)
+            return None
+        if isinstance(metric.type, Retention):
+            _check_series(metric.name, retention_series(metric.type), values)
             return None
         if request.method == "POST":
             raise ApiProblem(
@@ -153,10 +157,10 @@ def asked_limit(metric: Metric, limit: int | None) -> None:
     Raises:
         ApiProblem: it is given.
     """
-    if limit is not None and isinstance(metric.type, Pair):
+    if limit is not None and isinstance(metric.type, Pair | Retention):
         raise _invalid(
-            f"limit counts the values of a list, and {metric.name} is a pair: leave it out, or "
-            "name the series that you want with value="
+            f"limit counts the values of a list, and {metric.name} is a {metric.type.name}: leave "
+            "it out, or name the series that you want with value="
         )
     if limit is not None and isinstance(metric.type, Number):
         raise _invalid(

@@ -91,7 +91,7 @@ def change_order(comparison: Comparison) -> list[int]:
 def change_chart(comparison: Comparison, limit: int) -> Folded:
     """The changes as bars from zero, those furthest from the noise first, at most `limit`; those
     that cannot be told from noise folded away, unless nothing else is there."""
-    order = _order(comparison)
+    order = [place for place in _order(comparison) if math.isfinite(comparison.difference[place])]
     standing = [place for place in order if comparison.changed[place]]
     noise = [place for place in order if not comparison.changed[place]]
     if len(order) == 2 or not standing or not noise:
@@ -169,9 +169,9 @@ def _bar(comparison: Comparison, row: int, place: int, scale: Scale) -> Bar:
 
 def _together(comparison: Comparison, shown: list[int]) -> tuple[Scale, tuple[Tick, ...]]:
     """A scale for all that is shown, and its gridlines."""
-    lowest = min(0.0, comparison.low[shown].min())
-    highest = max(0.0, comparison.high[shown].max())
-    room = 0.04 * (highest - lowest)
+    lowest = comparison.low[shown].min(initial=0.0)
+    highest = comparison.high[shown].max(initial=0.0)
+    room = 0.04 * (highest - lowest or 1.0)
     bottom, top = lowest - room, highest + room
     step = nice_step((top - bottom) / _STEPS)
     ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)

@@ -9,11 +9,13 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.distribution import DistributionKind
 from deniable_estimator.dashboard.kinds.mean import MeanKind
 from deniable_estimator.dashboard.kinds.pair import PairKind
+from deniable_estimator.dashboard.kinds.retention import RetentionKind
 from deniable_estimator.dashboard.kinds.shares import SharesKind
 
 __all__ = ["KINDS", "kind_of"]
@@ -23,6 +25,7 @@ KINDS: dict[type[Answer], Kind[Any]] = {
     Mean: MeanKind(),
     Distribution: DistributionKind(),
     PairAnswer: PairKind(),
+    RetentionAnswer: RetentionKind(),
 }
 """answer -> how pages show it."""
 

@@ -1,0 +1,364 @@
+"""Cohorts: the part of the devices first active in one window that is active k windows later.
+
+N(c, k) is how many devices of cohort c are active in window c + k. The reports of n devices on
+their cohort count it with noise: a report supports the cell of its cohort with probability p and
+any other with probability q, so for N devices of a cohort among n that reported, given these ::
+
+    N^ = (S - n q) / (p - q),   Var = n u + N v,   u = q (1-q) / (p-q)**2,  v = (1-p-q) / (p-q)
+    Cov of two cells = n z + (N_i + N_j) g          (one report supports k of d cells)
+    z     = (P(both, neither of them its own) - q**2) / (p-q)**2
+    z + g = (P(both, one of them its own) - p q) / (p-q)**2
+
+**The retention** R of age k, of one cohort or of the devices of several, is a quotient. With ::
+
+    T = sum of N^(c, k) - R * sum of N^(c, 0),   E T = 0
+    Var T = A + B R + C R**2
+
+all R with T**2 <= z**2 Var T are an interval that covers R at its level whatever the denominator
+is (Fieller, J. Roy. Stat. Soc. B 1954). The variance holds R itself instead of an estimate of it.
+Where the denominator cannot be told from 0 the set has no limit on a side. R lies between 0 and 1,
+so only this part of the set counts: all of it says nothing, and if nothing is left, the
+reports do not fit to any retention.
+
+**Whether devices come back** is chance, too. All devices of N(c, k) were in window c, so their
+number adds N(c, 0) R (1 - R), and less would be said of future devices like them. If each window
+asks only a part s of the devices, and so counts others, it adds N(c, 0) R [1 + R (1 - 2 s)]. With
+one R for cohorts that differ this is too much rather than too little.
+
+**Memos.** A device keeps its memo, so what it says in window c + k is not independent of window c.
+With `e` the chance that a memo is a cell and (p2 - q2) the effect of the memo on a report, the
+noise of the same cell in two windows has the covariance e (1 - e) (p2 - q2)**2 for each device in
+both, which is positive, and the quotient takes -2 R of it: leaving it out makes intervals wider,
+never narrower. Over several cohorts other cells meet, whose covariance is negative. For a device
+with x for its cohort, T takes b[m] = [c + k active] - R [c active] of its memo m = c, and
+`tests/estimator/retention` enumerates the lives of a device: the sum of all covariances is not
+positive if devices active in another window are at least as likely to be back as others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms import MemoizedRetention, MemoizedSubsetSelection
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
+from deniable_estimator.analyses.subset_selection import MemoizedSubsetSelectionAnalysis
+from deniable_estimator.statistics.intervals import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class WindowedTally(Tally):
+    """A sum of windows with the tallies of single ones, of which each is about other cohorts."""
+
+    each: tuple[Tally, ...] = ()
+    """Its own windows and those before them, in which its cohorts began."""
+
+
+class RetentionAnalysis(Analysis[MemoizedRetention], MemoryAnalysis):
+    """What the rows have in common. A device answers one of them for ever, with its channel."""
+
+    @property
+    def channels(self) -> list[MemoizedSubsetSelectionAnalysis]:
+        return [MemoizedSubsetSelectionAnalysis(each) for each in self.mechanism.channels]
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        rows: list[TallyRow] = []
+        left, rest = np.asarray(counts, np.int64), len(self.channels)
+        for row, analysis in enumerate(self.channels):
+            mine = rng.binomial(left, 1 / rest) if rest > 1 else left
+            left, rest = left - mine, rest - 1
+            size = analysis.mechanism.size
+            cells = np.zeros(size, np.int64)
+            np.add.at(cells, [self.mechanism.place(row, item) for item in items], mine)
+            rows += analysis.sample_rows(range(size), cells, rng)
+        return tuple(rows)
+
+    def memo_channel(self) -> tuple[Fraction, Fraction]:
+        """That of the row whose memos say most."""
+        return max((each.memo_channel() for each in self.channels), key=lambda pair: pair[0])
+
+    def alternation_loss(self, reports: int) -> float:
+        return max(each.alternation_loss(reports) for each in self.channels)
+
+    def entries(self, values: int | None) -> int:
+        """One for each state of the lifecycle, or one for the cohort and one for "older"."""
+        return 3 if "lifecycle" in self.mechanism.asks else 2
+
+
+@dataclass(frozen=True, eq=False)
+class CohortCounts:
+    """How many devices of each age were active in W windows, of one crowd or of many at once."""
+
+    numbers: tuple[int, ...]
+    """Of the windows, in their order (`deniable.windows.number`)."""
+    reports: FloatArray
+    """Shape (..., W), as all that follow but one."""
+    counts: FloatArray
+    """Shape (..., W, ages + 1): devices that were first active so many windows before, unbiased."""
+    alone: FloatArray
+    """n u: the variance of a count of no devices."""
+    own: FloatArray
+    """v: what each counted device adds to it."""
+    between: FloatArray
+    """n z: the covariance of two counts of no devices."""
+    owned: FloatArray
+    """g: what each device of one of the two adds to that."""
+    pull: FloatArray
+    """By how many devices one fake raises a count at most."""
+    push: FloatArray
+    """By how many it lowers one."""
+
+    @property
+    def ages(self) -> int:
+        return int(self.counts.shape[-1]) - 1
+
+    @classmethod
+    def of(
+        cls,
+        channel: MemoizedSubsetSelection,
+        numbers: Sequence[int],
+        reports: NDArray[np.int64],
+        cells: NDArray[np.int64],
+    ) -> CohortCounts:
+        """Those of tallies under one scheme.
+
+        Args:
+            numbers: of the W windows, in their order.
+            reports: shape (..., W).
+            cells: shape (..., W, ages + 2), as they were tallied: the cohort whose window has the
+                number c is cell c mod (ages + 1), and the last cell is of all older ones.
+        """
+        size, k, ages = channel.size, channel.k, channel.size - 2
+        p, q = float(channel.p), float(channel.q)
+        gap = p - q
+        n = np.asarray(reports, np.float64)
+        number = np.array(numbers, np.int64)[:, np.newaxis]
+        places = (number - np.arange(ages + 1)) % (ages + 1)
+        support = np.take_along_axis(
+            cells, np.broadcast_to(places, (*cells.shape[:-1], ages + 1)), axis=-1
+        )
+        with_own = p * (k - 1) / (size - 1) - p * q
+        pairs = (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / ((size - 1) * (size - 2))
+        without = pairs - q * q
+        one = np.ones_like(n)
+        return cls(
+            tuple(numbers),
+            n,
+            (support - n[..., np.newaxis] * q) / gap,
+            n * q * (1 - q) / gap**2,
+            one * ((1 - p - q) / gap),
+            n * without / gap**2,
+            one * ((with_own - without) / gap**2),
+            one * ((1 - q) / gap),
+            one * (q / gap),
+        )
+
+    @classmethod
+    def added(cls, parts: Sequence[CohortCounts]) -> CohortCounts:
+        """Those of several schemes of the same ages, whose reports may be of the same windows.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        numbers = sorted({number for each in parts for number in each.numbers})
+        places = [np.searchsorted(numbers, each.numbers) for each in parts]
+        shape = (*parts[0].reports.shape[:-1], len(numbers))
+
+        def total(name: str, weighted: bool) -> FloatArray:
+            column = getattr(parts[0], name)
+            found = np.zeros(shape + column.shape[len(shape) :])
+            for each, place in zip(parts, places, strict=True):
+                add = getattr(each, name)
+                found[..., place] += add * each.reports if weighted else add
+            return found
+
+        counts = np.zeros((*shape, parts[0].ages + 1))
+        for each, place in zip(parts, places, strict=True):
+            counts[..., place, :] += each.counts
+        reports = total("reports", False)
+        each_report = np.maximum(reports, 1)
+        pull, push = (np.zeros(shape) for _ in range(2))
+        for each, place in zip(parts, places, strict=True):
+            pull[..., place] = np.maximum(pull[..., place], each.pull)
+            push[..., place] = np.maximum(push[..., place], each.push)
+        return cls(
+            tuple(numbers),
+            reports,
+            counts,
+            total("alone", False),
+            total("own", True) / each_report,
+            total("between", False),
+            total("owned", True) / each_report,
+            pull,
+            push,
+        )
+
+
+class Ratio(NamedTuple):
+    """The retention of M groups; arrays of shape (..., M)."""
+
+    value: FloatArray
+    """From 0 to 1; NaN where everything fits, where the interval has no limit, or nothing fits."""
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    """0 and 1 where nothing is known; NaN where no retention fits to the reports."""
+    counted: FloatArray
+    """The devices of the first window, unbiased."""
+    back: FloatArray
+    """Those that were back, unbiased."""
+    fakes: FloatArray
+    """By how much the retention rises at most for each fake in a report, to first order."""
+
+    @property
+    def empty(self) -> NDArray[np.bool_]:
+        """Where no retention fits."""
+        return np.isnan(self.low)
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """Where the devices of the cohort are too few to tell."""
+        return np.isnan(self.value) & ~self.empty
+
+    def at(self, places: int | NDArray[np.intp] | slice) -> Ratio:
+        """That of some groups."""
+        return Ratio(*(each[..., places] for each in self))
+
+
+@dataclass(frozen=True, eq=False)
+class AskedPart:
+    """Which part of the devices the reports of a window are from."""
+
+    sample_rate: float = 1.0
+    """Each device with this probability, in each window anew."""
+    one_in: int = 1
+    """One group of so many, which take turns."""
+
+    def again(self, age: int) -> float:
+        """The chance that a device that was asked in a window would be asked so many later."""
+        return self.sample_rate if age % self.one_in == 0 else 0.0
+
+
+class Cells(NamedTuple):
+    """The cells (c, k) of a triangle that were seen; arrays of shape (M,)."""
+
+    first: NDArray[np.intp]
+    """The place of window c."""
+    later: NDArray[np.intp]
+    """The place of window c + k."""
+    age: NDArray[np.intp]
+    """k, from 1 on."""
+
+
+def cells_of(numbers: Sequence[int], ages: int, only: int | None = None) -> Cells:
+    """All cells between windows of these numbers; with `only`, those that were seen in that one."""
+    place = {number: at for at, number in enumerate(numbers)}
+    found = [
+        (at, place[number + age], age)
+        for number, at in place.items()
+        for age in range(1, ages + 1)
+        if number + age in place and only in {None, number + age}
+    ]
+    columns = zip(*found, strict=True) if found else ((), (), ())
+    return Cells(*(np.array(each, np.intp) for each in columns))
+
+
+def retention(counts: CohortCounts, cells: Cells, asked: AskedPart, level: float = 0.95) -> Ratio:
+    """The retention of each of these cells."""
+    first, later = cells.first, cells.later
+    there = np.maximum(counts.counts[..., first, 0], 0.0)
+    again = np.array([asked.again(age) for age in cells.age.tolist()])
+    return _fieller(
+        counts.counts[..., later, cells.age],
+        counts.counts[..., first, 0],
+        counts.alone[..., later],
+        (counts.own[..., later] + 1) * there,
+        counts.alone[..., first] + (counts.own[..., first] + 1 - 2 * again) * there,
+        counts.reports[..., later] * counts.pull[..., later],
+        counts.reports[..., first] * counts.push[..., first],
+        level,
+    )
+
+
+def average(counts: CohortCounts, cells: Cells, asked: AskedPart, level: float = 0.95) -> Ratio:
+    """The curve: the retention of each age from 1 to `ages`, over the devices of all cohorts that
+    were seen at that age."""
+    found = [_average(counts, cells, age, asked, level) for age in range(1, counts.ages + 1)]
+    return Ratio(*(np.stack(column, axis=-1) for column in zip(*found, strict=True)))
+
+
+def _average(counts: CohortCounts, cells: Cells, age: int, asked: AskedPart, level: float) -> Ratio:
+    mine = cells.age == age
+    first, later = cells.first[mine], cells.later[mine]
+    there = np.maximum(counts.counts[..., first, 0], 0.0)
+    a = counts.alone[..., later].sum(axis=-1)
+    b = ((counts.own[..., later] + 1) * there).sum(axis=-1)
+    c = counts.alone[..., first] + (counts.own[..., first] + 1 - 2 * asked.again(age)) * there
+    c = c.sum(axis=-1)
+    # In a window in which one cohort begins and another one is back, both counts have the noise of
+    # the same reports.
+    begins = {at: place for place, at in enumerate(first.tolist())}
+    for place, at in enumerate(later.tolist()):
+        if at in begins:
+            owned = counts.owned[..., at]
+            b = b - 2 * (counts.between[..., at] + there[..., begins[at]] * owned)
+            c = c - 2 * there[..., place] * owned
+    return _fieller(
+        counts.counts[..., later, age].sum(axis=-1),
+        counts.counts[..., first, 0].sum(axis=-1),
+        *(a, b, c),
+        (counts.reports[..., later] * counts.pull[..., later]).sum(axis=-1),
+        (counts.reports[..., first] * counts.push[..., first]).sum(axis=-1),
+        level,
+    )
+
+
+def _fieller(
+    back: FloatArray,
+    there: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    c: FloatArray,
+    pull: FloatArray,
+    push: FloatArray,
+    level: float,
+) -> Ratio:
+    """All R from 0 to 1 with (back - R there)**2 <= z**2 (a + b R + c R**2)."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    square = there**2 - z * z * c
+    half = back * there + z * z * b / 2
+    rest = back**2 - z * z * a
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
+        ends = (half - root) / square, (half + root) / square
+        least, most = np.minimum(*ends), np.maximum(*ends)
+        known = square > 0
+        low = np.where(known, np.maximum(least, 0.0), 0.0)
+        high = np.where(known, np.minimum(most, 1.0), 1.0)
+        # Otherwise all but what lies between the ends fits, if there are any: with both sides
+        # within reach, everything is possible.
+        gap = ~known & (half**2 > square * rest) & (square != 0)
+        low = np.where(gap & (least < 0), np.clip(most, 0.0, 1.0), low)
+        high = np.where(gap & (most > 1), np.clip(least, 0.0, 1.0), high)
+        none = (known & (low > high)) | (gap & (least < 0) & (most > 1))
+        # What fits to every retention says nothing, so no point of it is told.
+        told = known & ~none & ((low > 0) | (high < 1))
+        value = np.where(told, np.clip(back / there, 0.0, 1.0), math.nan)
+        error = np.sqrt(np.maximum(a + b * value + c * value**2, 0.0)) / there
+        fakes = np.where(told, (pull + np.nan_to_num(value) * push) / there, 1.0)
+    low, high = (np.where(none, math.nan, each) for each in (low, high))
+    return Ratio(value, error, low, high, there, back, fakes)

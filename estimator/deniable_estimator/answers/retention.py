@@ -1,0 +1,443 @@
+"""The answer to who comes back: shares of the lifecycle, growth, cohorts and their average."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from deniable import windows
+from deniable.mechanisms.memoized_retention import LIFECYCLE
+from deniable.types import Retention
+from deniable_estimator.analyses.retention import (
+    AskedPart,
+    Cells,
+    CohortCounts,
+    Ratio,
+    average,
+    cells_of,
+    retention,
+)
+from deniable_estimator.answers.base import Answer, Comparison, Series
+from deniable_estimator.answers.basis import BASIS_COLUMNS
+from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.numbers import NUMBER_COLUMNS, number_change, series_rows
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import ShareUnit
+from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.statistics.counts import share_interval
+from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.significance import Adjustment
+
+Told: TypeAlias = Literal["known", "too few", "nothing fits"]
+"""What is known of a cell: its retention; that its devices are too few; that no retention fits."""
+
+_CELL = ("retention", "std_error", "low", "high")
+_GROWTH = ("new", "stayed", "returned", "lost", "gained_for_each_lost")
+
+NAMES = {
+    "new": message("share that is new"),
+    "stayed": message("share that stayed"),
+    "returned": message("share that came back"),
+}
+"""What people call the series of the lifecycle."""
+
+_COHORT_WINDOWS = 3
+"""Periods of so many windows have two cohorts of their own that were seen again."""
+
+
+def after_words(window: windows.Kind, age: int) -> str:
+    """What people call the retention of an age: "retention after 2 weeks"."""
+    if window == "day":
+        return counted("retention after {count} day", "retention after {count} days", age)
+    if window == "week":
+        return counted("retention after {count} week", "retention after {count} weeks", age)
+    return counted("retention after {count} month", "retention after {count} months", age)
+
+
+@dataclass(frozen=True)
+class RetentionUnit(ShareUnit):
+    """Shares of the devices of a window, or of those of cohorts, which may be too few."""
+
+    window: windows.Kind = "week"
+    unknown = message("too few")
+    uncertain = sentence(
+        "{no_change} ({level:g}% CI {low} to {high} points; not significant among {count} numbers)"
+    )
+    repeated = sentence(
+        "each cohort is compared with others, so no device counts in both periods; the shares of "
+        "the lifecycle take the devices of two periods for different ones"
+    )
+
+    def label(self, name: str) -> str:
+        if name in NAMES:
+            return NAMES[name]
+        return after_words(self.window, int(name.removeprefix("age ")))
+
+    def text(self, number: float, spread: float) -> str:
+        return self.unknown if math.isnan(number) else super().text(number, spread)
+
+    def full(self, number: float, spread: float) -> str:
+        return self.unknown if math.isnan(number) else super().full(number, spread)
+
+
+class Around(NamedTuple):
+    """A number and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class WindowGrowth(NamedTuple):
+    """The devices of one window, and what became of those of the one before."""
+
+    window: str
+    active: float
+    """All that were active, counted by their reports."""
+    new: Around
+    stayed: Around
+    returned: Around
+    lost: Around | None
+    """Those of the window before that were not; None if that is not known."""
+    quick: Around | None
+    """New and returned devices for each lost one."""
+
+
+@dataclass(frozen=True, eq=False)
+class LifeWindow:
+    """The lifecycle of one window; arrays have shape (3,)."""
+
+    label: str
+    reports: float
+    """Of all questions."""
+    answered: float
+    """Of this one."""
+    share: FloatArray
+    noise: Noise
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RetentionAnswer(Answer):
+    """Who comes back.
+
+    What happened in its windows counts: the lifecycle of their devices, and which of the devices
+    of each cohort were active in them, whenever the cohort began.
+    """
+
+    kind = "retention"
+    headings = ("series", "share")
+
+    window: windows.Kind
+    asked: AskedPart
+    lifecycle: Shares | None
+    """None if it is not asked for."""
+    lives: tuple[LifeWindow, ...] = field(repr=False)
+    """The windows that can be told apart, and the one before them, the oldest first."""
+    cohorts: CohortCounts | None = field(repr=False)
+    """None if they are not asked for; of the windows that can be told apart, and those before."""
+    began: frozenset[int] | None = None
+    """Cohorts that began in other windows do not count; None for no limit."""
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The questions that are answered."""
+        asked = {"lifecycle": self.lifecycle, "cohorts": self.cohorts}
+        return tuple(name for name, found in asked.items() if found is not None)
+
+    @property
+    def ages(self) -> int:
+        """How many windows back cohorts are told apart; 0 without cohorts."""
+        return self.cohorts.ages if self.cohorts else 0
+
+    @property
+    def unit(self) -> RetentionUnit:
+        return RetentionUnit(self.window)
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        return self.lifecycle.footnotes if self.lifecycle else ()
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells of the triangle that were seen in the windows of the answer."""
+        if self.cohorts is None:
+            return cells_of((), 0)
+        found = cells_of(self.cohorts.numbers, self.ages)
+        own = {windows.number(label) for label in self.windows}
+        numbers = self.cohorts.numbers
+        kept = [
+            numbers[later] in own and (self.began is None or numbers[first] in self.began)
+            for first, later in zip(found.first.tolist(), found.later.tolist(), strict=True)
+        ]
+        return Cells(*(each[np.array(kept, np.bool_)] for each in found))
+
+    @cached_property
+    def triangle(self) -> Ratio:
+        """The retention of each of `cells`."""
+        assert self.cohorts is not None
+        return retention(self.cohorts, self.cells, self.asked, self.level)
+
+    @cached_property
+    def curve(self) -> Ratio | None:
+        """The average over cohorts for each age, from 1 on; None without cohorts."""
+        if self.cohorts is None:
+            return None
+        return average(self.cohorts, self.cells, self.asked, self.level)
+
+    @cached_property
+    def growth(self) -> tuple[WindowGrowth, ...]:
+        """Of each of its windows that can be told apart, the oldest first."""
+        own = set(self.windows)
+        before = {windows.number(each.label): each for each in self.lives}
+        return tuple(
+            _growth(each, before.get(windows.number(each.label) - 1), self.asked, self.level)
+            for each in self.lives
+            if each.label in own
+        )
+
+    @cached_property
+    def series(self) -> Series:
+        names: list[str] = []
+        columns: list[tuple[FloatArray, ...]] = []
+        if self.lifecycle is not None:
+            found = self.lifecycle
+            names += LIFECYCLE
+            columns.append((found.share, found.std_error, found.low, found.high))
+        if self.curve is not None:
+            names += [f"age {age}" for age in range(1, self.ages + 1)]
+            columns.append(self.curve[:4])
+        return Series(tuple(names), *(np.concatenate(each) for each in zip(*columns, strict=True)))
+
+    @property
+    def leading(self) -> str:
+        return "age 1" if self.cohorts else "stayed"
+
+    @property
+    def budget(self) -> float:
+        """Of a retention to first order, and never more than all."""
+        if not self.n:
+            return math.nan
+        most = 0.0 if self.lifecycle is None else self.lifecycle.budget
+        if self.curve is not None:
+            known = self.curve.fakes[np.isfinite(self.curve.value)]
+            most = max(most, float(known.max()) * self.fakes if len(known) else 0.0)
+        return min(most, 1.0)
+
+    def change_from(
+        self,
+        before: RetentionAnswer,
+        *,
+        together: bool = True,
+        adjust: Adjustment = "storey",
+        alpha: float | None = None,
+    ) -> Comparison:
+        """Of two periods of three windows or more, the cohorts that began in each are compared, so
+        that none of them lived through what happened between the two; of shorter ones what was
+        seen in them, of whatever cohort."""
+        found = number_change(
+            *(before._of_own_cohorts(self), self._of_own_cohorts(before)),
+            together=together,
+            alpha=alpha,
+        )
+        return replace(found, before=before, after=self)
+
+    def _of_own_cohorts(self, other: RetentionAnswer) -> RetentionAnswer:
+        own, others = (frozenset(map(windows.number, each.windows)) for each in (self, other))
+        if min(len(own), len(others)) < _COHORT_WINDOWS or own & others:
+            return self
+        return replace(self, began=own)
+
+    def about(self) -> dict[str, Any]:
+        """`asks`, `ages` and the kind of `window`."""
+        return {"asks": list(self.asks), "ages": self.ages, "window": self.window}
+
+    def numbers(self) -> dict[str, Any]:
+        """`series`: as for a mean. `growth`: for each `window` the devices `active` in it, and of
+        `new`, `stayed`, `returned`, `lost` and `gained_for_each_lost` the `estimate` with `low` and
+        `high`, in devices. `cohorts`: for each cell `cohort` (its first window), `window`, `age`,
+        `devices` (how many began), `retention`, `std_error`, `low`, `high` and `told`: "known",
+        "too few", or "nothing fits"."""
+        return {
+            "series": series_rows(self.series),
+            "growth": [
+                {
+                    "window": each.window,
+                    "active": each.active,
+                    **{
+                        name: None if found is None else _finite(found)
+                        for name, found in zip(_GROWTH, each[2:], strict=True)
+                    },
+                }
+                for each in self.growth
+            ],
+            "cohorts": [
+                dict(zip(("cohort", "window", "age", "devices", *_CELL, "told"), row, strict=True))
+                for row in self.rows()
+            ],
+        }
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """For each cell its cohort, its window, its age, the devices that began, `retention`,
+        `std_error`, `low`, `high` and what is known."""
+        if self.cohorts is None or not len(self.cells.age):
+            return []
+        found = self.triangle
+        label = {number: name for name, number in self._labels.items()}
+        numbers = self.cohorts.numbers
+        told = [_told(*each) for each in zip(found.open, found.empty, strict=True)]
+        return [
+            (label[numbers[first]], label[numbers[later]], age, *rest)
+            for first, later, age, *rest in zip(
+                *(each.tolist() for each in self.cells),
+                plain(found.counted),
+                *(plain(column) for column in found[:4]),
+                told,
+                strict=True,
+            )
+        ]
+
+    @cached_property
+    def _labels(self) -> dict[str, int]:
+        """The windows that were read one by one, with their numbers."""
+        if self.cohorts is None:
+            return {}
+        known = {windows.number(label): label for label in self.windows}
+        label, found = next(iter(self.windows)), {}
+        for number in sorted(self.cohorts.numbers, reverse=True):
+            found[known.get(number) or _shifted(label, number)] = number
+        return found
+
+    def to_csv(self, *, raw: bool = False) -> str:
+        """One line for each series, for each number of growth, and for each cell of a cohort. The
+        column `of` says which: "all", "growth" or "cohort"."""
+        basis = self.csv_basis()
+        lines: list[tuple[Any, ...]] = [
+            ("all", None, None, *each.values()) for each in series_rows(self.series)
+        ]
+        for each in self.growth:
+            lines.append(("growth", None, each.window, "active", each.active, None, None, None))
+            lines += [
+                ("growth", None, each.window, name, found.value, None, found.low, found.high)
+                for name, found in zip(_GROWTH, each[2:], strict=True)
+                if found is not None
+            ]
+        lines += [
+            ("cohort", cohort, window, f"age {age}", *numbers)
+            for cohort, window, age, _, *numbers, _ in self.rows()
+        ]
+        return csv_text(
+            ("of", "cohort", "window", *NUMBER_COLUMNS, *BASIS_COLUMNS),
+            ((*line, *basis) for line in lines),
+            raw=raw,
+        )
+
+
+def retention_series(kind: Retention) -> tuple[str, ...]:
+    """What the series of the answer to a metric of this type are called."""
+    return (
+        *(LIFECYCLE if "lifecycle" in kind.asks else ()),
+        *(f"age {age}" for age in range(1, kind.ages + 1)),
+    )
+
+
+def _told(few: bool, none: bool) -> Told:
+    return "too few" if few else "nothing fits" if none else "known"
+
+
+def _finite(found: Around) -> dict[str, float | None]:
+    names = ("estimate", "low", "high")
+    return {
+        name: number if math.isfinite(number) else None
+        for name, number in zip(names, found, strict=True)
+    }
+
+
+def _shifted(label: str, number: int) -> str:
+    """The window of the same kind with this number."""
+    kind, at = windows.kind_of(label), windows.number(label)
+    while at > number:
+        label = windows.window_at(kind, windows.start(label) - 1)
+        at -= 1
+    while at < number:
+        label = windows.window_at(kind, windows.end(label))
+        at += 1
+    return label
+
+
+def _growth(
+    each: LifeWindow, before: LifeWindow | None, asked: AskedPart, level: float
+) -> WindowGrowth:
+    """The reports are all devices, or a known part of them; the other ones add to the error."""
+    part = asked.sample_rate / asked.one_in
+    low, high = share_interval(each.share, each.noise, level)
+    active = each.reports / part
+    # Relative, of a number of devices that was counted from a part of them.
+    z = _z(level)
+    error = z * math.sqrt((1 - part) / each.reports) if each.reports else math.inf
+    found = [
+        _product(Around(*map(float, numbers)), active, error)
+        for numbers in zip(each.share, low, high, strict=True)
+    ]
+    lost = quick = None
+    if before is not None and before.reports:
+        earlier = before.reports / part
+        apart = z * math.sqrt((1 - part) / before.reports) * earlier
+        stayed = found[1]
+        value = earlier - stayed.value
+        lost = Around(
+            value,
+            max(0.0, value - math.hypot(stayed.high - stayed.value, apart)),
+            max(0.0, value + math.hypot(stayed.value - stayed.low, apart)),
+        )
+        quick = _quick(active, error * active, earlier, apart, stayed)
+    return WindowGrowth(each.label, active, found[0], found[1], found[2], lost, quick)
+
+
+def _product(share: Around, active: float, error: float) -> Around:
+    """So many devices, and no fewer than none."""
+    value = share.value * active
+    return Around(
+        value,
+        max(0.0, value - math.hypot((share.value - share.low) * active, error * value)),
+        max(0.0, value + math.hypot((share.high - share.value) * active, error * value)),
+    )
+
+
+def _quick(active: float, error: float, earlier: float, apart: float, stayed: Around) -> Around:
+    """(active - stayed) / (earlier - stayed): it moves in one direction with each of the three, so
+    its ends are those of their intervals, taken together as independent errors are."""
+
+    def at(now: float, then: float, both: float) -> float:
+        gained, lost = now - both, then - both
+        return math.nan if lost <= 0 else max(gained, 0.0) / lost
+
+    value = at(active, earlier, stayed.value)
+    if math.isnan(value):
+        return Around(math.nan, 0.0, math.inf)
+    down = up = 0.0
+    for now, then, both in (
+        (active - error, earlier, stayed.value),
+        (active + error, earlier, stayed.value),
+        (active, earlier - apart, stayed.value),
+        (active, earlier + apart, stayed.value),
+        (active, earlier, stayed.low),
+        (active, earlier, stayed.high),
+    ):
+        end = at(now, then, both)
+        if math.isnan(end):
+            return Around(value, 0.0, math.inf)
+        down, up = (
+            math.hypot(down, max(0.0, value - end)),
+            math.hypot(up, max(0.0, end - value)),
+        )
+    return Around(value, max(0.0, value - down), value + up)
+
+
+def _z(level: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf((1 + level) / 2)

@@ -1,0 +1,245 @@
+"""A retention from the tallies of one scheme, and from those of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from deniable import Scheme, windows
+from deniable.mechanisms import MemoizedRetention
+from deniable.mechanisms.memoized_retention import LIFECYCLE, cells_of
+from deniable_collector.tally import Tally
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.anomalies import Verdict
+from deniable_estimator.analyses.base import OneRowAnalysis
+from deniable_estimator.analyses.candidates import check_tally
+from deniable_estimator.analyses.retention import AskedPart, CohortCounts, WindowedTally
+from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.combination import combine as combine_shares
+from deniable_estimator.answers.numbers import vars_of
+from deniable_estimator.answers.retention import LifeWindow, RetentionAnswer
+from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import counted, message
+from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import Adjustment
+
+_FEW = 30
+"""Fewer reports than this say nothing about the population."""
+
+_LONG = 12
+"""Devices that report in so many windows are enough for the lifecycle, which looks back one."""
+
+
+def estimate_retention(
+    tally: Tally,
+    scheme: Scheme,
+    candidates: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    adjust: Adjustment = "storey",
+    participation: Participation | None = None,
+    unit: str | None = None,
+) -> RetentionAnswer:
+    """What tallies of one scheme say of who comes back; the arguments are those of
+    `shares.estimate`. Of a sum of windows without the tally of each there is the lifecycle alone.
+
+    Raises:
+        EstimateError: the tally does not belong to the scheme, or candidates were given.
+        ValueError: `level` is not between 0 and 1.
+    """
+    if candidates is not None:
+        raise EstimateError(message("a retention has no candidates: leave them out"))
+    check_tally(tally, scheme)
+    mechanism = scheme.mechanism
+    assert isinstance(mechanism, MemoizedRetention)
+    participation = participation or Participation.evenly(tally)
+    basis = Basis.of(tally, scheme, participation)
+    single = tally.each if isinstance(tally, WindowedTally) else ()
+    if not single and len(tally.windows) == 1:
+        single = (tally,)
+    single = tuple(sorted((each for each in single if each.reports), key=_number))
+    shares: dict[str, Shares] = {}
+    figures = []
+    for row, (name, channel) in enumerate(zip(mechanism.asks, mechanism.channels, strict=True)):
+        of_row = Scheme("category", channel, cells_of(name, mechanism.ages))
+        part = tally.rows[row].reports / tally.reports if tally.reports else 0.0
+        known = {each.windows[0]: float(each.rows[row].reports) for each in single}
+        counts = {
+            label: known.get(label, reports * part)
+            for label, reports in participation.reports.items()
+        }
+        shares[name] = replace(
+            estimate(
+                Tally(tally.metric, of_row.fingerprint, tally.windows, (tally.rows[row],)),
+                of_row,
+                level=level,
+                adjust=adjust,
+                participation=replace(participation, reports=counts),
+            ),
+            schemes=basis.schemes,
+        )
+        figures += [
+            each._replace(scheme=scheme.fingerprint) for each in shares[name].verdict.figures
+        ]
+    numbers = [windows.number(each.windows[0]) for each in single]
+    rows = dict(zip(mechanism.asks, range(len(mechanism.asks)), strict=True))
+    lives: tuple[LifeWindow, ...] = ()
+    if "lifecycle" in rows and single:
+        lives = _lives(mechanism, single, rows["lifecycle"])
+    cohorts = None
+    if "cohorts" in rows:
+        found = [each.rows[rows["cohorts"]] for each in single]
+        cells = np.array([each.cells for each in found], np.int64)
+        cohorts = CohortCounts.of(
+            mechanism.channels[rows["cohorts"]],
+            numbers,
+            np.array([each.reports for each in found], np.int64),
+            cells.reshape(len(single), mechanism.ages + 2),
+        )
+    missing = len(set(tally.windows).difference(each.windows[0] for each in single))
+    lifecycle = shares.get("lifecycle")
+    return RetentionAnswer(
+        **vars_of(basis),
+        level=level,
+        verdict=Verdict.of(figures),
+        warnings=(
+            *_caveats(basis, lifecycle),
+            *_missing(missing if tally.reports else 0),
+            *_silent(participation, mechanism.ages),
+        ),
+        window=mechanism.window,
+        asked=AskedPart(participation.sample_rate, participation.one_in),
+        lifecycle=lifecycle,
+        lives=lives,
+        cohorts=cohorts,
+    )
+
+
+def combine_retentions(informed: Sequence[RetentionAnswer]) -> RetentionAnswer:
+    """A single answer from those of several schemes of one metric: of those that ask the same
+    questions, of as many ages, as most reports were sent for."""
+    most = max(informed, key=lambda each: each.n)
+    alike = [
+        each
+        for each in informed
+        if (each.asks, each.ages, each.window) == (most.asks, most.ages, most.window)
+    ]
+    basis = Basis.merged(alike)
+    lifecycle = cohorts = None
+    if most.lifecycle is not None:
+        lifecycle = combine_shares([each.lifecycle for each in alike if each.lifecycle])
+    if most.cohorts is not None:
+        cohorts = CohortCounts.added([each.cohorts for each in alike if each.cohorts])
+    warnings = _caveats(basis, lifecycle)
+    for each in alike:
+        warnings += tuple(
+            text for text in each.warnings if text not in (*warnings, *each.footnotes)
+        )
+    if left := sum(each.n for each in informed) - basis.n:
+        warnings += (
+            counted(
+                "the questions have changed: {count:,} report to others is left out; choose days "
+                "before the change to see it",
+                "the questions have changed: {count:,} reports to others are left out; choose days "
+                "before the change to see them",
+                left,
+            ),
+        )
+    return replace(
+        most,
+        **vars_of(basis),
+        verdict=Verdict.of([figure for each in alike for figure in each.verdict.figures]),
+        warnings=warnings,
+        lifecycle=lifecycle,
+        lives=_merged([life for each in alike for life in each.lives]),
+        cohorts=cohorts,
+    )
+
+
+def _lives(
+    mechanism: MemoizedRetention, single: Sequence[Tally], row: int
+) -> tuple[LifeWindow, ...]:
+    analysis = oracle_analysis(mechanism.channels[row])
+    assert isinstance(analysis, OneRowAnalysis)
+    answered = [each for each in single if each.rows[row].reports]
+    if not answered:
+        return ()
+    tallies = [replace(each, rows=(each.rows[row],)) for each in answered]
+    share, noise = analysis.shares_of_each(tallies, np.arange(len(LIFECYCLE)))
+    return tuple(
+        LifeWindow(
+            each.windows[0],
+            each.reports,
+            tally.reports,
+            share[place],
+            noise.taken(np.full(len(LIFECYCLE), place)),
+        )
+        for place, (each, tally) in enumerate(zip(answered, tallies, strict=True))
+    )
+
+
+def _merged(lives: Sequence[LifeWindow]) -> tuple[LifeWindow, ...]:
+    """Each window once: the average over the devices of all schemes."""
+    found: dict[str, LifeWindow] = {}
+    for each in lives:
+        other = found.get(each.label)
+        if other is None:
+            found[each.label] = each
+            continue
+        answered = other.answered + each.answered
+        one, two = other.answered / answered, each.answered / answered
+        found[each.label] = LifeWindow(
+            each.label,
+            other.reports + each.reports,
+            answered,
+            one * other.share + two * each.share,
+            other.noise.weighted(np.full(len(LIFECYCLE), one))
+            + each.noise.weighted(np.full(len(LIFECYCLE), two)),
+        )
+    return tuple(found[label] for label in sorted(found, key=windows.number))
+
+
+def _caveats(basis: Basis, lifecycle: Shares | None) -> tuple[str, ...]:
+    if basis.n == 0:
+        return (message("no reports yet"),)
+    if lifecycle is not None and lifecycle.n:
+        return lifecycle.warnings
+    if basis.n < _FEW:
+        few = message("too few reports (only {n}) to draw conclusions about all devices", n=basis.n)
+        return (few,)
+    return ()
+
+
+def _missing(count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    return (
+        counted(
+            "{count} window is kept only as a part of a longer sum, which says nothing of cohorts "
+            "and growth",
+            "{count} windows are kept only as parts of longer sums, which say nothing of cohorts "
+            "and growth",
+            count,
+        ),
+    )
+
+
+def _silent(participation: Participation, ages: int) -> tuple[str, ...]:
+    """That the ledger silences devices so early that they look as if they had gone."""
+    most = participation.most
+    if not participation.n or most is None or most > max(ages, _LONG):
+        return ()
+    return (
+        message(
+            "the registry's lifetime_epsilon ends the reports of a device after {most} windows, "
+            "and from then on it looks as if it did not come back: raise it, or remove it",
+            most=most,
+        ),
+    )
+
+
+def _number(tally: Tally) -> int:
+    return windows.number(tally.windows[0])

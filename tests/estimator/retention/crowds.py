@@ -1,0 +1,68 @@
+"""Many crowds at once, with the tallies of their reports drawn from the exact distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from deniable.mechanisms import MemoizedSubsetSelection
+from deniable_estimator.analyses.retention import CohortCounts
+from deniable_estimator.planning.retention_crowd import Life, windows_of
+
+FIRST = 100
+"""The number of the first window."""
+
+
+def reports_of(channel: MemoizedSubsetSelection, memos: Any, rng: np.random.Generator) -> Any:
+    """The reports and cells of crowds with these memos, shape (runs, size): each report is a
+    uniform set with probability `blind`, and otherwise holds the memo and a uniform rest."""
+    fresh = channel.fresh
+    size, k = fresh.size, fresh.k
+    blind = float((1 - fresh.p) * size / (size - k))
+    owned = rng.binomial(memos, 1 - blind)
+    cells = owned + _sets((memos - owned).sum(axis=-1), size, k, rng)
+    if k > 1:
+        for own in range(size):
+            others = [column for column in range(size) if column != own]
+            cells[..., others] += _sets(owned[..., own], size - 1, k - 1, rng)
+    return memos.sum(axis=-1), cells
+
+
+def _sets(counts: Any, size: int, k: int, rng: np.random.Generator) -> Any:
+    sets = list(combinations(range(size), k))
+    holds = np.zeros((len(sets), size), np.int64)
+    for place, each in enumerate(sets):
+        holds[place, list(each)] = 1
+    return rng.multinomial(counts, np.full(len(sets), 1 / len(sets))) @ holds
+
+
+def counted(
+    lives: Sequence[Life],
+    channel: MemoizedSubsetSelection,
+    rng: np.random.Generator,
+    *,
+    runs: int,
+    older: float = 0.0,
+    sample_rate: float = 1.0,
+    lifecycle: MemoizedSubsetSelection | None = None,
+) -> CohortCounts:
+    """What is counted of `runs` crowds that live like this."""
+    reports, cells = [], []
+    for window in windows_of(
+        lives,
+        lifecycle,
+        channel,
+        rng,
+        first=FIRST,
+        older=older,
+        sample_rate=sample_rate,
+        runs=(runs,),
+    ):
+        n, found = reports_of(channel, window.cohort_memos, rng)
+        reports.append(n)
+        cells.append(found)
+    numbers = range(FIRST, FIRST + len(lives))
+    return CohortCounts.of(channel, numbers, np.stack(reports, 1), np.stack(cells, 1))

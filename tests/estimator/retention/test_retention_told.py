@@ -1,0 +1,97 @@
+"""What people read of a retention: its sentences, its heat map, the terminal, and a watch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tests.estimator.conftest import Fill
+from tests.estimator.retention.conftest import CHANGED, WEEKS
+
+from deniable import Registry, windows
+from deniable_collector.stores.base import Store
+from deniable_estimator.annotations import Annotation
+from deniable_estimator.answers.retention import RetentionAnswer
+from deniable_estimator.answers.retention_words import finding_words, growth_words
+from deniable_estimator.dashboard.charts.retention import retention_chart
+from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
+from deniable_estimator.questions.reading import read
+from deniable_estimator.terminal import retention  # noqa: F401
+from deniable_estimator.terminal.tables import estimate_view
+from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.watching.run import Watcher
+from deniable_estimator.watching.state import WatchState
+
+
+@pytest.fixture
+def answer(store: Store, registry: Registry, seen: list[DrawnWindow]) -> RetentionAnswer:
+    found = read(store, registry, "back", now=windows.end(WEEKS[-1]))
+    assert isinstance(found, RetentionAnswer)
+    return found
+
+
+def test_the_finding_is_in_two_sentences(answer: RetentionAnswer) -> None:
+    told = finding_words(answer)
+    assert "of new devices are active in the week after their first (95% interval" in told
+    assert "came back after a gap." in told
+    assert f"In {WEEKS[-1]}, " in growth_words(answer)
+
+
+def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: RetentionAnswer) -> None:
+    """The newest first; a row is as long as the ages that were seen, and colours go from the
+    lightest to the darkest."""
+    chart = retention_chart(answer, 13)
+    assert [row.name for row in chart.cohorts] == list(WEEKS[-2:-15:-1])
+    assert chart.more == len(WEEKS) - 1 - 13
+    newest, oldest = chart.cohorts[0], chart.cohorts[-1]
+    assert [cell is not None for cell in newest.cells] == [True] + 11 * [False]
+    assert all(oldest.cells)
+    levels = {cell.level for row in chart.cohorts for cell in row.cells if cell}
+    assert levels == {1, 2, 3, 4}
+    assert len(chart.average.cells) == answer.ages
+    assert len(chart.lifecycle.bars) == 3
+    assert chart.curve.line.count("L") == answer.ages - 1
+
+
+def test_the_terminal_shows_all_series_growth_and_the_triangle(answer: RetentionAnswer) -> None:
+    console = Console(width=140, record=True, file=None, quiet=False, force_terminal=False)
+    with console.capture() as captured:
+        console.print(estimate_view(answer, {"age 1": 0.4321}))
+    told = captured.get()
+    assert "retention after 12 weeks" in told
+    assert "43.2" in told
+    assert "% active so many weeks later" in told
+    assert all(f"{week} " in told for week in WEEKS[-5:])
+
+
+def test_a_watch_tells_of_a_fall_and_what_happened_before_it(
+    registry: Registry, store: Store, fill: Fill
+) -> None:
+    """After a release 30 points fewer come back: told with it, once. The crowd has 2,000,000
+    devices; of one that does not change nothing is told in as many weeks (seed 6)."""
+    metric = registry["back"]
+    life = Life.steady(2_000_000)
+    changed = windows.number(CHANGED)
+    weeks = WEEKS[: WEEKS.index(CHANGED) + 4]
+    lives = [
+        life if windows.number(week) <= changed else Life(life.new, back=0.15) for week in weeks
+    ]
+    rules = parse_rules(
+        'schema = 1\ndashboard = "https://d.acme.example"\nonly = ["back"]\n[defaults]\n'
+        "points = 3.0\n",
+        registry.metrics,
+        {},
+    )
+    release = Annotation(1, windows.first_day(CHANGED), None, "Release 4.2", None, ())
+    watcher = Watcher(store, registry, rules, None, (release,))
+    state, told = WatchState(), []
+    drawn = tallies_of(metric, weeks, lives, np.random.default_rng(6), older=2_000_000 - life.new)
+    for tally, _ in drawn:
+        fill(tally, metric.scheme)
+        (week,) = tally.windows
+        run = watcher.run(state, windows.end(week) + 2 * 86_400, sending=False)
+        told += [(week, each["text"]) for each in run.messages if each["kind"] == "change"]
+    (first, text), *_ = [each for each in told if "retention after 1 week " in each[1]]
+    assert first == weeks[weeks.index(CHANGED) + 1]
+    assert "retention after 1 week down" in text
+    assert "Release 4.2" in text
