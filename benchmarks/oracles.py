@@ -270,7 +270,7 @@ def estimates(quick: bool) -> Iterator[Table]:
 
 
 def devices(_: bool) -> Iterator[Table]:
-    """For the table of docs/comparison.md; exact, so that it needs no seed."""
+    """For the table of docs/explanation/comparison.md; exact, so that it needs no seed."""
     table = Table("oracles-devices", "Devices for an interval, beside an exact sum of as many")
     for size, share, half in ((2, 0.3, 0.01), (100, 0.01, 0.002)):
         exact = math.ceil(share * (1 - share) * (Z / half) ** 2)

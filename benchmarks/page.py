@@ -44,14 +44,17 @@ DRAWN = 30
 ROUNDS = 5
 LAST = TODAY - timedelta(days=1)
 YEAR = f"from={TODAY - timedelta(days=364)}&to={LAST}"
+MIDDLE = f"since={TODAY - timedelta(days=183)}"
 PAGES = (
     ("overview", "/"),
     ("12 values, 28 days", "/metric/category_0"),
     ("12 values, 364 days by week", f"/metric/category_0?{YEAR}"),
+    ("12 values, since the middle of them", f"/metric/category_0?{MIDDLE}"),
     ("the same, eight values drawn", f"/metric/category_0?{YEAR}&"
      + "&".join(f"value=value+{each}" for each in range(8))),
     ("boolean, 28 days", "/metric/boolean_1"),
     ("boolean, 364 days by week", f"/metric/boolean_1?{YEAR}"),
+    ("boolean, since the middle of them", f"/metric/boolean_1?{MIDDLE}"),
     ("1,000 values, 28 days", "/metric/large"),
     ("12 values, 364 days by day", f"/metric/category_0?{YEAR}&by=day"),
 )  # fmt: skip

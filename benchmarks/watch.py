@@ -130,7 +130,7 @@ def power(
             metric.draw(day, rise_of(metric, errors))
             found = judge(metric.ask, metric.tallies, day, RULES, level)
             assert found is not None
-            if any(each.series == "v0" and each.rises for each in found.changes):
+            if any(each.detail == "v0/up" for each in found.changes):
                 told += 1
                 break
     return told / runs

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -19,6 +21,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
+from deniable_demo.made_up import RELEASED
 from showcase import build
 
 IMAGES = Path(__file__).with_name("images")
@@ -33,29 +36,25 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
-PICTURES = (
-    # name, path, width, height (None: the whole page), colours, pixels for each of CSS's
-    ("dashboard", "/metric/browser", 1200, 1250, "light", 2),
-    ("dashboard-overview", "/", 1200, None, "light", 1),
-    ("dashboard-metric", "/metric/language", 1200, None, "light", 1),
-    ("dashboard-number", "/metric/page_load?limit=2.5", 1200, None, "light", 1),
-    ("dashboard-segments", "/metric/page_load/segments?by=platform", 1200, None, "light", 1),
-    ("dashboard-pair", "/metric/plan_and_minutes", 1200, 1090, "light", 1),
-    ("dashboard-discovery", "/metric/plugin", 1200, 1000, "light", 1),
-    ("dashboard-dark", "/metric/dark_mode", 1200, None, "dark", 1),
-    ("dashboard-compare", "/metric/browser/compare", 1200, None, "light", 1),
-    ("dashboard-releases", "/releases", 1200, 775, "light", 1),
-    ("dashboard-planner", "/plan", 1200, None, "light", 1),
-    ("dashboard-phone", "/metric/dark_mode", 390, 844, "light", 2),
-    # The last: the choice of a language is remembered. It takes a font with Chinese letters.
-    ("dashboard-chinese", "/metric/browser?lang=zh-Hans", 1200, None, "light", 1),
+SINCE = urlencode({"since": RELEASED})
+# name, path, height, pixels for each of CSS's
+DEMO = (("demo-since", f"/?{SINCE}", 1130, 2),)
+SHOWCASE = (
+    ("dashboard-metric", "/metric/language", 2245, 1),
+    ("dashboard-number", "/metric/page_load?limit=2.5", 1345, 1),
+    ("dashboard-segments", "/metric/page_load/segments?by=platform", 1620, 1),
+    ("dashboard-pair", "/metric/plan_and_minutes", 1090, 1),
+    ("dashboard-discovery", "/metric/plugin", 1000, 1),
+    ("dashboard-releases", "/releases", 775, 1),
 )
 _WAITING = "Decoding · deniable"
 TOKEN = secrets.token_urlsafe(32)
 
 
 def main() -> None:
-    """Make up some crowds, open the dashboard on them, photograph it, end it."""
+    """Open the dashboard on the demo's crowd, and on some others; photograph both; end them."""
+    with serving("demo", "--read-only", "--port", "0") as link:
+        photograph(link, DEMO)
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             **build(Path(folder)),
@@ -63,31 +62,39 @@ def main() -> None:
             "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
             "DENIABLE_DASHBOARD_BIND": "127.0.0.1:0",
         }
-        dashboard = subprocess.Popen(
-            [sys.executable, "-c", "from deniable.cli import main; main()", "dashboard"],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **settings},
-        )
-        try:
-            assert dashboard.stdout is not None
-            for line in dashboard.stdout:
-                if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-                    photograph(found[0], f"{found[0]}/login?{urlencode({'token': TOKEN})}")
-                    break
-            else:
-                sys.exit("the dashboard did not start; its message stands above")
-        finally:
-            dashboard.terminate()
-            dashboard.wait()
+        with serving("dashboard", **settings) as page:
+            photograph(f"{page}/login?{urlencode({'token': TOKEN})}", SHOWCASE)
 
 
-def photograph(page: str, login: str) -> None:
-    """Take every picture of the dashboard at `page`, after signing in by the `login` link."""
+@contextmanager
+def serving(*command: str, **settings: str) -> Iterator[str]:
+    """A dashboard that `deniable COMMAND` starts: the address that it prints."""
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", "from deniable.cli import main; main()", *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **settings},
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+\S*", line):
+                yield found[0].rstrip(".,")
+                break
+        else:
+            sys.exit(f"deniable {command[0]} did not start; its message stands above")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def photograph(login: str, pictures: tuple[tuple[str, str, int, int], ...]) -> None:
+    """Take pictures of a dashboard, after signing in by the `login` link."""
     programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
     missing = [name for name, path in programs.items() if path is None]
     if missing:
         sys.exit(f"install {' and '.join(missing)} to take pictures")
+    page = login[: login.index("/login")]
     with tempfile.TemporaryDirectory() as profile:
         options = webdriver.ChromeOptions()
         options.binary_location = programs["chromium"] or ""
@@ -96,26 +103,23 @@ def photograph(page: str, login: str) -> None:
         browser = webdriver.Chrome(options=options, service=Service(programs["chromedriver"]))
         try:
             browser.get(login)
-            for name, path, width, height, colours, scale in PICTURES:
-                features = [{"name": "prefers-color-scheme", "value": colours}]
-                browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-                _resize(browser, width, height or 600, scale)
-                browser.get(page + path)
-                # A search for strings runs in the background, and its page asks again for it.
-                WebDriverWait(browser, 60).until(lambda found: found.title != _WAITING)
-                if height is None:
-                    whole = browser.execute_script("return document.documentElement.scrollHeight")
-                    _resize(browser, width, whole, scale)
+            for name, path, height, scale in pictures:
+                metrics = {"width": 1200, "height": height, "deviceScaleFactor": scale}
+                browser.execute_cdp_cmd(
+                    "Emulation.setDeviceMetricsOverride", {**metrics, "mobile": False}
+                )
+                # What takes long runs in the background, and is asked for again until it is there.
+                WebDriverWait(browser, 120, 1).until(
+                    lambda found, at=page + path: _shows(found, at)
+                )
                 browser.save_screenshot(str(IMAGES / f"{name}.png"))
         finally:
             browser.quit()
 
 
-def _resize(browser: webdriver.Chrome, width: int, height: int, scale: int) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False},
-    )
+def _shows(browser: webdriver.Chrome, address: str) -> bool:
+    browser.get(address)
+    return browser.title != _WAITING and "being calculated" not in browser.page_source
 
 
 if __name__ == "__main__":

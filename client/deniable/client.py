@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deniable.development import Narrator
     from deniable.device import Device
     from deniable.owner_texts import OwnerLanguage
-    from deniable.recording import Record
+    from deniable.recording import Active, Record
     from deniable.registry import Registry
     from deniable.sent import SentReport
     from deniable.state import State
@@ -158,8 +158,26 @@ class Client(Background):
 
         Raises:
             MetricError: in development (DENIABLE_DEV, `deniable.testing`, `strict=True`): no such
-                metric, or it is a pair. Elsewhere this is counted as "mistake".
+                metric, or it is a pair or a retention. Elsewhere this is counted as "mistake".
         """
+        self._admit(name, value)
+
+    def active(self, name: str) -> None:
+        """Say that the app was used, for a metric of the type "retention". Returns at once.
+
+        The first call in a window is reported within ten seconds, and later ones change nothing.
+        The device itself remembers its first window, and the windows since then.
+
+        Raises:
+            MetricError: in development, as `record`: no such metric, or one of another type.
+                Elsewhere this is counted as "mistake".
+        """
+        from deniable.recording import ACTIVE
+
+        self._admit(name, ACTIVE)
+
+    def _admit(self, name: str, value: Value | Active) -> None:
+        """What `record` and `active` do, which call it."""
         try:
             record = self._recorder.admit(name, value, self._clock())
         except MetricError as error:
@@ -176,7 +194,7 @@ class Client(Background):
                 warnings.warn(
                     f"{record.refused}, so the value was dropped",
                     UndeclaredValueWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         if self.status != "on":
             if self._narrator is not None:
@@ -203,7 +221,7 @@ class Client(Background):
                     f"metric {name!r}: a value that is not declared was recorded, and counts as "
                     f"{record.text!r}; to count it separately, declare it",
                     UndeclaredValueWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         self._keep(record)
 

@@ -185,6 +185,8 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
             found.append(Problem(at, f"{where}.{key}", unprotected, "error"))
         if message := _beyond_cap(metric, registry):
             found.append(Problem(line, where, message, "warning"))
+        if message := metric.type.life(metric.memo_limit):
+            found.append(Problem(line, where, message, "note"))
         if metric.answer == "at_once":
             found.append(Problem(line, where, _SEEN.format(window=metric.window), "note"))
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)

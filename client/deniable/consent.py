@@ -26,11 +26,13 @@ def withdraw(connection: Connection) -> None:
 
 
 def erase(connection: Connection, now: float) -> None:
-    """Delete the values, all reports, and the keys of memos, at a POSIX time in seconds.
+    """Delete the values, all reports, the first windows of metrics that look back, and the keys of
+    memos, at a POSIX time in seconds.
 
     Metrics that have reported with memos never do so again on this device.
     """
     open_windows.clear(connection)
+    open_windows.forget_firsts(connection)
     outbox.clear(connection)
     memo.erase(connection)
     day = datetime.fromtimestamp(now, UTC).date()

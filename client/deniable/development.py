@@ -1,7 +1,8 @@
 """Development mode: reports go to `deniable dev` on this machine, and count nowhere else.
 
 The mode is for developers who want to see a report within a second of `record`. Values become
-reports by the same mechanisms, with the same randomness. These things differ (docs/development.md):
+reports by the same mechanisms, with the same randomness. These things differ
+(docs/how-to/test-your-app.md):
 
 - Nothing of the app's state is read or written. Each flush is a device of its own: its windows
   close at once, its ledger is new, and it takes part whatever `sample_rate` and `one_in` say.

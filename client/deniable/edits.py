@@ -25,7 +25,8 @@ def foresee(registry: Registry) -> Iterator[Problem]:
             continue
         room = Fraction(metric.lifetime_epsilon) // Fraction(mechanism.lifetime_epsilon)
         bound = "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
-        begin = f"a change of its values, epsilon, {bound} or mechanism gives every value "
+        values = "window, ages, asks" if metric.type.looks_back else "values"
+        begin = f"a change of its {values}, epsilon, {bound} or mechanism gives every value "
         begin += f"another memo. lifetime_epsilon {metric.lifetime_epsilon:g} has room for "
         if room > 1:
             end = f"{room} of them, so a device stops for good at change {room}"

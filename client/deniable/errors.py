@@ -177,8 +177,8 @@ class TransportError(DeniableError):
 class RejectedError(DeniableError):
     """The collector accepted a batch but left out one report of it.
 
-    `metric` and `reason` (a code of docs/protocol.md) say which and why. `waits` is true if the
-    app has a newer registry than the collector: the report is kept and sent again.
+    `metric` and `reason` (a code of docs/reference/protocol.md) say which and why. `waits` is true
+    if the app has a newer registry than the collector: the report is kept and sent again.
     """
 
     def __init__(self, metric: str, reason: str, *, waits: bool) -> None:

@@ -49,7 +49,8 @@ class MetricDeclaration:
         self._refused: set[str | None] = set()
         self._known = self._checks()
         undefaulted = frozenset() if self.kind is None else self.kind.undefaulted
-        self.settings = {
+        self.settings: dict[str, Any] = {
+            **({} if self.kind is None else self.kind.presets),
             **{key: value for key, value in defaults.items() if key not in undefaulted},
             **{key: table[key] for key in self._known if key in table},
         }
@@ -109,7 +110,7 @@ class MetricDeclaration:
     ) -> MetricType | None:
         """The type as the table declares it, if it may be asked for with what was given."""
         settings = self.settings
-        for key in settings:
+        for key in (each for each in self._table if each in self._known):
             if key in kind.undefaulted or (key not in COMMON_KEYS and key not in kind.keys):
                 why = f": {kind.foreign[key]}" if key in kind.foreign else ""
                 self.report(key, f"does not belong to a {kind.name}{why}")

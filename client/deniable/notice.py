@@ -1,8 +1,8 @@
 """A privacy notice and a question for consent, as `deniable lint --notice` writes them.
 
 They say what follows from the registry and from what the SDK and the collector do. Why an app asks,
-on which legal basis and with which processors, its operator adds. docs/data-protection.md explains
-each part.
+on which legal basis and with which processors, its operator adds:
+docs/how-to/data-protection.md explains each part.
 """
 
 from __future__ import annotations

@@ -65,12 +65,14 @@ CREATE TABLE refusals (
 );
 CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
 CREATE TABLE groups (metric TEXT PRIMARY KEY, drawn INTEGER NOT NULL);
+CREATE TABLE firsts (metric TEXT PRIMARY KEY, window TEXT NOT NULL);
 """
 """A window is `passed` if the device does not take part in it, and `unanswered` if it ended
 without a report. Only an `open` one accepts values, and none that ends before its metric's
 horizon does. Of the integer that is drawn for a metric, `one_in` takes the remainder. `refusals`
 counts the values that did not fit, for `deniable doctor`, until the window ends: that a value did
-not fit says something about it."""
+not fit says something about it. `firsts` has the first window of each metric that looks back, for
+ever: a device with another one would have another memo."""
 
 
 _PAIR, _END = "\x1f", "\x1e"
@@ -174,6 +176,35 @@ def drop(connection: Connection, keys: Iterable[tuple[str, str]]) -> None:
     connection.executemany("DELETE FROM open_values WHERE metric = ? AND window = ?", keys)
 
 
+def look_back(connection: Connection, metric: Metric, window: str) -> str | None:
+    """The text that a device reports in a window of a metric that looks back; None if nothing, as
+    the clock shows a time before its first window.
+
+    Each window in which the app was used has its row, whether the device takes part or not.
+    """
+    _remember(connection, metric, window)  # the row may be of a time when it had another type
+    (first,) = connection.execute(
+        "SELECT window FROM firsts WHERE metric = ?", (metric.name,)
+    ).fetchone()
+    begins = windows.start(window)
+    before = windows.start(windows.window_at(metric.window, begins - 1))
+    found = connection.execute(
+        "SELECT 1 FROM windows WHERE metric = ? AND ends > ? AND ends <= ?",
+        (metric.name, before, begins),
+    ).fetchone()
+    return metric.type.look_back(window, first, found is not None)
+
+
+def _remember(connection: Connection, metric: Metric, window: str) -> None:
+    """Store the device's first window, if it has none."""
+    connection.execute("INSERT OR IGNORE INTO firsts VALUES (?, ?)", (metric.name, window))
+
+
+def forget_firsts(connection: Connection) -> None:
+    """Delete the first windows: without its memos, a metric that looks back is not reported."""
+    connection.execute("DELETE FROM firsts")
+
+
 def waiting(connection: Connection) -> int:
     """How many values wait for their window to end."""
     (count,) = connection.execute("SELECT count(*) FROM open_values").fetchone()
@@ -244,6 +275,8 @@ def _is_open(
         "INSERT INTO windows (metric, window, ends, state) VALUES (?, ?, ?, ?)",
         (metric.name, window, ends, "open" if takes_part else "passed"),
     )
+    if metric.type.looks_back:
+        _remember(connection, metric, window)
     if not takes_part:
         _prune(connection, metric.name)
     return takes_part

@@ -76,6 +76,11 @@ class OwnerTexts:
     from_on: str
     between: str
     any_number: str
+    lifecycle: tuple[str, str, str]
+    """That the app is used for the first time, was in the window before, or not."""
+    since: str
+    """That it was first used in a window; the next one: before."""
+    before: str
     and_next: str
     """Between named values, except before the last."""
     and_last: str
@@ -175,6 +180,9 @@ ENGLISH = OwnerTexts(
     from_on="numbers from {low} on",
     between="numbers from {low} to {high}",
     any_number="any number",
+    lifecycle=("used for the first time", "used in the last window too", "used again after a gap"),
+    since="first used in {window}",
+    before="first used before {window}",
     and_next=", ",
     and_last=" and ",
 )
@@ -260,6 +268,9 @@ _CHINESE = OwnerTexts(
     from_on="不小于 {low} 的数",
     between="从 {low} 到 {high} 的数",
     any_number="任何数",
+    lifecycle=("首次使用", "上一窗口也使用过", "隔了一段时间再次使用"),
+    since="首次使用于 {window}",
+    before="首次使用早于 {window}",
     and_next="、",
     and_last="和",
 )

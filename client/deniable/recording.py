@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from deniable import segments, windows
 from deniable.errors import MetricError, SegmentError
 from deniable.metric import Metric
 from deniable.registry import Registry
 from deniable.types import Value
+
+
+class Active:
+    """What `Client.active` records in place of a value."""
+
+
+ACTIVE: Final = Active()
 
 _NO_SEGMENTS: Mapping[str, str] = {}
 
@@ -59,14 +66,14 @@ class Recorder:
             return error.with_traceback(None)  # its frames hold the value
         return None
 
-    def admit(self, name: str, value: Value, now: float) -> Record | None:
+    def admit(self, name: str, value: Value | Active, now: float) -> Record | None:
         """The record that a call at the POSIX time `now` makes; None once the metric expired.
 
         An expired metric is not a programmer's mistake: an app outlives its metrics. Neither is a
         value that the metric cannot take: it depends on the device.
 
         Raises:
-            MetricError: no such metric, or it is not recorded.
+            MetricError: no such metric, or it is not recorded in this way.
         """
         if not isinstance(name, str):
             raise MetricError(type(name).__name__, "is not a name: pass the metric's name first")
@@ -77,9 +84,18 @@ class Recorder:
                 "is a pair, which is not recorded: record {} and {}, and the device joins them "
                 "when the window closes".format(*metric.type.of),
             )
+        if isinstance(value, Active) != metric.type.looks_back:
+            raise MetricError(
+                name,
+                f"is a {metric.type.name}, which takes no values: call active({name!r})"
+                if metric.type.looks_back
+                else f"is a {metric.type.name}, which takes values: call record({name!r}, value)",
+            )
         if now >= self._ends[name]:
             return None
         window = windows.window_at(metric.window, now)
+        if isinstance(value, Active):
+            return Record(metric, "", window)
         try:
             text = metric.normalize(value)
         except MetricError as error:

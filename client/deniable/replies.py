@@ -27,7 +27,7 @@ _FINAL = frozenset(
     )
 )
 """The collector's problem codes that sending the same bytes again cannot avoid
-(docs/protocol.md)."""
+(docs/reference/protocol.md)."""
 
 
 class Reply(NamedTuple):

@@ -133,14 +133,16 @@ class Scheme:
         mechanism = rebuild(name, parameters)
         if not TYPES[kind].suits(mechanism):
             raise SchemeError(f"a {kind} is not reported through {name}")
-        if isinstance(mechanism, FrequencyOracle):
-            _check_values(values or (), mechanism.size)
+        _check_values(tuple(values or ()), mechanism)
         segments = _segments(definition.get("segments", []))
         check_cells(mechanism, segments)
         return cls(kind, mechanism, tuple(values or ()), segments)
 
 
-def _check_values(values: Sequence[str], size: int | None) -> None:
+def _check_values(values: tuple[str, ...], mechanism: Mechanism[Any]) -> None:
+    if mechanism.texts not in (None, values):
+        raise SchemeError(f"the scheme's values are not those of its {mechanism.name}")
+    size = mechanism.size if isinstance(mechanism, FrequencyOracle) else None
     if values and size is not None and len(values) != size:
         raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")
 

@@ -100,8 +100,13 @@ def seal_first(
     the report, the window is closed without one.
     """
     metric, window = record.metric, record.window
-    answered = ledger.allows(metric, registry) and _report(
-        connection, ledger, metric, window, record.text, record.segments or {}, ready(), bits
+    text: str | None = record.text
+    if metric.type.looks_back:
+        text = open_windows.look_back(connection, metric, window)
+    answered = (
+        text is not None
+        and ledger.allows(metric, registry)
+        and _report(connection, ledger, metric, window, text, record.segments or {}, ready(), bits)
     )
     open_windows.close_window(connection, metric.name, window, answered=answered)
 

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from deniable.mechanisms import Mechanism, Memoizing, Numeric, Packing, Report, Row
+from deniable.mechanisms import (
+    Mechanism,
+    MemoizedRetention,
+    Memoizing,
+    Numeric,
+    Packing,
+    Report,
+    Row,
+)
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.outbox import Entry
 from deniable.owner_texts import ENGLISH, OwnerTexts
@@ -46,8 +54,9 @@ class SentReport:
     `status` is queued, sent, unanswered (not acknowledged, but it may have arrived), rejected or
     dropped. `reason` says why for the last two, and why a queued one waits.
     `words` says what was reported and what it reveals. `likelihoods` has an entry for each value
-    in the order of the domain. For a number it has entries for some of its range. It is empty for
-    strings, for domains larger than LISTED_VALUES, and for schemes that this app no longer knows.
+    in the order of the domain. For a number it has entries for some of its range, and for a
+    retention those of the question that the device answers. It is empty for strings, for domains
+    larger than LISTED_VALUES, and for schemes that this app no longer knows.
     """
 
     metric: str
@@ -137,6 +146,8 @@ def _noisy(
     report = Report(number, unpack_columns(row, sealed.columns))
     if isinstance(mechanism, Numeric):
         return _number(mechanism, report, texts)
+    if isinstance(mechanism, MemoizedRetention):
+        return _retention(mechanism, report, sealed.window, texts)
     if 0 < len(scheme.values) <= LISTED_VALUES:
         likelihoods = tuple(
             Likelihood(value, mechanism.likelihood(report, item))
@@ -144,7 +155,7 @@ def _noisy(
         )
         levels = sorted({each.probability for each in likelihoods}, reverse=True)
         if len(levels) == 2:
-            return _memory(mechanism, _two_levels(likelihoods, levels, texts), texts), likelihoods
+            return _memory(mechanism, _two_levels(likelihoods, texts), texts), likelihoods
     else:
         likelihoods = ()
     said = _columns(row, report, texts)
@@ -181,6 +192,24 @@ def _number(
     )
     said = texts.odds.format(said=said, odds=float(mechanism.odds))
     return _memory(mechanism, said, texts), likelihoods
+
+
+def _retention(
+    mechanism: MemoizedRetention, report: Report, window: str, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    """What the report says in its row, which the device has drawn whatever is true."""
+    if mechanism.asks[report.row] == "lifecycle":
+        named = list(texts.lifecycle)
+    else:
+        cohorts = mechanism.cohorts(window)
+        named = [texts.since.format(window=each) for each in cohorts]
+        named.append(texts.before.format(window=min(cohorts)))
+    channel = mechanism.channels[report.row]
+    likelihoods = tuple(
+        Likelihood(text, channel.likelihood(Report(0, report.columns), place))
+        for place, text in enumerate(named)
+    )
+    return _memory(channel, _two_levels(likelihoods, texts), texts), likelihoods
 
 
 def _columns(row: Row, report: Report, texts: OwnerTexts) -> str:
@@ -223,11 +252,10 @@ def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
     return texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))
 
 
-def _two_levels(
-    likelihoods: tuple[Likelihood, ...], levels: list[Fraction], texts: OwnerTexts
-) -> str:
-    high, low = map(_percent, levels)
-    named = [each.value for each in likelihoods if each.probability == levels[0]]
+def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
+    chances = [each.probability for each in likelihoods]
+    high, low = map(_percent, (max(chances), min(chances)))
+    named = [each.value for each in likelihoods if each.probability == max(chances)]
     if len(named) == 1:
         return texts.named_one.format(value=named[0], high=high, low=low)
     values = _join([f"“{value}”" for value in named], texts)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class MemoryRecord(NamedTuple):
-    """One call of `record`: the metric's name, the value as the metric holds it, the window, and
-    the values of the metric's segments in their declared order."""
+    """One call of `record` or `active`: the metric's name, the value as the metric holds it (empty
+    for `active`), the window, and the values of the metric's segments in their declared order."""
 
     metric: str
     value: str
@@ -108,6 +108,14 @@ class MemoryClient(Client):
         text = self.registry[name].normalize(value)
         found = self.values(name)
         assert text in found, f"{name}: {text!r} was not recorded; recorded: {found}"
+
+    def assert_active(self, name: str) -> None:
+        """Fail unless `active` was called for the metric.
+
+        Raises:
+            MetricError: no such metric.
+        """
+        assert self.values(name), f"{name}: active was not called"
 
     def assert_nothing_recorded(self, name: str | None = None) -> None:
         """Fail if anything was recorded: for one metric, or at all.

@@ -221,7 +221,7 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
     import urllib.request
     from io import BufferedReader
 
-    class Lines(BufferedReader):
+    class LimitedReader(BufferedReader):
         left = _MOST_LINES
 
         def readline(self, size: int | None = -1, /) -> bytes:
@@ -230,10 +230,10 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
                 raise http.client.HTTPException
             return super().readline(size)
 
-    class Limited(http.client.HTTPResponse):
+    class LimitedReply(http.client.HTTPResponse):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
-            self.fp = Lines(self.fp.detach())
+            self.fp = LimitedReader(self.fp.detach())
 
     class Replies(urllib.request.HTTPErrorProcessor):
         """Every status is a reply. So redirects are not followed: one could lead reports
@@ -255,7 +255,7 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
     def watched(kind: type[HTTPConnection]) -> Callable[..., HTTPConnection]:
         def make(*arguments: object, **options: object) -> HTTPConnection:
             connection = kind(*arguments, **options)  # type: ignore[arg-type]
-            connection.response_class = Limited
+            connection.response_class = LimitedReply
             connections.append(connection)
             return connection
 

@@ -36,8 +36,8 @@ ALL = CLOSED | {
 """The mechanisms of the full bundle, `client/web/src/parts_all.ts`: all that `auto` takes, those
 with memos, and RAPPOR."""
 
-JOINT = ALL | {"prefix_tree"}
-"""The mechanisms of the bundle with segments, pairs and discovery, `parts_joint.ts`."""
+JOINT = ALL | {"prefix_tree", "memoized_retention"}
+"""The mechanisms of the bundle with segments, pairs, discovery and retention, `parts_joint.ts`."""
 
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
@@ -70,9 +70,9 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. A registry of booleans and
     categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
-    segments, pairs or discoveries gets the build that has them. --oblivious is for pages that send
-    through a relay, so that the collector sees no address (docs/two-hops.md); it takes every
-    registry. Files of these names are replaced.
+    segments, pairs, discoveries or retentions gets the build that has them. --oblivious is for
+    pages that send through a relay, so that the collector sees no address
+    (docs/how-to/two-hops.md); it takes every registry. Files of these names are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):

@@ -22,7 +22,7 @@ from deniable.mechanisms import Packing, Report, Row
 from deniable.randomness import Bits, system_bits
 
 LATEST = 6 * 86_400.0
-"""Seconds after its end for which collectors take the reports of a window (docs/protocol.md)."""
+"""Seconds after its end for which collectors take the reports of a window."""
 
 BATCH_ID_BITS = 128
 _BATCH_ID = re.compile(rf"[0-9a-f]{{{BATCH_ID_BITS // 4}}}")

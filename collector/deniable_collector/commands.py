@@ -61,7 +61,7 @@ def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
 
     It sees the addresses of devices and cannot read what they send; the gateway can read it and
     sees the relay's address. That is worth something only if different people run the two
-    (docs/two-hops.md). Settings come from the environment; options override it.
+    (docs/how-to/two-hops.md). Settings come from the environment; options override it.
     """
     environ = environment(relay_gateway=gateway, bind=bind, workers=workers)
     try:

@@ -114,7 +114,7 @@ _SCHEMAS: Json = {
     ),
     "Rejection": _object(
         "A report that was not counted. Nothing is gained by sending it again, but for three "
-        "reasons that pass (docs/protocol.md).",
+        "reasons that pass (docs/reference/protocol.md).",
         {
             "index": _count("Its place in the batch."),
             "reason": _ref("Reason"),
@@ -402,9 +402,9 @@ def description(metrics_bind: str = "127.0.0.1:9464") -> Json:
             "summary": "Takes randomized reports, keeps their sums.",
             "description": "Public and write-only. A device or a relay sends batches of "
             "randomized reports; the collector adds them up and keeps nothing else. "
-            "docs/protocol.md tells the same in prose, and the vectors under client/vectors/ are "
-            "the last word on bodies. Every response carries the security headers "
-            "`Cache-Control`, `Content-Security-Policy`, `Referrer-Policy` and "
+            "docs/reference/protocol.md tells the same in prose, and the vectors under "
+            "client/vectors/ are the last word on bodies. Every response carries the security "
+            "headers `Cache-Control`, `Content-Security-Policy`, `Referrer-Policy` and "
             "`X-Content-Type-Options`.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -35,7 +35,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class SettingOption(click.Option):
-    """An option whose variable NAME may be given as NAME_FILE, as docs/settings.md says."""
+    """An option whose variable NAME may be given as NAME_FILE (docs/reference/settings.md)."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         """The variable's value; None where it is not set."""

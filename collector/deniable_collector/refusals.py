@@ -103,7 +103,7 @@ _TWO_HOPS = {
         503, "Gateway unavailable", "The gateway cannot be reached."
     ),
 }
-"""What a gateway and a relay answer besides (docs/two-hops.md)."""
+"""What a gateway and a relay answer besides (docs/how-to/two-hops.md)."""
 
 
 class IntakeError(DeniableError):

@@ -72,7 +72,8 @@ def demo(once: bool, as_json: bool, devices: int, read_only: bool, port: int) ->
 
     The newest complete day is reported by devices that run the real SDK, over real HTTP, to a real
     collector on 127.0.0.1. The tallies of the weeks before, in which some things change, are drawn
-    from their exact distribution. Everything is deleted when the demo ends.
+    from their exact distribution, with the noise that these devices keep. Everything is deleted
+    when the demo ends.
     """
     if as_json and not once:
         raise click.UsageError("--json needs --once: a demo that stays up has no end to print")
@@ -100,7 +101,8 @@ def _run(
     store_url, registry = f"sqlite:///{folder}/tallies.db", Registry.load(path)
     store = stack.enter_context(closing(open_store(store_url)))
     store.publish({metric.name: [metric.scheme] for metric in registry})
-    _draw_weeks(store, registry, devices, newest, read_only, console)
+    population = draw(devices, np.random.default_rng())
+    _draw_weeks(store, registry, population, newest, read_only, console)
     tried = None if once or read_only else stack.enter_context(try_it(port and port + 1))
     token, page = secrets.token_urlsafe(32), ""
     if not once:
@@ -117,7 +119,6 @@ def _run(
     if not read_only:
         origin = None if tried is None else tried.address
         endpoint = stack.enter_context(services.collector(path, store_url, origin))
-        population = draw(devices)
         _report(population, path, endpoint, console)
         compared = compare(store, registry, population, newest)
         changes = compare_planted(store, registry, newest)
@@ -153,14 +154,19 @@ def _run(
 
 
 def _draw_weeks(
-    store: Store, registry: Registry, devices: int, newest: date, whole: bool, console: Console
+    store: Store,
+    registry: Registry,
+    population: Population,
+    newest: date,
+    whole: bool,
+    console: Console,
 ) -> None:
     """Draw the tallies of the weeks before the newest day, with a progress bar."""
     days = range(DAYS, -1 if whole else 0, -1)
     with _progress("Drawing the weeks before, from the exact distribution", console) as progress:
         task = progress.add_task("", total=len(days))
         rng = np.random.default_rng()
-        for _ in write_history(store, registry, devices, newest, rng, days=days):
+        for _ in write_history(store, registry, population, newest, rng, days=days):
             progress.advance(task)
 
 
@@ -211,6 +217,7 @@ def chunks(population: Population) -> Iterator[list[fleet.Device]]:
             (
                 {segment: groups[device] for segment, groups in population.segments.items()},
                 {metric: values[device] for metric, values in population.values.items()},
+                population.secrets[device],
             )
             for device in range(first, min(first + _CHUNK, population.size))
         ]

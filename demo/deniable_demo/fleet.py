@@ -1,4 +1,5 @@
-"""The devices: each is a `deniable.Client` that recorded yesterday and reports today.
+"""The devices: each is a `deniable.Client` that recorded yesterday and reports today, with the
+memos that it has had in the weeks before (`history.py`).
 
 Recording, sealing, randomizing, ledger, outbox and batches are the SDK's, with the operating
 system's randomness. Only the clock is simulated, so that yesterday's window has closed.
@@ -17,17 +18,18 @@ from deniable.client import Client
 from deniable.state import State
 from deniable.state_file import begin
 from deniable.types import Value
+from deniable_demo.population import memo_key
 from deniable_demo.relay import Relay
 
 DAY = 86_400
 """Seconds. Devices record so long before they report."""
 
-Device: TypeAlias = tuple[Mapping[str, str], Mapping[str, Value]]
-"""The device's segments, and its value of each metric."""
+Device: TypeAlias = tuple[Mapping[str, str], Mapping[str, Value], bytes]
+"""The device's segments, its value of each metric, and the secret of its memos."""
 
 
 class _MemoryState(State):
-    """A device's state in memory, which is empty again for the next device after `renew`.
+    """A device's state in memory, which is that of another device after `renew`.
 
     Preparing SQLite's statements again for each of 50,000 devices would take longer than
     running them.
@@ -36,12 +38,14 @@ class _MemoryState(State):
     def __init__(self) -> None:
         super().__init__(None)
 
-    def renew(self) -> None:
+    def renew(self, keys: Mapping[str, bytes]) -> None:
+        """Empty it, but for the keys of memos: the device has reported in the weeks before."""
         with self.transaction() as connection:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             for (name,) in tables.fetchall():
                 connection.execute(f"DELETE FROM {name}")
             begin(connection, None)
+            connection.executemany("INSERT INTO memo_keys VALUES (?, ?)", keys.items())
 
 
 class _Clock:
@@ -62,7 +66,9 @@ def report_from(registry_path: str, endpoint: str, devices: list[Device], now: f
     """
     registry, memory = _load(registry_path), _memory()
     relay, clock = Relay(endpoint), _Clock()
-    for segments, values in devices:
+    kept = [each.name for each in registry if each.longitudinal == "memoize"]
+    for segments, values, secret in devices:
+        memory.renew({name: memo_key(secret, name) for name in kept})
         clock.now = now - DAY
         client = Client(
             registry,
@@ -79,7 +85,6 @@ def report_from(registry_path: str, endpoint: str, devices: list[Device], now: f
             client.record(metric, value)
         clock.now = now
         client.flush()
-        memory.renew()
     relay.forward()
     return len(devices)
 

@@ -2,7 +2,8 @@
 
 To simulate 50,000 devices for 75 days would take an hour. A tally is a sum of independent reports,
 so it can be drawn from how many devices had each value. Where devices keep memos, each device of
-the crowd draws its memo once, and the noise of each day is drawn given all memos.
+the crowd has its own, those of the newest day's devices as the SDK computes them, and the noise of
+each day is drawn given all memos.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Metric, Registry
+from deniable import Metric, Registry, memo
 from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.types.pair import Pair
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally
 from deniable_demo.made_up import ANNOTATIONS, CRASHES, DRIFT, GROWTH, RELEASED, USAGE
-from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES
+from deniable_demo.population import (
+    DISCOVERED,
+    PERCENTILES,
+    POPULARITIES,
+    Population,
+    memo_key,
+)
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.development.crowd import draw_tally, fold_tally
 from deniable_estimator.planning.population import normal_scores
@@ -54,16 +61,16 @@ each combination of segments, by its place."""
 def write_history(
     store: Store,
     registry: Registry,
-    devices: int,
+    population: Population,
     newest: date,
     rng: np.random.Generator,
     days: Iterable[int],
 ) -> Iterator[date]:
-    """Add the tallies of so many days before `newest`, of about `devices` devices on a working day.
-    Yields each day that is done."""
-    size = round(devices / USED)
+    """Add the tallies of so many days before `newest`, of about as many devices on a working day as
+    the population has, which is used on the newest day. Yields each day that is done."""
+    size = round(population.size / USED)
     asked = [metric for metric in registry if metric.name not in registry.unasked]
-    drawing = {metric.name: _drawing(metric, size, newest, rng) for metric in asked}
+    drawing = {metric.name: _drawing(metric, population, size, newest, rng) for metric in asked}
     for ago in days:
         day = newest - timedelta(days=ago)
         used = rng.binomial(size, USED * (WEEKEND if _is_weekend(day) else 1))
@@ -77,10 +84,12 @@ def write_history(
         yield day
 
 
-def _drawing(metric: Metric, size: int, newest: date, rng: np.random.Generator) -> Tallies:
+def _drawing(
+    metric: Metric, population: Population, size: int, newest: date, rng: np.random.Generator
+) -> Tallies:
     """How a metric's tallies are drawn, with a crowd of `size` devices."""
     if isinstance(metric.scheme.mechanism, MemoizedSubsetSelection):
-        return _Keeping(metric, metric.scheme.mechanism, size, rng).tallies
+        return _Keeping(metric, metric.scheme.mechanism, population, size, rng).tallies
     released = newest - timedelta(days=complete_days(RELEASED))
 
     def tallies(day: date, passed: float, used: int) -> dict[int, Tally]:
@@ -150,35 +159,41 @@ def _systems() -> tuple[list[str], FloatArray]:
 
 
 class _Keeping:
-    """A crowd in which each device keeps the noise of its value, and some change their value."""
+    """A crowd in which each device keeps the noise of its value, and some change their value. The
+    first of its devices are those of the newest day, with their values and their keys."""
 
     def __init__(
         self,
         metric: Metric,
         mechanism: MemoizedSubsetSelection,
+        population: Population,
         size: int,
         rng: np.random.Generator,
     ) -> None:
         self._metric, self._mechanism, self._rng = metric, mechanism, rng
+        self._keys = [memo_key(secret, metric.name) for secret in population.secrets]
         shares = _shares(metric)
-        self._values = rng.choice(len(shares), size, p=shares)
+        places = {value: place for place, value in enumerate(metric.values)}
+        known = [places[metric.normalize(each)] for each in population.values[metric.name]]
+        others = rng.choice(len(shares), size - population.size, p=shares)
+        self._values = np.append(known, others)
         self._changing = np.array([], np.int64)
         if metric.name == DRIFT.metric:
             # Those that have changed on the newest day, in the order in which they do.
             first, second = (metric.values.index(each) for each in (DRIFT.before, DRIFT.after))
-            changed = np.flatnonzero(self._values == second)
+            changed = rng.permutation(np.flatnonzero(self._values == second))
             self._changing = changed[: round(size * DRIFT.percent / 100)]
             self._values[self._changing] = first
             self._second = second
         self._changed = 0
-        self._memos = self._memoized(self._values)
+        self._memos = self._memoized(np.arange(size))
 
     def tallies(self, day: date, passed: float, used: int) -> dict[int, Tally]:
         """The tally of one day."""
         moved = self._changing[self._changed : round(passed * len(self._changing))]
         if len(moved):
             self._values[moved] = self._second
-            self._memos[moved] = self._memoized(self._values[moved])
+            self._memos[moved] = self._memoized(moved)
             self._changed += len(moved)
         rng, metric = self._rng, self._metric
         answering = rng.random(len(self._memos)) < used / len(self._memos) * metric.rate
@@ -187,12 +202,18 @@ class _Keeping:
         rows = fresh.sample_rows(range(self._mechanism.size), counts, rng)
         return {0: Tally(metric.name, metric.scheme.fingerprint, (day.isoformat(),), rows)}
 
-    def _memoized(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The permanent round: the value itself with its probability, or any of the others."""
-        size, rng = self._mechanism.size, self._rng
+    def _memoized(self, devices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The permanent round of these devices: the value itself with its probability, or any of
+        the others; of the newest day's devices as it follows from their keys."""
+        size, rng, values = self._mechanism.size, self._rng, self._values[devices]
         kept = rng.random(len(values)) < float(self._mechanism.permanent.p)
         others = rng.integers(1, size, len(values))
-        return np.where(kept, values, (values + others) % size)
+        memos: NDArray[np.int64] = np.where(kept, values, (values + others) % size)
+        scheme = self._metric.scheme.fingerprint
+        for place in np.flatnonzero(devices < len(self._keys)).tolist():
+            key, value = self._keys[devices[place]], int(values[place])
+            _, memos[place] = memo.draw(key, scheme, self._mechanism, value)
+        return memos
 
 
 def _shares(metric: Metric) -> FloatArray:

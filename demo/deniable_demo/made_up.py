@@ -69,7 +69,7 @@ ANNOTATIONS = {45: "Release 4.1", 22: RELEASED, 9: "Mail to all readers"}
 
 CRASHES = Crashes(
     *("crashed", "system"),
-    {"windows": (64, 4), "macos": (26, 2), "linux": (10, 15)},
+    {"windows": (64, 4), "macos": (26, 2), "linux": (10, 25)},
     before={"linux": 4},
 )
 
@@ -94,7 +94,7 @@ class Growth:
     """How far their logarithms were from the median's at first, in parts of what they are now."""
 
 
-DRIFT = Drift("browser", "chrome", "edge", 3.0)
+DRIFT = Drift("browser", "chrome", "edge", 8.0)
 GROWTH = Growth("shop_images", 0.3)
 
 USAGE = Usage(

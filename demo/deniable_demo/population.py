@@ -8,6 +8,7 @@ outermost as between the two next to it.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from deniable.randomness import KEY_BYTES
 from deniable.types import Value
 from deniable_demo.made_up import CRASHES, USAGE
 from deniable_estimator.planning.population import Crowd
@@ -156,6 +158,8 @@ class Population:
     """Metric -> the true value of each device."""
     segments: dict[str, list[str]]
     """Segment -> its value on each device."""
+    secrets: list[bytes]
+    """What the noise that each device keeps follows from."""
 
     def shares(self, metric: str, where: Mapping[str, str] | None = None) -> dict[str, float]:
         """The true share of each value that any of these devices has, by its text; of the devices
@@ -172,14 +176,19 @@ class Population:
         return Crowd.of(np.array(self.values[metric], np.float64))
 
 
-def draw(size: int) -> Population:
+def draw(size: int, random: np.random.Generator) -> Population:
     """Devices drawn at random, each metric by itself but for what is made up."""
-    random = np.random.default_rng()
     published = (*POPULARITIES, *PERCENTILES, DISCOVERED)
     values = {each.metric: each.draw(size, random) for each in published}
     systems, values[CRASHES.metric] = CRASHES.draw(size, random)
     values[USAGE.category], values[USAGE.number] = USAGE.draw(size, random)
-    return Population(size, values, {CRASHES.segment: systems})
+    secrets = [random.bytes(KEY_BYTES) for _ in range(size)]
+    return Population(size, values, {CRASHES.segment: systems}, secrets)
+
+
+def memo_key(secret: bytes, metric: str) -> bytes:
+    """A device's key of its memos of a metric."""
+    return hashlib.blake2b(metric.encode(), key=secret, digest_size=KEY_BYTES).digest()
 
 
 def _text(value: Value) -> str:

@@ -46,6 +46,7 @@ extensions = [
     "extensions.contents",
     "extensions.formulas",
     "extensions.openapi",
+    "extensions.settings",
 ]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4

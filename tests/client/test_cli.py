@@ -14,9 +14,13 @@ import pytest
 from deniable.command_line import find
 
 RUN = """
-import sys
+import importlib.metadata, sys
 for name in {missing}:
     sys.modules[name] = None
+points = importlib.metadata.entry_points
+importlib.metadata.entry_points = lambda **named: [
+    each for each in points(**named) if each.module.startswith({installed!r})
+]
 sys.argv = ["deniable", *{words}]
 from deniable.cli import main
 try:
@@ -28,8 +32,11 @@ finally:
 NAMES = sorted(each.name for each in entry_points(group="deniable.commands"))
 
 
-def deniable(*words: str, missing: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    script = RUN.format(words=words, missing=missing)
+def deniable(
+    *words: str, missing: tuple[str, ...] = (), installed: str = "deniable"
+) -> subprocess.CompletedProcess[str]:
+    """Run the command where only such packages are installed, and these modules are missing."""
+    script = RUN.format(words=words, missing=missing, installed=installed)
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
@@ -56,6 +63,17 @@ def test_help_imports_no_command() -> None:
     assert all(text.rstrip().endswith(".") for text in sentences.values())
     modules = {each.module for each in entry_points(group="deniable.commands")}
     assert not modules & set(done.stderr.split())
+
+
+def test_help_shows_what_is_installed() -> None:
+    """With the SDK alone only the first group is left, and other commands are unknown."""
+    shown = deniable("--help", installed="deniable.").stdout
+    assert "Apps:\n" in shown
+    assert "Collector:" not in shown
+    assert "Numbers:" not in shown
+    refused = deniable("collect", installed="deniable.")
+    assert refused.returncode == 2
+    assert "there is no `deniable collect`" in told(refused)
 
 
 def test_a_command_below_another_is_imported_alone() -> None:

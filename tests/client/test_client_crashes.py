@@ -34,6 +34,7 @@ REGISTRY = metrics_toml(
         "lifetime_epsilon": 2.0,
     },
     four={**CHOICE, "aggregate": "first", "answer": "at_once"},
+    five={"type": "retention", "window": "day", "expires": "2999-01-01", "lifetime_epsilon": 2.0},
 )
 
 DEVICE = """
@@ -50,6 +51,8 @@ for day in range(days):
     client.record("three", "abcd"[day % 4])
     client.record("four", "abcd"[day % 4])
     client.record("four", "a")
+    client.active("five")
+    client.active("five")
     client.flush(30)
     now[0] += 86400
     client.flush(30)
@@ -122,20 +125,24 @@ def spent_reports(folder: Path) -> int:
 
 
 def check_memory(folder: Path, sink: Sink) -> None:
-    """All reports with memory are of the cohort that the one key of their metric gives."""
-    rows = {
-        report.get("row", 0)
-        for body in sink.counted.values()
-        for report in json.loads(body)["reports"]
-        if report["metric"] == "three"
-    }
+    """All reports with memory are of the row that the one key of their metric gives, and the first
+    window of a retention is the first that was reported."""
+    found: dict[str, list[tuple[int, str]]] = {"three": [], "five": []}
+    for body in sink.counted.values():
+        for report in json.loads(body)["reports"]:
+            if report["metric"] in found:
+                found[report["metric"]].append((report.get("row", 0), report["window"]))
     state = State(folder)
     with state.transaction() as connection:
-        ((metric, key),) = connection.execute("SELECT * FROM memo_keys").fetchall()
+        keys = dict(connection.execute("SELECT * FROM memo_keys").fetchall())
+        firsts = connection.execute("SELECT metric, window FROM firsts").fetchall()
     state.close()
-    scheme = Registry.parse(REGISTRY)[metric].scheme
-    assert isinstance(scheme.mechanism, Memoizing)
-    assert rows == {draw(key, scheme.fingerprint, scheme.mechanism, "a")[0]}
+    for metric, item in (("three", "a"), ("five", 0)):
+        scheme = Registry.parse(REGISTRY)[metric].scheme
+        assert isinstance(scheme.mechanism, Memoizing)
+        row, _ = draw(keys[metric], scheme.fingerprint, scheme.mechanism, item)
+        assert {each for each, _ in found[metric]} == {row}
+    assert firsts == [("five", min(window for _, window in found["five"]))]
 
 
 def settle(folder: Path, endpoint: str, day: int) -> None:
@@ -193,6 +200,6 @@ def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> N
     settle(tmp_path, endpoint, 20_020)
     reports = counts.reports()
     assert set(reports.values()) == {1}
-    assert len(reports) == spent_reports(tmp_path) == 40
+    assert len(reports) == spent_reports(tmp_path) == 50
     check_memory(tmp_path, counts)
     assert counts.changed_bytes == []

@@ -1,4 +1,4 @@
-"""The examples of the page on metrics.toml."""
+"""The examples of metrics on the pages that explain their keys."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from click.testing import CliRunner
 from deniable.commands import lint
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "registry.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
+PAGES = [
+    "reference/metrics-toml.md",
+    *(f"how-to/{each}.md" for each in ("numbers", "strings", "pairs-and-segments")),
+]
+EXAMPLES = [
+    text
+    for page in PAGES
+    for text in re.findall(
+        r"^```toml\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S
+    )
+]
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))

@@ -32,6 +32,7 @@ from deniable.mechanisms import (
     HierarchicalHistogram,
     Mechanism,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     NumberRange,
     OneTimeRappor,
@@ -105,6 +106,10 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
     "memoized subset selection 1 of 5": (
         MemoizedSubsetSelection.design(5, 1.5, 2.0),
         list(range(5)),
+    ),
+    "memoized retention": (
+        MemoizedRetention.design("week", 1, ("lifecycle", "cohorts"), 1.0, 2.5),
+        list(range(9)),
     ),
     "memoized local hashing": (
         MemoizedLocalHashing("city", 3, MemoizedSubsetSelection.design(4, 1.0, 2.0, k=1)),

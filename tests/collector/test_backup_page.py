@@ -1,4 +1,4 @@
-"""The commands of docs/backup.md: a store is copied under load and restored, to each counter."""
+"""The documented commands: a store is copied under load and restored, to each counter."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .devices import Devices, post
 
 pytestmark = pytest.mark.campaign
 
-PAGE = Path(__file__).parents[2] / "docs" / "backup.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/store-export.md"
 SEALED = "2025-06-01"
 
 
 def blocks(heading):
     """The blocks of commands below a heading of the page."""
     text = PAGE.read_text(encoding="utf-8")
-    section = re.split(r"^## ", text, flags=re.M)
+    section = re.split(r"^##+ ", text, flags=re.M)
     (found,) = [each for each in section if each.startswith(heading + "\n")]
     return re.findall(r"^```bash\n(.*?)^```$", found, re.M | re.S)
 

@@ -1,7 +1,7 @@
 """Faults that count: whatever breaks, what was acknowledged is in the tallies, exactly once.
 
 Each test sends batches to real collectors while something fails, retries as a device does,
-and compares the tallies with what was sent, to the last cell. `docs/faults.md` lists them.
+and compares the tallies with what was sent, to the last cell. `docs/how-to/operate.md` lists them.
 """
 
 from __future__ import annotations

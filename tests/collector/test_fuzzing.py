@@ -89,7 +89,7 @@ class PlainReader:
             return None
 
     def _json(self, data):
-        # docs/protocol.md: what is counted before it is read.
+        # docs/reference/protocol.md: what is counted before it is read.
         need(data.count(b"{") <= MAX_REPORTS + 1 and data.count(b"[") <= MAX_REPORTS + 1)
         need(data.count(b":") <= 5 * MAX_REPORTS + 2)
         need(len(data) <= 32_768 or not re.search(rb"[0-9]{40}", data))

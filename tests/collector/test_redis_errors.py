@@ -120,7 +120,7 @@ REPLICA = "it is a replica, which takes no writes: name the master"
         (redis.AuthenticationError, "AuthenticationError", LOGIN),
         (redis.BusyLoadingError, "BusyLoadingError", "it still reads its files"),
         (exceptions.NoPermissionError, "NoPermissionError",
-         "its user lacks a right: docs/operating-stores.md lists them"),
+         "its user lacks a right: docs/reference/store-export.md lists them"),
         (exceptions.OutOfMemoryError, "OutOfMemoryError", MEMORY),
         (redis.ReadOnlyError, "ReadOnlyError", REPLICA),
         (exceptions.AskError, "AskError", None),

@@ -19,7 +19,7 @@ from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.place import Dropped
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.upkeep import retention
-from deniable_collector.upkeep.retention import Retention
+from deniable_collector.upkeep.retention import Keeper
 
 STORES = ["sqlite", "redis"]
 
@@ -49,9 +49,9 @@ def test_old_windows_go_and_others_stay(store, scheme, fill, noon):
     """A window is kept for the days that are set, counted from its end, and then is gone."""
     fill("2026-11-11", "2026-11-12", "2026-11-13", "2026-W45", "2026-10")
     # Noon of the 21st less eight days is noon of the 13th.
-    assert Retention(store, 8, lambda: noon).apply() == DAY
+    assert Keeper(store, 8, lambda: noon).apply() == DAY
     assert store.windows("m", scheme.fingerprint) == ["2026-11-13"]
-    assert Retention(store, 8, lambda: noon + DAY).apply() == DAY
+    assert Keeper(store, 8, lambda: noon + DAY).apply() == DAY
     assert store.windows("m", scheme.fingerprint) == []
 
 
@@ -87,7 +87,7 @@ def test_trouble_is_told(store, fill, noon, monkeypatch, caplog, error, later, c
 
     monkeypatch.setattr(store, call, fails)
     with caplog.at_level(logging.ERROR):
-        assert Retention(store, 8, lambda: noon).apply() == later
+        assert Keeper(store, 8, lambda: noon).apply() == later
     assert caplog.messages == [f"windows that are too old stay: {error}"]
 
 
@@ -109,9 +109,9 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
         return read(shard, tally)
 
     monkeypatch.setattr(store.sums._place, "window_counters", damaged)
-    retention = Retention(store, 8, lambda: noon, Registry.parse(RULES))
+    retention = Keeper(store, 8, lambda: noon, Registry.parse(RULES))
     assert retention.needed
-    assert not Retention(store, 0).needed
+    assert not Keeper(store, 0).needed
     with caplog.at_level(logging.INFO):
         assert [retention.apply() for _ in range(2)] == [DAY] * 2
     assert caplog.messages.count("it is damaged") == 1
@@ -127,7 +127,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
 def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     """Stopping waits for one metric, and not for all that are left."""
     store.publish({name: [shelf(8)] for name in ("alpha", "beta", "gamma")})
-    retention = Retention(store, 0, lambda: noon, Registry.parse(RULES))
+    retention = Keeper(store, 0, lambda: noon, Registry.parse(RULES))
     asked = []
 
     def drop(self, metric, *arguments):
@@ -145,12 +145,12 @@ def test_a_collector_applies_it(store, scheme, fill, registry, until, monkeypatc
     monkeypatch.setattr(retention, "_FIRST_SECONDS", 0.0)
     started = []
 
-    class Noted(Retention):
+    class Noted(Keeper):
         def start(self):
             started.append(self)
             super().start()
 
-    monkeypatch.setattr(retention, "Retention", Noted)
+    monkeypatch.setattr(retention, "Keeper", Noted)
     fill("2020-01-01")
     create_app(Settings(), store, registry)
     assert not started

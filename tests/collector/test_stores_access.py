@@ -16,7 +16,7 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 
 from .filling import WINDOW, one_report, reports_in
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operating-stores.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/reference/store-export.md").read_text(encoding="utf-8")
 PASSWORD = "p@ss/word"
 
 

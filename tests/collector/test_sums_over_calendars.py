@@ -19,7 +19,7 @@ from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
-from deniable_collector.upkeep.retention import Retention, rules_of
+from deniable_collector.upkeep.retention import Keeper, rules_of
 
 WIDTH = 40
 DAY = 86_400.0
@@ -178,18 +178,18 @@ def moment(day):
 def test_the_collector_keeps_what_the_registry_says(crowd, home):
     """Days go after the days of `keep`, months stay; other metrics go by DENIABLE_KEEP_DAYS."""
     metrics = declared('{ day = "60 days", month = "forever" }')
-    retention = Retention(crowd.store, 8, lambda: moment("2026-03-14"), metrics)
+    retention = Keeper(crowd.store, 8, lambda: moment("2026-03-14"), metrics)
     assert retention.apply() == DAY
     assert crowd.store.windows("m", crowd.scheme) == [day for day in DAYS if day >= "2026-01-13"]
     crowd.check(DAYS)
     assert {str(name) for name in crowd.store.sums.names("m", crowd.scheme)} == {
         "kept-day-2025-12", "kept-day-2026-01",
     }  # fmt: skip
-    later = Retention(crowd.store, 8, lambda: moment("2026-06-14"), metrics)
+    later = Keeper(crowd.store, 8, lambda: moment("2026-06-14"), metrics)
     later.apply()
     crowd.check(DAYS)
     assert crowd.store.windows("m", crowd.scheme) == []
-    Retention(crowd.store, 8, lambda: moment("2026-06-14")).apply()
+    Keeper(crowd.store, 8, lambda: moment("2026-06-14")).apply()
     assert crowd.store.sums.names("m", crowd.scheme) == []
 
 
@@ -197,7 +197,7 @@ def test_sums_are_kept_for_their_time(crowd, home):
     """A sum of a calendar goes when its own time is over; one without an end stays."""
     metrics = declared('{ day = "60 days", month = "62 days", quarter = "forever" }')
     for day in ("2026-03-03", "2026-04-09", "2026-05-06", "2026-07-20"):
-        assert Retention(crowd.store, 0, lambda day=day: moment(day), metrics).apply() == DAY
+        assert Keeper(crowd.store, 0, lambda day=day: moment(day), metrics).apply() == DAY
         crowd.check(DAYS)
     assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
         "kept-day-2025-Q4", "kept-day-2026-Q1",

@@ -9,8 +9,9 @@ from deniable_collector.batches.batch import REASONS
 from deniable_collector.refusals import PROBLEMS
 
 ROOT = Path(__file__).parents[2]
-PROTOCOL, OPERATING = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("protocol.md", "operating.md")
+PROTOCOL, SETTINGS = (
+    (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
+    for name in ("protocol.md", "settings.md")
 )
 
 
@@ -42,5 +43,5 @@ def test_events():
     for path in (ROOT / "collector" / "deniable_collector").rglob("*.py"):
         found = re.findall(r'tell\(\s*"(\w+)",\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))
         told |= {(event, level) for level, event in found}
-    rows = table(OPERATING, "| event | level | when | members |")
+    rows = table(SETTINGS, "| event | level | when | members |")
     assert told <= {(words(event)[0], level) for event, level, *_ in rows}

@@ -280,6 +280,8 @@ _ASKED = {
         deniable estimate dark_mode --since "{_RELEASE}" --json
         deniable estimate dark_mode --since "Release 4.3"
         deniable estimate trend load_time --since 2026-11-09
+        deniable estimate trend dark_mode --since "{_RELEASE}" --csv
+        deniable estimate trend dark_mode --since "{_RELEASE}" --json
         GET /metric/dark_mode?since={_RELEASED}
         GET /metric/interface_language?since={_RELEASED}&lang=zh-Hans
         GET /metric/dark_mode/trend.svg?since={_RELEASED}

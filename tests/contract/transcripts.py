@@ -1,7 +1,8 @@
 """Runs a transcript on a device, and says what every step gave.
 
 A transcript is what drives one device: a stream of random bytes, and steps in their order.
-`client/vectors/transcripts.json` holds them with what they must give; docs/device.md explains them.
+`client/vectors/transcripts.json` holds them with what they must give;
+docs/reference/protocol.md explains them.
 A new case is written there by hand, without what its steps give, and taken with `--take`.
 """
 
@@ -18,7 +19,7 @@ from deniable.device import Device
 from deniable.errors import TransportError
 from deniable.ledger import Ledger
 from deniable.outbox import OutgoingBatch
-from deniable.recording import Recorder
+from deniable.recording import ACTIVE, Recorder
 from deniable.replies import Reply
 from deniable.state import State
 
@@ -161,7 +162,10 @@ class Driver:
             return {}
         with self.state.transaction() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM reports").fetchone()
-        admitted = [self.recorder.admit(name, value, self.now) for name, value in records]
+        admitted = [
+            self.recorder.admit(name, ACTIVE if value is None else value, self.now)
+            for name, value in records
+        ]
         # A record whose segment is not known is not kept.
         self.device.write([each for each in admitted if each and each.segments is not None])
         with self.state.transaction() as connection:

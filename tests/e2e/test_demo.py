@@ -25,12 +25,15 @@ from deniable.transport import Reply
 from deniable.types.pair import Pair
 from deniable_collector.intake import Intake
 from deniable_collector.stores import open_store
-from deniable_demo import fleet
+from deniable_demo import fleet, history
 from deniable_demo.commands import chunks
-from deniable_demo.history import write_history
-from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
-from deniable_demo.population import draw
+from deniable_demo.history import DAYS, complete_days, write_history
+from deniable_demo.made_up import CRASHES, DRIFT, GROWTH, RELEASED, USAGE, conditional_shares
+from deniable_demo.population import Population, draw
 from deniable_estimator.questions.reading import select
+from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.watching.run import Watcher
+from deniable_estimator.watching.state import WatchState
 
 DEVICES = 2_400
 
@@ -38,6 +41,20 @@ DEVICES = 2_400
 def accepted(body: bytes) -> Reply:
     """A collector's reply to a batch that it takes whole."""
     return Reply(202, json.dumps({"batch": json.loads(body)["batch"], "rejected": []}).encode())
+
+
+def reported(
+    registry: Path, crowd: Population, now: float, monkeypatch: pytest.MonkeyPatch
+) -> list[bytes]:
+    """What the devices send with the real SDK."""
+    sent: list[bytes] = []
+    monkeypatch.setattr(fleet.Relay, "forward", lambda relay: None)
+    monkeypatch.setattr(
+        fleet.Relay, "send", lambda relay, body: sent.append(body) or accepted(body)
+    )
+    for chunk in chunks(crowd):
+        fleet.report_from(str(registry), "http://127.0.0.1:9", chunk, now)
+    return sent
 
 
 def processes_below(folder: str) -> list[int]:
@@ -186,15 +203,10 @@ def test_drawn_days_are_like_those_of_the_sdk(
     registry = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))
     newest, crowd = date(2026, 11, 24), 4_000
     assert newest.weekday() < 5, "a working day, as in the population"
-    sent, tallies = [], {}
-    monkeypatch.setattr(fleet.Relay, "forward", lambda relay: None)
-    monkeypatch.setattr(
-        fleet.Relay, "send", lambda relay, body: sent.append(body) or accepted(body)
-    )
+    tallies = {}
     now = datetime(newest.year, newest.month, newest.day + 1, 12, tzinfo=UTC).timestamp()
-    path = str(Path(deniable_demo.__file__).with_name("metrics.toml"))
-    for chunk in chunks(draw(crowd)):
-        fleet.report_from(path, "http://127.0.0.1:9", chunk, now)
+    path = Path(deniable_demo.__file__).with_name("metrics.toml")
+    sent = reported(path, draw(crowd, np.random.default_rng(2)), now, monkeypatch)
     for name in ("reported", "drawn"):
         with closing(open_store(f"sqlite:///{tmp_path}/{name}.db")) as store:
             store.publish({metric.name: [metric.scheme] for metric in registry})
@@ -203,7 +215,7 @@ def test_drawn_days_are_like_those_of_the_sdk(
                 intake.take([intake.read(body) for body in sent])
             else:
                 rng = np.random.default_rng(1)
-                list(write_history(store, registry, 200_000, newest, rng, days=[0]))
+                list(write_history(store, registry, draw(200_000, rng), newest, rng, days=[0]))
             for metric in registry:
                 asked = select(store, registry, metric.name, newest, newest).read()
                 tallies[name, metric.name] = asked.parts[0].tally
@@ -223,3 +235,69 @@ def test_drawn_days_are_like_those_of_the_sdk(
             p_values += list(2 * stats.norm.sf(np.abs(apart) / error))
     assert len(p_values) > 30
     assert min(p_values) > 1e-4 / len(p_values)
+
+
+def test_the_newest_day_continues_the_memos_of_the_drawn_days(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With memos of much noise and next to none on top, 1,000 devices with the real SDK report what
+    they did on the drawn day before, where all of them took part. With memos of their own, counts
+    would be 6 to 20 apart (a standard deviation), not .2 to 2."""
+    text = Path(deniable_demo.__file__).with_name("metrics.toml").read_text()
+    text = text.replace("epsilon = 2.0\nlongitudinal", "epsilon = 0.999\nlongitudinal", 2)
+    path = tmp_path / "metrics.toml"
+    path.write_text(text.replace("memo_epsilon = 4.0", "memo_epsilon = 1.0", 2))
+    registry = Registry.load(path)
+    monkeypatch.setattr(history, "USED", 1.0)
+    newest, crowd = date(2026, 11, 24), draw(1_000, np.random.default_rng(3))
+    now = datetime(newest.year, newest.month, newest.day + 1, 12, tzinfo=UTC).timestamp()
+    kept = [each for each in registry if each.memo_epsilon == 1.0]
+    assert [each.name for each in kept] == ["browser", "dark_mode"]
+    with closing(open_store(f"sqlite:///{tmp_path}/tallies.db")) as store:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+        list(write_history(store, registry, crowd, newest, np.random.default_rng(4), days=[1]))
+        for body in reported(path, crowd, now, monkeypatch):
+            intake = Intake(registry, store, max_reports=100, clock=lambda: now)
+            intake.take([intake.read(body)])
+        for metric in kept:
+            before, after = (
+                select(store, registry, metric.name, day, day).read().parts[0].tally.rows[0]
+                for day in (newest - timedelta(1), newest)
+            )
+            assert before.reports == after.reports == crowd.size
+            # On the newest day about one device of a thousand has another browser.
+            assert np.abs(before.cells - after.cells).max() <= 9
+            assert after.cells.max() - after.cells.min() > 50
+
+
+def test_watch_tells_each_planted_change_once(tmp_path: Path) -> None:
+    """`deniable watch` after each of the demo's days, on all metrics, with .2 false alarms expected
+    in all days: crashes after the release, both sides of the drift of a metric with memos, and the
+    numbers that grow, each once; and nothing else. Seed 1; one other in all days has a chance of
+    at most .2."""
+    registry = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))
+    rules = 'schema = 1\ndashboard = "https://d.acme.example"\nfalse_alarms = "1 a year"'
+    newest, told, state = date(2026, 11, 24), [], WatchState()
+    with closing(open_store(f"sqlite:///{tmp_path}/tallies.db")) as store:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+        watcher = Watcher(store, registry, parse_rules(rules, list(registry), {}))
+        rng = np.random.default_rng(1)
+        crowd = draw(50_000, rng)
+        for day in write_history(store, registry, crowd, newest, rng, range(DAYS, -1, -1)):
+            judged = datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=2, hours=1)
+            for each in watcher.run(state, judged.timestamp()).messages:
+                way = "up" if each["facts"]["difference"] > 0 else "down"
+                told.append((each["metric"], each["facts"]["series"], way, newest - day))
+    (crashed,) = (ago for metric, *_, ago in told if metric == CRASHES.metric)
+    assert timedelta(complete_days(RELEASED)) - crashed <= timedelta(7)
+    grown = {series for metric, series, *_ in told if metric == GROWTH.metric}
+    assert grown
+    assert grown <= {"p75", "p90", "p95"}
+    assert sorted(each[:3] for each in told) == sorted(
+        [
+            (CRASHES.metric, "true", "up"),
+            (DRIFT.metric, DRIFT.after, "up"),
+            (DRIFT.metric, DRIFT.before, "down"),
+            *((GROWTH.metric, series, "up") for series in grown),
+        ]
+    )

@@ -68,6 +68,8 @@ def printed() -> list[Line]:
     lines = []
     for page in PAGES:
         for block in fenced(page, "") + fenced(page, "sh"):
+            if block.startswith(("#!", "for ")):  # A script, which test_first_hour.py runs.
+                continue
             for line in block.replace("\\\n", " ").splitlines():
                 command = re.split(r"\s{3,}|\s+# ", line)[0].strip()
                 if "\\" in line or command.split(" ")[0] in PROGRAMS:
@@ -82,6 +84,14 @@ LINES = printed()
 def of(program: str) -> list[Line]:
     """Those of one program."""
     return [line for line in LINES if line.command.split()[0] == program]
+
+
+SERVERS = [
+    line
+    for line in of("deniable")
+    if re.match(r"deniable (collect|dashboard|dev)( -| \S+\.toml|$)", line.command)
+]
+"""Commands that run until they are ended. The README's come first."""
 
 
 def test_there_is_something_to_run() -> None:
@@ -114,6 +124,7 @@ MORE_METRICS = (
         for name in ("homepage", "site", "popular_terms")
     )
     + f'[metrics.engine]\ntype = "category"\nepsilon = 2.0\nvalues = ["maps", "weather"]{WHO}'
+    + f'[metrics.colors]\ntype = "boolean"\nepsilon = 2.0{WHO}'
     + f'[metrics.search_terms]\ntype = "discovery"\nepsilon = 4.0{WHO}'
     + '[metrics.checkout_step]\ntype = "category"\nepsilon = 1.0\n'
     + f'values = ["cart", "address", "payment", "done"]{WHO}'
@@ -255,8 +266,7 @@ def serving(world: World) -> World:
     assert found is not None, "the command shows no token"
     world.environ["TOKEN"] = found[0]
     for name, probe in (("collect", "/readyz"), ("dashboard", "/healthz")):
-        is_plain = re.compile(rf"deniable {name}(?: -|$)").match
-        (line,) = [each for each in of("deniable") if is_plain(each.command)]
+        line = next(each for each in SERVERS if each.command.split()[1] == name)
         address = world.collector if name == "collect" else world.dashboard
         world.serve(line.command, address + probe)
     report(world.folder)
@@ -305,11 +315,7 @@ def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:
     return sample_tally(metric.scheme, counts, rng, values=named, **about)
 
 
-ONCE = [
-    line
-    for line in of("deniable")
-    if line.command.split()[1] not in ("collect", "dashboard", "dev")
-]
+ONCE = [line for line in of("deniable") if line not in SERVERS]
 
 
 @pytest.mark.parametrize("line", ONCE, ids=lambda line: f"{line.page}: {line.command}")
@@ -456,10 +462,11 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     def typed(command: str) -> str:
         return run(["bash", "-c", command], clone, environ)
 
-    readme = [line.command for line in LINES if line.page == "README.md"]
+    pages = ("README.md", "first-metric.md")
+    told = [line.command for line in LINES if line.page in pages]
     commands = ["make dist", "pip install dist/deniable-*.whl", "pip install '.[all]'"]
     installing = ("make dist", "pip install dist/", "pip install '.")
-    assert {each for each in readme if each.startswith(installing)} == {*commands}
+    assert {each for each in told if each.startswith(installing)} == {*commands}
     for command in commands[:2]:
         typed(command)
     assert "deniable" in typed("pip list")

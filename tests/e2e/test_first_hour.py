@@ -1,4 +1,4 @@
-"""From an empty folder to one's own metric on the dashboard, as the README tells a new user."""
+"""From an empty folder to a number of one's own, as README and tutorials tell a new user."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ from .running import counted, run, until, until_answered
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-LIVE = README.partition("## See a report within a minute\n")[2].partition("\n## ")[0]
-SECTION = README.partition("## Start with a metric of your own\n")[2].partition("\n## ")[0]
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TUTORIAL = (ROOT / "docs/tutorial/first-metric.md").read_text(encoding="utf-8")
+PLAIN = (ROOT / "docs/tutorial/any-language.md").read_text(encoding="utf-8")
+LIVE = README.partition("## See a report in two minutes\n")[2].partition("\n## ")[0]
+SECTION = TUTORIAL.partition("## A metric of your own\n")[2].partition("\n## ")[0]
 COMMANDS = 6
 
 
@@ -90,24 +93,28 @@ def test_from_an_empty_folder_to_the_dashboard(
     environ: dict[str, str],
     serve: Callable[[str, Path], subprocess.Popen[str]],
 ) -> None:
-    """Six commands, the README's and those that `init` prints, lead to a
-    dashboard that shows the report of the example, and the metric that was added. The only edit is
-    that of the ports, which other programs may use here."""
+    """The tutorial's commands and those that `init` prints, six with the installation, lead to a
+    dashboard that shows the reports of the example and of the metric that was added. The edits are
+    the tutorial's line and the ports, which other programs may use here."""
     work = tmp_path / "work"
     work.mkdir()
 
     printed = re.findall(r"^(deniable .*?)(?:\s{3,}.*)?$", SECTION, re.M)
-    assert [each.split()[1] for each in printed] == ["init", "add", "lint"]
+    assert [each.split()[1] for each in printed] == ["init", "add"]
     shown = [run(command, work, environ) for command in printed]
     following = [line.strip() for line in shown[0].partition("Next:\n")[2].splitlines()]
     assert [each.split()[-1] for each in following] == ["collect", "app.py", "dashboard"]
-    assert len(printed + following) == COMMANDS
+    assert len(printed + following) < COMMANDS  # and pip install
 
     (folder,) = work.iterdir()
     for name in ("app.py", "compose.yml"):
         path = folder / name
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace("127.0.0.1:8080", environ["DENIABLE_BIND"]), encoding="utf-8")
+    (line,) = re.findall(r"^telemetry\.record\(.*\)$", SECTION, re.M)
+    text = (folder / "app.py").read_text(encoding="utf-8")
+    text = re.sub(r"^telemetry\.record\(.*\)$", rf"\g<0>\n{line}", text, flags=re.M)
+    (folder / "app.py").write_text(text, encoding="utf-8")
     collect, app, dashboard = following
     serve(collect, folder)
     until_answered(f"http://{environ['DENIABLE_BIND']}/readyz")
@@ -129,11 +136,12 @@ def test_from_an_empty_folder_to_the_dashboard(
     overview = read(f"/login?token={token}")
     assert 'href="/metric/browser' in overview
     assert 'href="/metric/dark_mode' in overview
-    # As the README says: until tomorrow, today is not over, and has to be asked for.
+    # As the tutorial says: until tomorrow, today is not over, and has to be asked for.
     today = datetime.now(UTC).date().isoformat()
     seen = json.loads(read(f"/metric/browser.json?from={today}&to={today}"))
     assert (seen["n"], seen["windows"]) == (1, [today])
     assert "chrome" in read(f"/metric/browser?from={today}&to={today}")
+    assert json.loads(read(f"/metric/dark_mode.json?from={today}&to={today}"))["n"] == 1
 
     doctor = run(f"deniable doctor --endpoint http://{environ['DENIABLE_BIND']}", folder, environ)
     assert doctor.splitlines()[-1] == "0 errors, 0 warnings"
@@ -193,3 +201,33 @@ def test_a_page_reports_from_a_browser(
     assert browser.title == "shop: telemetry is on"
     registry = Registry.load(tmp_path / "metrics.toml")
     until(lambda: counted(f"sqlite:///{tmp_path}/deniable.db", registry["browser"]) == 1)
+
+
+def test_a_shell_tool_reports_by_plain_http(
+    tmp_path: Path,
+    environ: dict[str, str],
+    serve: Callable[[str, Path], subprocess.Popen[str]],
+) -> None:
+    """The tutorial's registry, script and loop, as they stand but for the port: one report of the
+    tool itself, however often it runs, and one of each device of the small crowd."""
+    (registry,) = re.findall(r"^```toml\n(.*?)^```$", PLAIN, re.M | re.S)
+    script, crowd = re.findall(r"^```sh\n(.*?)^```$", PLAIN, re.M | re.S)
+    (tmp_path / "metrics.toml").write_text(registry, encoding="utf-8")
+    run("deniable compile metrics.toml -o metrics.json", tmp_path, environ)
+    compiled = json.loads((tmp_path / "metrics.json").read_text())["metrics"]["colors"]
+    assert f"scheme={compiled['scheme']} " in script
+    assert f"threshold={compiled['parameters']['threshold']} " in script
+    script = script.replace("127.0.0.1:8080", environ["DENIABLE_BIND"])
+    (tmp_path / "colors.sh").write_text(script, encoding="utf-8")
+    environ = {**environ, "DO_NOT_TRACK": "0"}
+    # Before there is a collector the report waits, and the tool goes on.
+    run("sh colors.sh yes", tmp_path, environ)
+    serve("deniable collect", tmp_path)
+    until_answered(f"http://{environ['DENIABLE_BIND']}/readyz")
+    run("sh colors.sh yes", tmp_path, environ)
+    run("sh colors.sh no", tmp_path, environ)
+    colors = Registry.load(tmp_path / "metrics.toml")["colors"]
+    store = f"sqlite:///{tmp_path}/deniable.db"
+    assert counted(store, colors) == 1
+    run(["sh", "-c", crowd], tmp_path, environ)
+    assert counted(store, colors) == 61

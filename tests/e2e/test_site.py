@@ -22,9 +22,10 @@ DOCS = ROOT / "docs"
 PAGES = (
     "docs/index.html",
     "README.html",
-    "docs/how/few-values.html",
-    "docs/comparison.html",
-    "docs/web.html",
+    "docs/explanation/mechanisms.html",
+    "docs/explanation/comparison.html",
+    "docs/tutorial/web-page.html",
+    "docs/reference/settings.html",
     "docs/reference/commands.html",
     "docs/reference/python.html",
     "search.html?q=subset",
@@ -123,6 +124,6 @@ def test_axe_finds_nothing(site: Path, open_browser: Callable[[bool], Chrome], a
         found += judge(browser, axe)
     assert not found, "\n".join(found)
     results = browser.find_elements("css selector", "#search-results li a")
-    assert any("few-values" in str(each.get_attribute("href")) for each in results)
+    assert any("mechanisms" in str(each.get_attribute("href")) for each in results)
     browser.get(f"file://{site}/index.html")
     assert browser.current_url.endswith("docs/index.html")

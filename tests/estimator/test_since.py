@@ -80,5 +80,55 @@ def test_a_moment_is_found_by_its_text_or_day() -> None:
     assert find_moment("2026-11-03", NOTED) == Moment("2026-11-03", day("2026-11-03"))
     with pytest.raises(EstimateError, match=r"Release 4.1.*did you mean Release 4\.2\?"):
         find_moment("Release 4.1", NOTED, "other")
-    with pytest.raises(EstimateError, match="no annotation"):
-        find_moment("Outage", NOTED, "browser")
+    assert find_moment("Outage", NOTED, "browser") == Moment("Outage", day("2026-11-15"))
+    with pytest.raises(EstimateError, match=r"no annotation and no day like 2026-11-20$"):
+        find_moment("Outages", NOTED, "browser")
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "expected"),
+    [
+        # Two whole weeks are left before it, so the second of three after it is the last.
+        ("day", "2026-10-17", ("11-06", "11-18", "10-23", "11-04")),
+        ("day", "2026-10-16", ("11-06", "11-22", "10-16", "11-01")),
+        ("week", "2026-10-19", ("11-09", "11-22", "10-19", "11-01")),
+        ("week", "2026-10-20", ("11-09", "11-15", "10-26", "11-01")),
+        ("month", "2026-09-30", ("12-01", "12-31", "10-01", "10-31")),
+    ],
+)
+def test_both_periods_are_as_long_as_what_is_kept(
+    kind: windows.Kind, kept: str, expected: tuple[str, ...]
+) -> None:
+    """Where the registry drops windows, the days before reach back no further."""
+    last = day("2027-01-31" if kind == "month" else "2026-11-22")
+    found = days_since(Moment("m", day("2026-11-05")), kind, last, day(kept))
+    assert found == SinceDays(*(day(f"2026-{each}") for each in expected))
+
+
+@pytest.mark.parametrize("kind", ["day", "week", "month"])
+@pytest.mark.parametrize(
+    ("moment", "told"),
+    [
+        ("0001-01-01", "before m is kept"),
+        ("0001-01-03", "before m is kept"),
+        ("2026-10-01", "before m is kept"),
+        ("9999-12-31", "complete yet"),
+    ],
+)
+def test_what_has_nothing_before_or_after_is_refused(
+    kind: windows.Kind, moment: str, told: str
+) -> None:
+    """At the ends of the calendar, and before what is kept."""
+    kept = day("2026-10-01") if moment > "2000" else None
+    with pytest.raises(EstimateError, match=told):
+        days_since(Moment("m", day(moment)), kind, day("2026-11-30"), kept)
+
+
+@given(st.dates(date(2020, 1, 1), date(2030, 1, 1)), st.integers(1, 800), st.integers(6, 900))
+def test_nothing_before_what_is_kept_is_asked_for(happened: date, count: int, ago: int) -> None:
+    """As many days on both sides, on the same weekdays, none of them dropped."""
+    kept = happened - timedelta(ago)
+    found = days_since(Moment("m", happened), "day", happened + timedelta(count), kept)
+    assert kept <= found.before_first <= found.before_last < happened < found.first <= found.last
+    assert found.before_last - found.before_first == found.last - found.first
+    assert (found.first - found.before_first).days % 7 == 0

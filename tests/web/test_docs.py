@@ -1,4 +1,4 @@
-"""Every snippet of docs/web.md and the README's for web pages: read, type-checked or run."""
+"""Every snippet of docs/tutorial/web-page.md: read, type-checked or run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from deniable.compile_command import compile_registry
 from deniable.web_command import web_files
 
 ROOT = Path(__file__).parents[2]
-DOCS = (ROOT / "docs/web.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = (ROOT / "docs/tutorial/web-page.md").read_text(encoding="utf-8")
 
 
-def snippets(language: str, text: str = DOCS) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+def snippets(language: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
+    return [text for name, text in found if name == language]
 
 
 (TOML,) = snippets("toml")
@@ -102,15 +102,14 @@ def test_the_server_snippet_runs(project: Path, node: str) -> None:
     assert done.stdout.split() == ["closed", "network"], done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("text", [DOCS, README], ids=["docs", "readme"])
-def test_the_script_snippets_run(node: str, text: str) -> None:
+def test_the_script_snippets_run(node: str) -> None:
     """The files that the tags name exist, and the script makes a client that takes the record."""
     registry = Registry.parse(TOML)
     files = web_files(registry)
-    (tags,) = snippets("html", text)
+    (tags,) = snippets("html")
     assert re.findall(r'src="/static/([^"]+)"', tags) == ["deniable.min.js", "app.js"]
     assert "deniable.min.js" in files
-    (app,) = snippets("js", text)
+    (app,) = snippets("js")
     program = f"""
     const localStorage = {{ getItem: () => "no" }};
     {files["deniable.min.js"].decode()}

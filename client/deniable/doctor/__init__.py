@@ -1,1 +1,1 @@
-"""`deniable doctor`: why no report arrives, and what to do. docs/doctor.md lists what it finds."""
+"""`deniable doctor`: why no report arrives, and what to do. docs/how-to/debug.md has its codes."""

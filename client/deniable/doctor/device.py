@@ -216,11 +216,12 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
     if refused:
         yield CheckResult(
             "state", "rejected", "warning", f"a collector refused reports: {listed(refused)}",
-            "docs/protocol.md says what each reason means",
+            "docs/reference/protocol.md says what each reason means",
         )  # fmt: skip
     if spent:
         yield CheckResult(
             "state", "spent", "note",
             f"the lifetime_epsilon of this device is spent for: {listed(spent)}",
-            "it never reports these metrics again. one_in makes it last (docs/registry.md)",
+            "it never reports these metrics again. one_in makes it last "
+            "(docs/reference/metrics-toml.md)",
         )  # fmt: skip

@@ -15,7 +15,7 @@ class CheckResult:
 
     Attributes:
         check: what was looked at, like "state".
-        code: what was found, for programs; docs/doctor.md lists them.
+        code: what was found, for programs; docs/how-to/debug.md lists them.
         level: how bad it is.
         message: what was found, in words.
         advice: what to do about it; empty where nothing is to be done.

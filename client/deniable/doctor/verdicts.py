@@ -28,7 +28,8 @@ def refused_batch(problem: str | None, message: str, ingest_key: str | None) -> 
         )  # fmt: skip
     return CheckResult(
         "endpoint", "refused_batch", "error", message,
-        "is there a proxy in front that changes requests? docs/protocol.md explains the responses",
+        "is there a proxy in front that changes requests? docs/reference/protocol.md explains the "
+        "responses",
     )  # fmt: skip
 
 

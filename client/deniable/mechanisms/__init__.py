@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
     from deniable.mechanisms.level import Level
     from deniable.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+    from deniable.mechanisms.memoized_retention import MemoizedRetention
     from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
     from deniable.mechanisms.number_range import TOP, NumberRange
     from deniable.mechanisms.numeric import Histogram, Numeric, Span
@@ -89,6 +90,7 @@ __all__ = [
     "Level",
     "Mechanism",
     "MemoizedLocalHashing",
+    "MemoizedRetention",
     "MemoizedSubsetSelection",
     "Memoizing",
     "MemoizingOracle",
@@ -134,6 +136,7 @@ _HOMES = {
         "hierarchical_histogram": ("HierarchicalHistogram",),
         "level": ("Level",),
         "memoized_local_hashing": ("MemoizedLocalHashing",),
+        "memoized_retention": ("MemoizedRetention",),
         "memoized_subset_selection": ("MemoizedSubsetSelection",),
         "number_range": ("TOP", "NumberRange"),
         "numeric": ("Histogram", "Numeric", "Span"),
@@ -218,6 +221,7 @@ _REBUILDS: dict[str, Callable[[Mapping[str, Any]], Mechanism[Any]]] = {
     "hierarchical_histogram": _lazily("HierarchicalHistogram", "from_parameters"),
     "dbitflip": _lazily("DBitFlip", "from_parameters"),
     "prefix_tree": _lazily("PrefixTree", "from_parameters"),
+    "memoized_retention": _lazily("MemoizedRetention", "from_parameters"),
 }
 """From the name in a published scheme and its parameters to the mechanism."""
 

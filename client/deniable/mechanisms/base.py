@@ -93,9 +93,11 @@ class Mechanism(ABC, Generic[Item]):
         name: what `mechanism = "..."` in the registry and the scheme call it.
         rows: the rows of its tally.
         odds: e to the power epsilon, exactly, from the integers in force.
+        texts: the values that a scheme names, where the mechanism itself fixes them.
     """
 
     name: ClassVar[str]
+    texts: tuple[str, ...] | None = None
     rows: tuple[Row, ...]
     odds: Fraction
 

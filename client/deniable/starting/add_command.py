@@ -107,7 +107,8 @@ def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
     if isinstance(mechanism, Memoizing):
         yield (
             f"All reports of one value together reveal at most epsilon {metric.memo_limit:g}, "
-            "however many they are. When the value changes is not hidden (docs/memory.md)."
+            "however many they are. When the value changes is not hidden "
+            "(docs/explanation/many-reports.md)."
         )
     else:
         yield (

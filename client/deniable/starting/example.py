@@ -1,8 +1,9 @@
-"""A value that a metric takes, as an example in code."""
+"""A call of a client for a metric, as an example in code."""
 
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from deniable.errors import MetricError
 from deniable.metric import Metric
@@ -10,19 +11,38 @@ from deniable.registry import Registry
 from deniable.types.number import Number
 
 
-def example_record(registry: Registry) -> tuple[str, bool | float | str]:
-    """The first metric that an app records itself, and a value; README's if there is none."""
+class Call(NamedTuple):
+    """The call, as Python code, and as JavaScript in a page."""
+
+    python: str
+    script: str
+
+
+def example_of(registry: Registry) -> Call:
+    """A call for the first metric that an app records itself; README's if there is none."""
     for metric in registry:
-        value = example_value(metric)
-        try:
-            metric.normalize(value)
-        except MetricError:
-            continue
-        return metric.name, value
-    return "browser", "firefox"
+        if not metric.type.looks_back:
+            try:
+                metric.normalize(_value(metric))
+            except MetricError:
+                continue
+        return example_call(metric)
+    return _record("browser", "firefox")
 
 
-def example_value(metric: Metric) -> bool | float | str:
+def example_call(metric: Metric) -> Call:
+    """A call for a metric."""
+    if metric.type.looks_back:
+        return Call(*2 * (f"active({json.dumps(metric.name)})",))
+    return _record(metric.name, _value(metric))
+
+
+def _record(name: str, value: bool | float | str) -> Call:
+    named = json.dumps(name)
+    return Call(f"record({named}, {in_python(value)})", f"record({named}, {in_script(value)})")
+
+
+def _value(metric: Metric) -> bool | float | str:
     """A value that the metric takes."""
     if metric.type.name == "boolean":
         return True

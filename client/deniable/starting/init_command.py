@@ -16,7 +16,7 @@ from deniable.keys import APP
 from deniable.metric import Metric
 from deniable.starting.add_command import show
 from deniable.starting.declaring import Draft, draft, toml_value
-from deniable.starting.example import example_value, in_python, in_script
+from deniable.starting.example import example_call
 from deniable.starting.metric_options import expiry, is_interactive, metric_keys, metric_options
 from deniable.starting.templates import COMPOSE, HEAD, PAGE, SCRIPT
 
@@ -114,13 +114,11 @@ def _name_of(folder: Path) -> str:
 
 def _files(app: str, where: str, head: str, made: Draft, metric: Metric) -> dict[str, str]:
     """The name and the text of each file."""
-    value = example_value(metric)
+    call = example_call(metric)
     files = {"metrics.toml": head + made.block, "compose.yml": COMPOSE}
     if where == "web":
         page = PAGE.replace("APP", app).replace("ENDPOINT", json.dumps(ENDPOINT))
-        files["index.html"] = page.replace("NAME", json.dumps(metric.name)).replace(
-            "VALUE", in_script(value)
-        )
+        files["index.html"] = page.replace("CALL", call.script)
         return files
     when = (
         "sends the report now"
@@ -128,8 +126,7 @@ def _files(app: str, where: str, head: str, made: Draft, metric: Metric) -> dict
         else f"on the disk now, and reported when the {metric.window} (UTC) is over"
     )
     script = SCRIPT.replace("ENDPOINT", json.dumps(ENDPOINT)).replace("WHEN", when)
-    script = script.replace("NAME", json.dumps(metric.name))
-    files["app.py"] = script.replace("VALUE", in_python(value))
+    files["app.py"] = script.replace("CALL", call.python)
     return files
 
 

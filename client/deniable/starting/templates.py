@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 HEAD = """\
-# Every metric of the app. Nothing else is ever collected. docs/registry.md has all keys.
+# Every metric of the app. Nothing else is ever collected. All keys: docs/reference/metrics-toml.md
 # `deniable lint` checks this file, and `deniable add NAME` adds a metric to it.
 schema = 1
 app = APP  # never change it: a device keeps one ledger for each app
@@ -18,7 +18,7 @@ devices = DEVICES  # how many devices run the app, for the forecast of `deniable
 """
 
 SCRIPT = """\
-\"\"\"Records one value. The value stays on the device; a noisy report of it leaves.\"\"\"
+\"\"\"Records one thing. What is true stays on the device; a noisy report of it leaves.\"\"\"
 
 import deniable
 
@@ -28,7 +28,7 @@ telemetry = deniable.Client(
     endpoint=ENDPOINT,  # the collector; https:// outside this machine
     consent=True,  # ask the person first, and pass the answer
 )
-telemetry.record(NAME, VALUE)
+telemetry.CALL
 telemetry.flush()  # WHEN
 print("telemetry is", telemetry.status)
 telemetry.close()
@@ -46,7 +46,7 @@ PAGE = """\
       consent: true, // ask the person first, and pass the answer
       // development: "http://127.0.0.1:8099", // with `deniable dev`, and the development build
     });
-    telemetry.record(NAME, VALUE); // reported within ten seconds
+    telemetry.CALL; // reported within ten seconds
     document.title = `APP: telemetry is ${telemetry.status}`;
   </script>
 </html>
@@ -55,7 +55,7 @@ PAGE = """\
 COMPOSE = """\
 # docker compose up: a collector on 127.0.0.1:8080, a dashboard on 127.0.0.1:8090, and Redis.
 # The image is built once, in a clone of deniable: docker build -t deniable .
-# Before real devices report: TLS in front, and docs/production.md.
+# Before real devices report: TLS in front, and docs/how-to/deploy.md.
 x-deniable: &deniable
   image: deniable
   init: true

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deniable.types.number import Number
     from deniable.types.pair import Pair
     from deniable.types.pair_parts import MAX_PAIR_CELLS
+    from deniable.types.retention import Retention
     from deniable.types.string import String
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "MetricType",
     "Number",
     "Pair",
+    "Retention",
     "String",
     "Table",
     "Value",
@@ -47,6 +49,7 @@ _HOMES = {
     "MAX_VALUES": "category",
     "Number": "number",
     "Pair": "pair",
+    "Retention": "retention",
     "String": "string",
 }
 """The module of each name that is not imported above."""
@@ -67,6 +70,7 @@ class _Types(Mapping[str, type[MetricType]]):
         "number": "Number",
         "pair": "Pair",
         "discovery": "Discovery",
+        "retention": "Retention",
     }
 
     def __getitem__(self, name: str) -> type[MetricType]:

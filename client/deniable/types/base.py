@@ -87,6 +87,8 @@ class MetricType(ABC):
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         undefaulted: the keys of [defaults] that do not apply to it.
+        presets: what keys hold that neither a metric nor [defaults] has.
+        looks_back: whether a device reports what it remembers of earlier windows, and no value.
         compiled_checks: what a compiled metric of this type holds beside the keys that all have.
         joins: whether it joins other metrics, and so must be read after them.
     """
@@ -97,6 +99,8 @@ class MetricType(ABC):
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     undefaulted: ClassVar[frozenset[str]] = frozenset()
+    presets: ClassVar[Mapping[str, Any]] = {}
+    looks_back: ClassVar[bool] = False
     compiled_checks: ClassVar[Mapping[str, Check]] = {}
     joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
@@ -164,6 +168,15 @@ class MetricType(ABC):
         metrics that the type is `of` (None: not recorded). None if it has none."""
         return None
 
+    def look_back(self, window: str, first: str, before: bool) -> str | None:
+        """The text that a device reports in a window, if the type looks back; None if nothing.
+
+        Args:
+            window, first: the labels of this window and of the device's first one.
+            before: whether the device was active in the window before.
+        """
+        return None
+
     @abstractmethod
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
         """What the mechanism randomizes in place of a normalized text.
@@ -200,6 +213,11 @@ class MetricType(ABC):
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
+
+    def life(self, memo_epsilon: float) -> str | None:
+        """What all reports of a device's life together reveal, where the type knows how many memos
+        it has; for `deniable lint`."""
+        return None
 
     def combines(self, before: MetricType) -> str:
         """What estimates do with the reports of a scheme of this metric before an edit, as the

@@ -10,7 +10,7 @@ export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 export const BUNDLES = [
   { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6 * 1024 },
   { entry: "src/entries/all.ts", name: "deniable", limit: 10 * 1024 },
-  { entry: "src/entries/joint.ts", name: "deniable.joint", joint: true, limit: 12 * 1024 },
+  { entry: "src/entries/joint.ts", name: "deniable.joint", joint: true, limit: 12.5 * 1024 },
   { entry: "src/entries/oblivious.ts", name: "deniable.oblivious", joint: true, hops: true, limit: 14 * 1024 },
   { entry: "src/entries/owner.ts", name: "deniable.owner", globalName: "deniableOwner", limit: 3 * 1024 },
   { entry: "src/entries/memory.ts", name: "deniable.memory", globalName: "deniableMemory", limit: 512 },
@@ -49,7 +49,7 @@ export const OPTIONS = {
 };
 
 const INTERNAL =
-  /^(standsIn|suits|randomize|draw|odds|memoOdds|freshOdds|undeclared|refused|trouble|retryAfter|lifetimeEpsilon|begin|merge|item|width|position|wholes|entry|memoize|respond|channel|types|mechanisms|place)$/;
+  /^(standsIn|suits|randomize|draw|odds|memoOdds|freshOdds|undeclared|refused|trouble|retryAfter|lifetimeEpsilon|begin|merge|item|width|position|wholes|entry|memoize|respond|channel|types|mechanisms|place|looksBack)$/;
 
 /**
  * The text of a bundle, minified, for these options of esbuild beside OPTIONS (an entry, a format).

@@ -11,6 +11,7 @@ import { resolve, type Told, valueIn } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
 import { beacon, post, prepare, route } from "./transport.ts";
+import { ACTIVE } from "./types/retention.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
 import { windowAt } from "./windows.ts";
 
@@ -63,8 +64,8 @@ type Timer = ReturnType<typeof setTimeout> & { unref?(): void };
 export interface Client<D extends CompiledRegistry = CompiledRegistry> {
   /** Record a value of a metric. Returns at once, and never throws in production. A value that the
    * metric cannot take is dropped, and counted as "refused".
-   * Throws a MetricError in development: no such metric, or it is a pair. Elsewhere this is counted
-   * as "mistake". */
+   * Throws a MetricError in development: no such metric, or it is a pair or a retention. Elsewhere
+   * this is counted as "mistake". */
   record<N extends keyof D["metrics"] & string>(name: N, value: ValueOf<D["metrics"][N]>): void;
 
   /** Write all records and send every finished report now, without the usual delay. Windows that
@@ -105,8 +106,15 @@ export interface Client<D extends CompiledRegistry = CompiledRegistry> {
   readonly counters: Readonly<Record<string, number>>;
 }
 
-/** A client that tells its segments. */
+/** A client that tells its segments, and that the app was used. */
 export interface JointClient<D extends CompiledRegistry = CompiledRegistry> extends Client<D> {
+  /** Say that the app was used, for a metric of the type "retention". Returns at once. The first
+   * call in a window is reported within ten seconds, and later ones change nothing: the device
+   * itself remembers its first window, and the windows since then.
+   * Throws a MetricError in development: no such metric, or one of another type. Elsewhere this is
+   * counted as "mistake". */
+  active(name: keyof D["metrics"] & string): void;
+
   /** Tell the segments of this browser, like { platform: "web" }. Those that are not named stay as
    * they are, and an open window keeps those of its first record. They are not private: each
    * report of a metric that is counted by them tells them in clear.
@@ -222,23 +230,32 @@ export function start<D extends CompiledRegistry>(
     }
   };
 
-  /** The metric that `record` takes values of by this name; a pair is not recorded. */
-  const recorded = (name: string) => {
+  /** The metric of this name that takes what was recorded: a pair takes nothing, and a retention
+   * only that the app was used. */
+  const recorded = (name: string, value: unknown) => {
     const metric = registry.metrics.get(name);
-    return JOINT && metric?.of ? undefined : metric;
+    return JOINT && (metric?.of || (metric?.type === "retention") !== (value === ACTIVE))
+      ? undefined
+      : metric;
   };
 
   /** What a call of `record` means; false once its metric has expired. Throws for a name that is not
    * declared, and for a value that the metric cannot take. */
   const admit = (name: string, value: unknown, now: number) => {
-    const metric = recorded(name)!;
-    if (DEVELOPMENT && !metric)
+    const metric = recorded(name, value)!;
+    if (DEVELOPMENT && !metric) {
+      const { of, type } = registry.metrics.get(name) ?? {};
       throw new MetricError(
         name,
-        registry.metrics.has(name)
+        of
           ? "is a pair, which is not recorded: record its two metrics, and they are joined when the window closes"
-          : "is not declared",
+          : type === "retention"
+            ? "is a retention, which takes no values: call active"
+            : type
+              ? `is a ${type}, which takes values: call record`
+              : "is not declared",
       );
+    }
     const text = metric.normalize(value);
     const undeclared = metric.standsIn(text, value);
     const record = now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
@@ -348,7 +365,7 @@ export function start<D extends CompiledRegistry>(
           records.push(record);
         }
       } catch (error) {
-        note(recorded(call[0]) ? "refused" : "mistake", error);
+        note(recorded(call[0], call[1]) ? "refused" : "mistake", error);
       }
     const batch = await change((state) => {
       if (DEVELOPMENT && mode) {
@@ -469,7 +486,7 @@ export function start<D extends CompiledRegistry>(
         try {
           record = admit(name, value, clock());
         } catch (error) {
-          const metric = recorded(name);
+          const metric = recorded(name, value);
           if (DEVELOPMENT) mode?.refused(name, !!metric);
           if (!metric) throw error;
           if (DEVELOPMENT && !mode) console.warn(`${(error as Error).message}; the value is dropped`);
@@ -528,6 +545,9 @@ export function start<D extends CompiledRegistry>(
   };
   if (JOINT) {
     told = { ...options.segments };
+    (client as JointClient<D>).active = (name) => {
+      client.record(name, ACTIVE as never);
+    };
     (client as JointClient<D>).setSegments = (given) => {
       if (store) checkTold(given);
       told = { ...told, ...given };

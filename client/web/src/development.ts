@@ -1,5 +1,5 @@
 // Development mode: reports go to `deniable dev` on this machine, and count nowhere else
-// (docs/development.md). It is in development builds alone.
+// (docs/how-to/test-your-app.md). It is in development builds alone.
 import type { Source } from "./bits.ts";
 import { write } from "./device.ts";
 import type { RecordedValue, Registry } from "./metric.ts";

@@ -8,6 +8,7 @@ import { uniform, withdrawReports } from "./outbox.ts";
 import { askedPairs, isUnasked, join, withPairs } from "./pairs.ts";
 import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
+import { lookBack } from "./types/retention.ts";
 import { windowEnd, windowNumber, windowStart } from "./windows.ts";
 
 /** How many closed windows of a metric are stored; older ones are refused. */
@@ -100,6 +101,7 @@ export function write(
       )
         ? "passed"
         : [];
+      if (JOINT && metric.type === "retention") account.first ??= windowStart(window);
       prune(account);
     }
     let found = windows[window];
@@ -124,7 +126,9 @@ export function write(
     // A value that waits was recorded while the metric was answered at the close of its windows.
     // It was promised to wait until then, so it does.
     if (metric.answer === "at_once" && !records) {
-      const sealed = seal(account, metric, window, text, soon);
+      const said =
+        JOINT && metric.type === "retention" ? lookBack(account, metric, window) : text;
+      const sealed = seal(account, metric, window, said, soon);
       if (sealed) sealedAtOnce.push(sealed);
     } else {
       windows[window] = [
@@ -197,10 +201,13 @@ export function withdraw(state: State): void {
   withdrawReports(state);
 }
 
-/** Delete values, all reports, and the keys of memos. Metrics that have reported with memos never
+/** Delete values, all reports, the keys of memos, and when the device was new. Metrics that have reported with memos never
  * do so again. */
 export function erase(state: State): void {
   withdraw(state);
   state.reports = [];
-  for (const account of state.accounts) delete account.key;
+  for (const account of state.accounts) {
+    delete account.key;
+    if (JOINT) delete account.first;
+  }
 }

@@ -58,6 +58,16 @@ const DISCOVERY = {
   minimum_share: FIGURE,
 };
 
+/** Of a retention: always with memos, and answered at once. */
+const RETENTION = {
+  ...STRING,
+  aggregate: '"first"',
+  answer: '"at_once"',
+  longitudinal: '"memoize"',
+  mechanism: '"memoized_retention"',
+  values: "\\[.+]",
+};
+
 /** The keys whose values depend on the type. */
 const TYPES: Table<Table<string>> = {
   boolean: { ...STRING, aggregate: '"(last|first|any|max)"', values: '\\["true","false"]' },
@@ -70,6 +80,7 @@ const TYPES: Table<Table<string>> = {
   },
   pair: PAIR,
   discovery: DISCOVERY,
+  retention: RETENTION,
 };
 
 export const METRIC = (type: unknown): Table<string> => ({

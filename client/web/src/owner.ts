@@ -5,6 +5,7 @@ import { exact } from "./exact.ts";
 import { spent } from "./ledger.ts";
 import type { Columns } from "./mechanisms/base.ts";
 import type { Account } from "./state.ts";
+import { windowNumber } from "./windows.ts";
 
 /** What the words need of a compiled registry. */
 export interface DescribedRegistry {
@@ -59,10 +60,14 @@ export function describe(report: SentReport, metrics: DescribedRegistry): string
         ? `your device said ${named[0]}; it would say so ${high} of the time if that were true and ${low} if it were not`
         : `your device named ${listed(named)}; it would name exactly these ${high} of the time if one of them were true and ${low} if none were`;
   } else {
-    said =
-      typeof report.columns === "number"
-        ? `your device sent the number ${report.columns}`
-        : `your device marked ${columns.length} numbers`;
+    if (metric.mechanism === "memoized_retention") {
+      const cells = retentionCells(metric, report);
+      said = `your device named ${listed(columns.map((each) => `“${cells[each]!}”`))}`;
+    } else
+      said =
+        typeof report.columns === "number"
+          ? `your device sent the number ${report.columns}`
+          : `your device marked ${columns.length} numbers`;
     said += `; whatever is true, it would send exactly this at most ${odds(reveals.report)} times as often for one value as for any other`;
   }
   if (reveals.memo !== null)
@@ -79,6 +84,18 @@ export function describe(report: SentReport, metrics: DescribedRegistry): string
     said += `; without noise your device also told ${listed(told)}`;
   }
   return said;
+}
+
+/** What the cells of a retention's row stand for in the window of a report. */
+function retentionCells({ parameters }: DescribedMetric, { row, window }: SentReport): string[] {
+  const { window: kind, ages, lifecycle } = parameters as { window: string; ages: number; lifecycle: unknown[] };
+  if (!row && lifecycle.length)
+    return ["used for the first time", `used in the ${kind} before too`, "back after a gap"];
+  const count = ages + 1;
+  return [
+    ...[...Array(count).keys()].map((cell) => `first used ${(windowNumber(window) - cell) % count} ${kind}(s) before`),
+    "first used earlier",
+  ];
 }
 
 /** What the page shows beside the reports. */

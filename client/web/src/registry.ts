@@ -6,6 +6,7 @@ import { type Declared, isValue, makeMetric, type Metric, type Registry, type Ty
 import { checkPair } from "./pairs.ts";
 import type { Segment } from "./segments.ts";
 import { isDenyList } from "./types/discovery.ts";
+import { checkRetention } from "./types/retention.ts";
 import { windowEnd } from "./windows.ts";
 
 /** The most combinations of segments that a metric may be counted by. */
@@ -118,6 +119,7 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         deny: isDenyList(metric.deny),
         minimum_share: metric.minimum_share! >= 0 && metric.minimum_share! < 1,
       });
+    if (DEVELOPMENT && JOINT && metric.type === "retention") claims(path, checkRetention(metric));
     if (JOINT && metric.of) claims(path, checkPair(metric, expires, metrics));
     claim(epsilon >= reveals.report && epsilon <= 10, `${path}epsilon`);
     claim(lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4, `${path}lifetime_epsilon`);

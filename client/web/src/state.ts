@@ -21,6 +21,9 @@ export interface Account {
   /** What the device has drawn once to decide in which windows it takes part: 53 bits, of which
    * `one_in` takes the remainder. */
   group?: number;
+  /** When the first window began in which the device was active: POSIX seconds, for ever. Only of a
+   * metric that looks back. */
+  first?: number;
   /** The ledger: how many reports there were under each scheme, and the epsilon of each. With
    * memos also the epsilon of a memo, else null. */
   ledger: [scheme: string, epsilon: number, reports: number, memo: number | null][];

@@ -19,7 +19,7 @@ export type ValueOf<M extends CompiledMetric> = string extends M["type"]
     ? boolean
     : M["type"] extends "number"
       ? number
-      : M["type"] extends "pair"
+      : M["type"] extends "pair" | "retention"
         ? never
       : M extends { readonly values: readonly (infer V)[]; readonly other: null }
         ? V

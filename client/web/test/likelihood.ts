@@ -178,6 +178,14 @@ export const LIKELIHOODS: Readonly<Record<string, Likelihood>> = {
   sliding_window: (p, _, columns, item) => windowAt(p, [...columns][0]!, item),
   hierarchical_histogram: histogram,
   dbitflip: noisyBits,
+  memoized_retention: (p, row, columns, item) => {
+    const cells = p.ages + 2;
+    const first = p.lifecycle.length && !row;
+    const [k, memo, fresh] = first ? p.lifecycle : p.cohorts;
+    const place = first ? Math.floor(item / cells) : item % cells;
+    const rows = p.lifecycle.length && p.cohorts.length ? 2 : 1;
+    return subsetOf(twoRounds({ size: first ? 3 : cells, k, memo, fresh }), columns, place) / rows;
+  },
 };
 
 /** All sets of `k` of the numbers below `size`. */
@@ -190,6 +198,10 @@ function sets(size: number, k: number): number[][] {
 
 /** All reports that a mechanism can make: each row with each of its sets of columns. */
 export function outcomes(name: string, p: Any): { row: number; columns: Set<number> }[] {
+  if (name === "memoized_retention")
+    return [[3, p.lifecycle[0]], [p.ages + 2, p.cohorts[0]]]
+      .filter(([, k]) => k)
+      .flatMap(([size, k], row) => sets(size, k).map((columns) => ({ row, columns: new Set(columns) })));
   const rows: number = p.weights
     ? p.weights.length + (p.mean_columns ? 1 : 0)
     : ((p.alphabet ? p.levels + 1 : p.rows) ?? p.cohorts ?? (p.bits ? p.cells / p.bits : 1));

@@ -11,6 +11,7 @@ import { readRegistry } from "../src/registry.ts";
 import { resolve, type Told } from "../src/segments.ts";
 import { freshState, readState, writeState, type Batch, type State } from "../src/state.ts";
 import { readReply } from "../src/transport.ts";
+import { ACTIVE } from "../src/types/retention.ts";
 import { windowAt } from "../src/windows.ts";
 import { fromHex, vectors } from "./support.ts";
 
@@ -79,7 +80,7 @@ class Driver {
     const records: RecordedValue[] = [];
     for (const [name, value] of given) {
       const metric = this.registry.metrics.get(name)!;
-      const text = metric.normalize(value);
+      const text = metric.normalize(value ?? ACTIVE);
       if (this.now >= metric.expires) continue;
       const window = windowAt(metric.window, this.now);
       if (!metric.segments?.length) records.push({ metric, text, window });

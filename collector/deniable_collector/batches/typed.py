@@ -9,8 +9,8 @@ from __future__ import annotations
 from binascii import a2b_base64
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from re import DOTALL, escape
 from re import compile as pattern
+from re import escape
 
 import msgspec
 import numpy as np
@@ -25,10 +25,8 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
-_AS_DEVICES_WRITE = pattern(
-    rb'\{"batch":"([0-9a-f]{32})","reports":\[\{(.*)\}\]\}', DOTALL
-).fullmatch
-_BETWEEN = b"},{"
+_begin_as_devices_write = pattern(rb'\{"batch":"([0-9a-f]{32})","reports":\[\{').match
+_BETWEEN, _END = b"},{", b"}]}"
 
 _LONGEST_NUMBER = 32
 """Bytes of a column in a list, with the comma and white space, up to which the fast path reads."""
@@ -80,10 +78,10 @@ def decode_batch(body: bytes) -> TypedBatch | None:
     """
     if b"\\" in body:
         return None
-    usual = _AS_DEVICES_WRITE(body)
-    if usual is not None:
-        batch_id, pieces = usual.groups()
-        return TypedBatch(batch_id.decode(), pieces.split(_BETWEEN))
+    usual = _begin_as_devices_write(body)
+    if usual is not None and body.endswith(_END):
+        pieces = body[usual.end() : -len(_END)]
+        return TypedBatch(usual[1].decode(), pieces.split(_BETWEEN))
     try:
         envelope = _decode_envelope(body)
         check_batch_id(envelope.batch)

@@ -1,4 +1,4 @@
-"""`deniable relay key`: make, rotate and show the keys of a gateway (docs/two-hops.md)."""
+"""`deniable relay key`: make, rotate and show the keys of a gateway (docs/how-to/two-hops.md)."""
 
 from __future__ import annotations
 

@@ -48,7 +48,11 @@ def check_operator(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     except SettingsError as error:
         for each in error.problems:
             yield CheckResult(
-                "settings", "setting", "error", each, "docs/settings.md lists every setting"
+                "settings",
+                "setting",
+                "error",
+                each,
+                "docs/reference/settings.md lists every setting",
             )
         return
     for told in Settings.strangers(environ):
@@ -92,7 +96,7 @@ def _exposure(settings: Settings) -> Iterator[CheckResult]:
             f"DENIABLE_BIND {settings.bind} can be reached from other machines, and the collector "
             "speaks plain HTTP",
             "bind it to 127.0.0.1 behind a proxy with TLS, and set DENIABLE_TRUSTED_PROXIES to the "
-            "number of proxies (docs/operating.md)",
+            "number of proxies (docs/how-to/deploy.md)",
         )  # fmt: skip
 
 
@@ -128,7 +132,7 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult(
             "store", "not_checked", "note", f"the settings of Redis cannot be read: {error}",
             "give the collector's user +config|get, +info and +time, or check appendonly, "
-            "appendfsync, save and maxmemory-policy yourself (docs/operating-stores.md)",
+            "appendfsync, save and maxmemory-policy yourself (docs/reference/store-export.md)",
         )  # fmt: skip
 
 
@@ -217,7 +221,7 @@ def _durability(where: str, config: Mapping[Any, Any]) -> Iterator[CheckResult]:
         yield CheckResult(
             "store", "snapshots", "note",
             f"{where}: save is on: two snapshots of one minute apart show what came between",
-            "set save to \"\" if the append-only file is on (docs/operating-stores.md)",
+            "set save to \"\" if the append-only file is on (docs/reference/store-export.md)",
         )  # fmt: skip
 
 
@@ -231,7 +235,7 @@ def _failover(where: str, info: Mapping[Any, Any], waited_for: int) -> Iterator[
             f"{waited_for} of them have it (DENIABLE_REDIS_REPLICAS): if another one takes over, "
             "batches that were acknowledged shortly before are lost",
             f"set DENIABLE_REDIS_REPLICAS={replicas}, or accept it "
-            "(docs/operating-stores.md, A cluster)",
+            "(docs/reference/store-export.md, A cluster)",
         )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Tallies as a file, to move them between stores: exact sums, with the schemes that read them.
 
-The file is gzip over lines of JSON; its format is in docs/operating-stores.md. `exporting.py`
+The file is gzip over lines of JSON; its format is in docs/reference/store-export.md. `exporting.py`
 writes it, `reading.py` reads it, both one line at a time.
 """
 

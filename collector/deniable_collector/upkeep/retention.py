@@ -70,7 +70,7 @@ def rules_of(metrics: Iterable[Metric], days: int) -> dict[str, KeepRule]:
     return found
 
 
-class Retention:
+class Keeper:
     """Keeps each window of `store` for `days` after its end (0: for ever), and those of metrics
     that have a rule by that.
 
@@ -156,6 +156,6 @@ class Retention:
 
 def keep(store: Store, days: int, metrics: Iterable[Metric] = ()) -> None:
     """Start retention in this process, if windows are not kept for ever."""
-    retention = Retention(store, days, metrics=metrics)
+    retention = Keeper(store, days, metrics=metrics)
     if retention.needed:
         retention.start()

@@ -17,7 +17,7 @@ from deniable_estimator.annotations.file import SCHEMA, parse_annotations
 from deniable_estimator.checked_files import read_text
 from deniable_estimator.edited_files import FileEditError, alone, replace_file
 
-_HEAD = f"# What happened when, drawn beside the metrics. docs/annotations.md\nschema = {SCHEMA}\n"
+_HEAD = f"# What happened when, drawn beside the metrics. docs/how-to/watch.md\nschema = {SCHEMA}\n"
 
 
 def add_annotation(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -85,6 +86,11 @@ class Answer(Result, ABC):
     @abstractmethod
     def series(self) -> Series:
         """What can be followed over time."""
+
+    @property
+    def own(self) -> Collection[str]:
+        """The series that sentences about the metric speak of."""
+        return self.series.names
 
     @property
     @abstractmethod
@@ -176,6 +182,14 @@ class Comparison:
     changed: NDArray[np.bool_]
     """Which series have changed by more than noise, by their p-values: among several `together`, at
     most 5% of those that are said to have changed have not. The interval of none holds zero."""
+
+    @property
+    def places(self) -> list[int]:
+        """The series that have changed, for a sentence about the metric: of a boolean one half, as
+        it says it all, and of a pair no margin, which is another metric."""
+        own = self.after.own
+        found: list[int] = np.flatnonzero(self.changed).tolist()
+        return [place for place in found if self.values[place] in own]
 
     def describe(self, place: int) -> str:
         """The change of one series in words: "up 2.1 points (95% CI +0.4 to +3.8)"."""

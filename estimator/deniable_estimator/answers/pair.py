@@ -19,6 +19,7 @@ from deniable_estimator.answers.pair_estimate import (
 from deniable_estimator.answers.pair_files import pair_csv, pair_numbers
 from deniable_estimator.answers.shares import Shares, infer
 from deniable_estimator.messages import message
+from deniable_estimator.statistics.intervals import interval_of_difference
 from deniable_estimator.statistics.significance import Adjustment
 
 
@@ -62,7 +63,21 @@ class PairAnswer(PairEstimate):
         adjust: Adjustment = "storey",
         alpha: float | None = None,
     ) -> Comparison:
-        return number_change(before, self, together=together, alpha=alpha)
+        """A series has changed if the interval of its change at the level of the test, shared by
+        all series (Bonferroni), does not hold zero. A conditional is a ratio: its interval at one
+        level is not to be had by stretching that of another.
+        """
+        found = number_change(before, self, together=together)
+        alpha = 1 - self.level if alpha is None else alpha
+        tested = 1 - alpha / (max(1, len(found.values)) if together else 1)
+        ends = []
+        for answer in (before, self):
+            series = answer.series_at(tested)
+            places = [series.names.index(name) for name in found.values]
+            ends.append((series.value[places], series.low[places], series.high[places]))
+        low, high = interval_of_difference(*ends)
+        shown = (found.low > 0) | (found.high < 0)
+        return replace(found, changed=shown & ((low > 0) | (high < 0)))
 
     def about(self) -> dict[str, Any]:
         """`of`: the two metrics."""

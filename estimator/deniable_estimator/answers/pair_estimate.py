@@ -4,6 +4,7 @@ directions, and whether there is any dependence at all."""
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -109,13 +110,16 @@ class PairEstimate(Answer):
     def conditionals(self) -> dict[Given, Conditionals]:
         """For "first": of the devices with the value of a row, the shares of the columns. For
         "second": of the devices with the value of a column, the shares of the rows."""
+        return self._conditionals_at(self.level)
+
+    def _conditionals_at(self, level: float) -> dict[Given, Conditionals]:
         if self.covariance is None:
             unknown = np.full(self.shape, math.nan)
             none = Conditionals(*(unknown,) * 4, np.zeros(self.shape, np.bool_))
             return {"first": none, "second": none}
-        turned = conditionals(self.table.T, self.covariance, self.level)
+        turned = conditionals(self.table.T, self.covariance, level)
         return {
-            "first": conditionals(self.table, self.covariance, self.level),
+            "first": conditionals(self.table, self.covariance, level),
             "second": turned.turned(),
         }
 
@@ -179,6 +183,11 @@ class PairEstimate(Answer):
         )
 
     @property
+    def own(self) -> Collection[str]:
+        cells = 2 * self.joint.share.size
+        return self.series.names[:cells]
+
+    @property
     def leading(self) -> str:
         """How often the largest value of the second list occurs with the largest of the first; of
         a boolean, how often it is true."""
@@ -199,13 +208,18 @@ class PairEstimate(Answer):
     @cached_property
     def series(self) -> Series:
         """The conditionals given the first list, those given the second, and both margins."""
+        return self.series_at(self.level)
+
+    def series_at(self, level: float) -> Series:
+        """The same with intervals of another level."""
+        tables = self.conditionals if level == self.level else self._conditionals_at(level)
         parts: list[tuple[FloatArray, ...]] = []
-        for found in self.conditionals.values():
+        for found in tables.values():
             numbers = (found.share, found.std_error, found.low, found.high)
             parts.append(tuple(np.where(found.known, each, math.nan).ravel() for each in numbers))
-        parts += [
-            (margin.share, margin.std_error, margin.low, margin.high) for margin in self.margins
-        ]
+        for margin in self.margins:
+            share, low, high = margin.at(np.arange(len(margin.values)), level)
+            parts.append((share, margin.std_error, low, high))
         names = names_of_series(self.names, (self.margins[0].values, self.margins[1].values))
         return Series(names, *(np.concatenate(each) for each in zip(*parts, strict=True)))
 

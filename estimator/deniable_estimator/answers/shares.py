@@ -105,6 +105,10 @@ class Shares(Answer):
         return "true" if self.boolean else self.values[int(self.share.argmax())]
 
     @property
+    def own(self) -> tuple[str, ...]:
+        return ("true",) if self.boolean else self.values
+
+    @property
     def boolean(self) -> bool:
         """Whether it answers a question with yes or no."""
         return self.values == ("true", "false")

@@ -39,6 +39,7 @@ from deniable_estimator.questions.discoveries import finds_of
 from deniable_estimator.questions.reading import Question
 from deniable_estimator.questions.segment_trends import SegmentTrends
 from deniable_estimator.questions.segments import SplitQuestion
+from deniable_estimator.questions.stepping import step_asked
 from deniable_estimator.questions.trend import Trend
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -189,12 +190,14 @@ def trend_text(
     values: Collection[str] = (),
     annotations: Sequence[Annotation] | None = None,
 ) -> str:
-    """A trend as a file; of some values alone, if any are named, and with what is noted on its
-    days."""
+    """A trend as a file; of some values alone, if any are named, and with its step and what is
+    noted on its days."""
+    step = step_asked(found, values, annotations or ())
     if form != "json":
         noted = None if annotations is None else by_period(found.periods, annotations)
-        return _only(found.to_csv(noted, raw=form == "raw"), values, form)
-    told = found.to_dict()
+        column = step.column() if step else {}
+        return _only(found.to_csv(column, noted, raw=form == "raw"), values, form)
+    told = {**found.to_dict(), "step": step and step.to_dict()}
     if annotations is not None:
         # Which other metrics one concerns is no part of this metric.
         told["annotations"] = [

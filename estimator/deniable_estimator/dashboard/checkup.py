@@ -20,7 +20,11 @@ def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         for each in error.problems:
             if each not in _collectors(environ):  # the collector's check has said them
                 yield CheckResult(
-                    "dashboard", "setting", "error", each, "docs/settings.md lists every setting"
+                    "dashboard",
+                    "setting",
+                    "error",
+                    each,
+                    "docs/reference/settings.md lists every setting",
                 )
         return
     if not settings.dashboard_token:

@@ -120,7 +120,7 @@ def _periods(
 ) -> tuple[DataSource, Metric, DayRange, DayRange]:
     source, metric = current_source(), declared_metric(name)
     now = source.seen_until
-    later = read_range(arguments, now, metric.window)
+    later = read_range(arguments, now, metric.window, metric)
     named = arguments.get("before_from"), arguments.get("before_to")
     return source, metric, earlier_range(later, metric.window, *named, now), later
 

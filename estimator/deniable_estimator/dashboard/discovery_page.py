@@ -43,7 +43,7 @@ from deniable_estimator.questions.trend import GROUPS, Trend
 
 discovering = Blueprint("discovering", __name__)
 
-_NAMES = ("from", "to", "without", "by", "find", "raw")
+_NAMES = ("since", "from", "to", "without", "by", "find", "raw")
 
 _DRAWN = 40
 """The most strings of a picture."""

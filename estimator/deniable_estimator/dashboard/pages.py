@@ -181,7 +181,7 @@ def _page(
         published=released_sums(source, metric),
         presets=[
             *presets(now, metric.window, running := source.running(metric)),
-            *since_presets(metric.name, now, metric.window),
+            *since_presets(metric, now),
         ],
         running=running,
         newest=newest,

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from deniable import DeniableError, WindowError, windows
+from deniable import DeniableError, Metric, WindowError, windows
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
 from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.since import days_since, find_moment
+from deniable_estimator.questions.since import days_since, find_moment, kept_from
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""
@@ -125,9 +125,14 @@ def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
 
 
 def read_range(
-    arguments: Mapping[str, str], now: float, kind: windows.Kind = "day", prefix: str = ""
+    arguments: Mapping[str, str],
+    now: float,
+    kind: windows.Kind = "day",
+    metric: Metric | None = None,
+    prefix: str = "",
 ) -> DayRange:
-    """The range named by `from`, `to` and `without`, or by `since` and `without`.
+    """The range named by `from`, `to` and `without`, or by `since` and `without`; annotations that
+    concern other metrics than this one are none.
 
     What is left out ends with the last complete window of that kind, and lasts 28 days, or three
     months where windows are months. `now` is POSIX time in seconds; `prefix` stands before the
@@ -138,7 +143,7 @@ def read_range(
             out; or nothing of the name that `since` gives, or no complete window after it.
     """
     if not prefix and arguments.get("since"):
-        return _range_since(arguments, now, kind)
+        return _range_since(arguments, now, kind, metric)
     from_, to = f"{prefix}from", f"{prefix}to"
     begin, end = _day(arguments.get(from_), from_), _day(arguments.get(to), to)
     last = end or windows.last_complete(kind, now)
@@ -174,14 +179,18 @@ def read_range(
     return chosen
 
 
-def _range_since(arguments: Mapping[str, str], now: float, kind: windows.Kind) -> DayRange:
+def _range_since(
+    arguments: Mapping[str, str], now: float, kind: windows.Kind, metric: Metric | None
+) -> DayRange:
     """The days after what happened."""
     if arguments.get("from") or arguments.get("to"):
         raise RangeError(message("“since” takes the place of “from” and “to”."), "from", "to")
     try:
-        moment = find_moment(arguments["since"], current_annotations() or ())
-        found = days_since(moment, kind, windows.last_complete(kind, now))
-    except (EstimateError, OverflowError, ValueError) as error:
+        name = metric.name if metric else None
+        moment = find_moment(arguments["since"], current_annotations() or (), name)
+        kept = kept_from(metric, _today(now)) if metric else None
+        found = days_since(moment, kind, windows.last_complete(kind, now), kept)
+    except EstimateError as error:
         raise RangeError(str(error), "since") from None
     chosen = DayRange(
         *(found.first, found.last, _left_out(arguments.get("without", ""), kind)),
@@ -225,17 +234,18 @@ def presets(
     ]
 
 
-def since_presets(metric: str | None, now: float, kind: windows.Kind = "day") -> list[Preset]:
+def since_presets(metric: Metric | None, now: float) -> list[Preset]:
     """The days after each of the latest annotations of a metric, or of all metrics, after which a
     window is complete; the latest first."""
     found: dict[str, Preset] = {}
+    kind: windows.Kind = metric.window if metric else "day"
     for each in reversed(current_annotations() or ()):
-        if metric is not None and not each.concerns(metric):
+        if metric is not None and not each.concerns(metric.name):
             continue
         if len(found) == _MOST_SINCE:
             break
         with suppress(RangeError):
-            days = read_range({"since": each.text}, now, kind)
+            days = read_range({"since": each.text}, now, kind, metric)
             text = message("since {moment}", moment=days.since)
             found.setdefault(days.since, Preset(text, days))
     return list(found.values())
@@ -294,7 +304,7 @@ def earlier_range(
         "before_from": first or earlier.first.isoformat(),
         "before_to": last or earlier.last.isoformat(),
     }
-    return _left_out_alike(read_range(asked, now, kind, "before_"), days, kind)
+    return _left_out_alike(read_range(asked, now, kind, prefix="before_"), days, kind)
 
 
 def _left_out_alike(earlier: DayRange, days: DayRange, kind: windows.Kind) -> DayRange:

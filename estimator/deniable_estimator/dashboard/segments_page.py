@@ -125,7 +125,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         "segments.html",
         presets=[
             *presets(source.seen_until, metric.window, running),
-            *since_presets(metric.name, source.seen_until, metric.window),
+            *since_presets(metric, source.seen_until),
         ],
         running=running,
         newest=source.newest(metric),

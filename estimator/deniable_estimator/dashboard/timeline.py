@@ -19,7 +19,7 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, window, with_ends
 from deniable_estimator.messages import listed, message, sentence
-from deniable_estimator.questions.stepping import step_in_words
+from deniable_estimator.questions.stepping import step_of
 from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
@@ -186,7 +186,8 @@ def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
     if not found.periods:
         return None
     noted = annotations_of(metric, found.periods[0].first, found.periods[-1].last)
-    return step_in_words(found, value, noted or (), window)
+    step = step_of(found, value, noted or ())
+    return step.told(window) if step else None
 
 
 def _toggled(

@@ -170,7 +170,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
     ranged = any(arguments.get(name) for name in ("since", "from", "to"))
     compared = arguments.get("change") or ("range" if ranged else "newest")
     return View(
-        days=read_range(arguments, now, metric.window),
+        days=read_range(arguments, now, metric.window, metric),
         by=None if by is None else _one_of(by, "by", GROUPS[metric.window]),
         values=_several(arguments, "value"),
         own_lines=_several(arguments, "line"),

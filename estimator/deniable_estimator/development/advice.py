@@ -99,7 +99,10 @@ def advice_on(mistake: Mistake, registry: Registry) -> tuple[str, str]:
     if code == "batch":
         return (
             message("A batch was refused as a whole: {detail}.", detail=mistake.detail),
-            message("This is a mistake of the SDK that sent it; docs/protocol.md has the format."),
+            message(
+                "This is a mistake of the SDK that sent it; docs/reference/protocol.md has the "
+                "format."
+            ),
         )
     return (
         message(
@@ -108,7 +111,9 @@ def advice_on(mistake: Mistake, registry: Registry) -> tuple[str, str]:
             reason=code,
             detail=mistake.detail,
         ),
-        message("docs/protocol.md says what each reason means. Check the clock of the device."),
+        message(
+            "docs/reference/protocol.md says what each reason means. Check the clock of the device."
+        ),
     )
 
 

@@ -17,7 +17,7 @@ import click
 from deniable import DeniableError
 from deniable.coded_message import counted
 from deniable.command_line import command, registry_argument
-from deniable.starting.example import example_record, in_python, in_script
+from deniable.starting.example import example_of
 from deniable.value_list import read_values
 
 if TYPE_CHECKING:
@@ -208,8 +208,7 @@ def _print_registry(console: Console, file: RegistryFile) -> None:
 
 
 def _print_next(console: Console, address: str, file: RegistryFile) -> None:
-    name, example = example_record(file.registry)
-    value, script = in_python(example), in_script(example)
+    call = example_of(file.registry)
     console.print(
         f"\nLive page: {address}/live\n\n"
         "In a Python app:\n"
@@ -217,13 +216,13 @@ def _print_next(console: Console, address: str, file: RegistryFile) -> None:
         "  python3 app.py                     # as it is: the variable is all that it needs\n\n"
         "or at a Python prompt:\n"
         f'  client = deniable.Client("{file.path}", development="{address}", consent=True)\n'
-        f'  client.record("{name}", {value})\n\n'
+        f"  client.{call.python}\n\n"
         "In a web page:\n"
         f'  <script src="{address}/deniable.min.js"></script>\n'
         "  <script>\n"
         "    const client = new deniable.Client(deniable.metrics,\n"
         f'      {{consent: true, development: "{address}"}});\n'
-        f'    client.record("{name}", {script});\n'
+        f"    client.{call.script};\n"
         "  </script>\n\n"
         "Nothing counts, and nothing leaves this machine. Ctrl-C ends it and deletes everything.",
         markup=False,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, Response, current_app, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable import Metric, Registry, Scheme, ValueListError, windows
+from deniable import Metric, Scheme, ValueListError, windows
 from deniable.owner_texts import OwnerLanguage
-from deniable.starting.example import example_record, in_python, in_script
+from deniable.starting.example import example_of
 from deniable.types import Discovery
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
@@ -196,7 +196,7 @@ def _parts(state: Live) -> dict[str, Any]:
         "live_version": version,
         "file": state.file,
         "address": request.host_url.rstrip("/"),
-        "example": _example(registry),
+        "example": example_of(registry),
         "metrics": len(registry),
         "reports": [_shown(source, state, each) for each in reports[:SHOWN]],
         "total": state.arrivals.counted.total(),
@@ -207,12 +207,6 @@ def _parts(state: Live) -> dict[str, Any]:
         "fewest": FEWEST,
         "crowd": state.crowd,
     }
-
-
-def _example(registry: Registry) -> tuple[str, str, str]:
-    """A metric and a value of it, in Python and in a page."""
-    name, value = example_record(registry)
-    return name, in_python(value), in_script(value)
 
 
 def _advice(source: DataSource, mistake: Mistake) -> tuple[str, str]:

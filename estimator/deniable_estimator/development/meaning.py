@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from deniable import Scheme
-from deniable.mechanisms import Mechanism, Packing, PrefixTree, Report
+from deniable.mechanisms import Mechanism, MemoizedRetention, Packing, PrefixTree, Report
 from deniable.mechanisms.number_range import TOP
 from deniable.mechanisms.numeric import Numeric
 from deniable.outbox import Entry
@@ -135,6 +135,9 @@ def _meaning(
             (name, mechanism.likelihood(report, place))
             for name, place in _numbers(mechanism, report).items()
         ]
+    elif isinstance(mechanism, MemoizedRetention):
+        kind = "values"
+        likelihoods = [(each.value, each.probability) for each in described.likelihoods]
     elif scheme.needs_candidates or isinstance(mechanism, PrefixTree):
         kind = "strings"
         likelihoods = [(each, mechanism.likelihood(report, each)) for each in strings]

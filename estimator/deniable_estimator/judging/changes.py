@@ -13,12 +13,10 @@ A metric of strings without a list of candidates has the honesty figures alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeAlias
-
-import numpy as np
 
 from deniable import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
@@ -58,8 +56,9 @@ class WatchedChange:
         return self.comparison.values[self.place]
 
     @property
-    def rises(self) -> bool:
-        return float(self.comparison.difference[self.place]) > 0
+    def detail(self) -> str:
+        """What distinguishes it from other changes: the series, and whether it is up or down."""
+        return _details(self.comparison)[self.place]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,6 +69,9 @@ class Judgement:
     n: int
     """Reports."""
     changes: tuple[WatchedChange, ...] = ()
+    leaning: frozenset[str] = frozenset()
+    """How each series compares with before in the longest span, noise or not: as the `detail` of a
+    change."""
     figures: tuple[Figure, ...] = ()
     """The honesty figures that raise an alarm."""
 
@@ -102,10 +104,15 @@ def judge(
     if any(part.unnamed for part in newest.parts):
         return Judgement(window, newest.n, figures=figures)
     told: dict[str, WatchedChange] = {}
+    leaning: frozenset[str] = frozenset()
     for size in SPANS[windows.kind_of(window)]:
-        for each in _changes(ask, labels, window, size, rules, level.span):
+        found, changes = _changes(ask, labels, window, size, rules, level.span)
+        for each in changes:
             told.setdefault(each.series, each)
-    return Judgement(window, newest.n, tuple(told.values()), figures)
+        if found is not None:
+            sizes = zip(_details(found), found.difference.tolist(), strict=True)
+            leaning = frozenset(detail for detail, size in sizes if abs(size) > 0)
+    return Judgement(window, newest.n, tuple(told.values()), leaning, figures)
 
 
 def _alarms(figures: Sequence[Figure], level: float) -> tuple[Figure, ...]:
@@ -121,27 +128,31 @@ def _changes(
     size: int,
     rules: MetricRules,
     level: float,
-) -> Iterator[WatchedChange]:
-    """The series that changed beyond noise and beyond the stated size in the newest `size`."""
+) -> tuple[Comparison | None, list[WatchedChange]]:
+    """The newest `size` windows beside those before, None without enough of them; and the series
+    that changed beyond noise and beyond the stated size."""
     span = _span(window, size)
     before = _spans_before(window, size, labels)
     if not before or not all(each in labels for each in span):
-        return
+        return None, []
     old, new = ask(_together(before)), ask(span)
     if min(old.n, new.n) < LEAST_REPORTS:
-        return
+        return None, []
     after = _answer(new)
     told = compare(_answer(old), after, adjust="bonferroni", alpha=level)
-    places = np.flatnonzero(told.changed).tolist()
-    if not places:
-        return
+    large = [place for place in told.places if _large(told, place, rules)]
     others = [
         compare(_answer(ask(_together(before, without=each))), after, together=False)
-        for each in (before if len(before) > 1 else ())
+        for each in (before if large and len(before) > 1 else ())
     ]
-    for place in places:
-        if _large(told, place, rules) and all(_agrees(told, place, each) for each in others):
-            yield WatchedChange(told, place, span[0])
+    agreed = [place for place in large if all(_agrees(told, place, each) for each in others)]
+    return told, [WatchedChange(told, place, span[0]) for place in agreed]
+
+
+def _details(found: Comparison) -> list[str]:
+    """Each series, and whether it is up or down."""
+    rises = zip(found.values, found.difference.tolist(), strict=True)
+    return [f"{series}/{'up' if difference > 0 else 'down'}" for series, difference in rises]
 
 
 def _answer(question: Question) -> Answer:

@@ -35,7 +35,7 @@ class MetricFinding:
     metric: str
     kind: FindingKind
     detail: str
-    """What distinguishes it from others of its kind, as the series and "up"; it is no sentence."""
+    """What distinguishes it from others of its kind, as `WatchedChange.detail`; no sentence."""
     text: str
     since: str
     """A window or a day."""
@@ -142,7 +142,7 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
     return MetricFinding(
         metric=metric.name,
         kind="change",
-        detail=f"{change.series}/{'up' if change.rises else 'down'}",
+        detail=change.detail,
         text=counted(
             "{series} {change}, {span} vs {count} earlier window",
             "{series} {change}, {span} vs {count} earlier windows",

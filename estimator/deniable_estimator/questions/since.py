@@ -2,7 +2,8 @@
 
 The window in which it happened belongs to neither, as it holds both. The days before hold the same
 weekdays as those after, so that a weekend is no change; up to six days between them and the
-moment are in neither. Weeks and months are compared with as many just before.
+moment are in neither. Weeks and months are compared with as many just before. Where the registry
+keeps windows only for some time, both periods are as long as what is kept before the moment.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from deniable import windows
+from deniable import Metric, WindowError, windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.units import half_width
@@ -44,16 +45,17 @@ class SinceDays:
 
 
 def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | None = None) -> Moment:
-    """The latest annotation of that text, whatever its case, that concerns a metric; or a day, like
-    2026-11-20.
+    """The latest annotation of that text, whatever its case: of those that concern a metric, if
+    there is one, and else of the others, as it is asked for by name; or a day, like 2026-11-20.
 
     Raises:
         EstimateError: there is neither.
     """
-    known = [each for each in annotations if metric is None or each.concerns(metric)]
-    found = [each for each in known if each.text.casefold() == asked.strip().casefold()]
+    named = [each for each in annotations if each.text.casefold() == asked.strip().casefold()]
+    found = [each for each in named if metric is None or each.concerns(metric)] or named
     if found:
-        return Moment(found[-1].text, max(each.day for each in found))
+        latest = max(found, key=lambda each: each.day)
+        return Moment(latest.text, latest.day)
     try:
         return Moment(asked, date.fromisoformat(asked))
     except ValueError:
@@ -61,21 +63,40 @@ def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | Non
             message(
                 "“{asked}” is no annotation and no day like 2026-11-20{near}",
                 asked=asked[:200],
-                near=nearest(asked, [each.text for each in known]),
+                near=nearest(
+                    asked,
+                    [each.text for each in annotations if metric is None or each.concerns(metric)],
+                ),
             )
         ) from None
 
 
-def days_since(moment: Moment, kind: windows.Kind, last: date) -> SinceDays:
+def kept_from(metric: Metric, today: date) -> date | None:
+    """The first day from which the windows of a metric are kept, as the registry says; None where
+    all are."""
+    days = dict(metric.keep).get(metric.window)
+    return None if days is None else today - timedelta(days)
+
+
+def days_since(
+    moment: Moment, kind: windows.Kind, last: date, kept: date | None = None
+) -> SinceDays:
     """The complete windows after a moment, of which the last one ended with the day `last`, and as
-    many before it.
+    many before it; where windows are `kept` only from a day on, as many as there are before it.
 
     Raises:
-        EstimateError: no window after it is complete.
+        EstimateError: no window after it is complete, or none before it is there.
     """
-    own = windows.window_of(kind, moment.day)
-    first = windows.last_day(own) + timedelta(1)
-    if first > last:
+    try:
+        found = _days_since(moment, kind, last, kept or date.min)
+    except (OverflowError, WindowError):
+        # It lies at an end of the calendar.
+        found = None if moment.day <= last else SinceDays(last, date.min, last, date.min)
+    if found is None:
+        raise EstimateError(
+            message("no {kind} before {moment} is kept", kind=kind, moment=moment.name)
+        )
+    if found.first > found.last:
         raise EstimateError(
             message(
                 "no {kind} after {moment} is complete yet: look again later",
@@ -83,14 +104,31 @@ def days_since(moment: Moment, kind: windows.Kind, last: date) -> SinceDays:
                 moment=moment.name,
             )
         )
+    return found
+
+
+def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> SinceDays | None:
+    own = windows.window_of(kind, moment.day)
+    first = windows.last_day(own) + timedelta(1)
+    if first > last:
+        return SinceDays(first, last, first, last)
     if kind == "day":
-        back = timedelta(7 * (-(-((last - moment.day).days + 1) // 7)))
+        weeks = min(-(-((last - moment.day).days + 1) // 7), (first - kept).days // 7)
+        if weeks < 1:
+            return None
+        back = timedelta(7 * weeks)
+        last = min(last, moment.day + back - timedelta(1))
         return SinceDays(first, last, first - back, last - back)
     earlier = windows.first_day(own) - timedelta(1)
     before = earlier
-    for _ in windows.span(kind, first, last):
-        before = windows.first_day(windows.window_of(kind, before)) - timedelta(1)
-    return SinceDays(first, last, before + timedelta(1), earlier)
+    for label in windows.span(kind, first, last):
+        begin = windows.first_day(windows.window_of(kind, before))
+        if begin < kept:
+            break
+        before, end = begin - timedelta(1), windows.last_day(label)
+    if before == earlier:
+        return None
+    return SinceDays(first, end, before + timedelta(1), earlier)
 
 
 def since_headline(metric: str, found: Comparison, moment: str) -> str:
@@ -118,10 +156,7 @@ def chosen_series(found: Comparison, leading: str | None = None) -> tuple[int, i
     that of the later answer; and how many others changed."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.nan_to_num(np.abs(found.difference / found.std_error), nan=0.0, posinf=0.0)
-    # Of a boolean one half says it all.
-    halves = found.values == ("true", "false")
-    changed = np.flatnonzero(found.changed[:1] if halves else found.changed)
-    if len(changed):
-        return int(changed[scores[changed].argmax()]), len(changed) - 1
+    if changed := found.places:
+        return max(changed, key=lambda each: scores[each]), len(changed) - 1
     leading = leading or found.after.leading
     return (found.values.index(leading) if leading in found.values else 0), 0

@@ -151,14 +151,25 @@ class Trend:
             ],
         }
 
-    def to_csv(self, annotations: Mapping[str, str] | None = None, *, raw: bool = False) -> str:
-        """One line for each period that has reports and each value (RFC 4180); with a column of
-        `annotations` at the end, by the label of the period, if they are given."""
+    def to_csv(
+        self,
+        step: Mapping[tuple[str, str], str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        *,
+        raw: bool = False,
+    ) -> str:
+        """One line for each period that has reports and each value (RFC 4180); with columns of the
+        `step`, by the labels of period and value, and of `annotations`, by that of the period, at
+        the end, if they are given."""
         header, rows = self.table()
-        if annotations is None:
-            return csv_text(header, rows, raw=raw)
-        noted = ((*row, annotations.get(row[0], "")) for row in rows)
-        return csv_text((*header, "annotations"), noted, raw=raw)
+        series = header.index(self._header[0])
+        if step is not None:
+            header = (*header, "step")
+            rows = [(*row, step.get((row[0], row[series]), "")) for row in rows]
+        if annotations is not None:
+            header = (*header, "annotations")
+            rows = [(*row, annotations.get(row[0], "")) for row in rows]
+        return csv_text(header, rows, raw=raw)
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """The header and the lines of `to_csv`; a line begins with the label of its period."""
@@ -171,6 +182,19 @@ class Trend:
     def unit(self) -> Unit:
         """That of its answers."""
         return next((each.estimate.unit for each in self.periods if each.estimate), SHARES)
+
+    @property
+    def leading(self) -> str:
+        """The default series to show: the leading one of the newest period.
+
+        Raises:
+            EstimateError: there are no reports.
+        """
+        if not self.reported:
+            raise EstimateError("there are no reports in that range: choose another")
+        newest = self.reported[-1].estimate
+        assert newest is not None
+        return newest.leading
 
     @property
     def kind(self) -> str | None:

@@ -124,10 +124,7 @@ def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:
             return
         series = answer.series
     numbers = (series.value, series.std_error, series.low, series.high)
-    above = prepared.request.above
-    for row in zip(series.names, *map(plain, numbers), strict=True):
-        if above is None or (row[1] is not None and row[1] >= above):
-            yield list(row)
+    yield from map(list, zip(series.names, *map(plain, numbers), strict=True))
 
 
 def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Any:
@@ -194,7 +191,6 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "where": dict(request.where),
         "reports": prepared.n,
         "level": request.level,
-        "above": request.above,
         "method": prepared.kind,
         "unit_of_privacy": "device",
         "reports_of_a_device": prepared.reports,

@@ -206,9 +206,7 @@ class Prepared:
             "kind": self.kind,
             "epsilon": str(request.epsilon),
             "delta": request.delta,
-            "unit": request.unit,
             "level": request.level,
-            "above": request.above,
         }
         return digest(canonical(asked))[:24]
 

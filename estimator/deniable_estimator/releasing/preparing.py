@@ -118,7 +118,6 @@ def prepare(
             request.first,
             request.last,
             request.candidates,
-            request.without,
             where=request.where,
         ),
         request,
@@ -178,7 +177,8 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
         if question.unreadable:
             raise EstimateError(
                 f"window {question.unreadable[0]} cannot be read now, and the sum would lack it: "
-                "`deniable store info` says why. Restore it, or leave it out with --without"
+                "`deniable store info` says why. Restore it, or release the windows before and "
+                "after it"
             )
         informed = tuple(part for part in question.parts if part.tally.reports)
         if informed and question.parts[0] not in informed:
@@ -245,17 +245,16 @@ def _with_noise(found: Prepared) -> Prepared:
     statistic = found.pieces[0].statistic
     assert statistic is not None
     each = statistic.sensitivity
-    counted = found.reports if request.unit == "device" else 1
-    own = statistic.scheme.mechanism.epsilon * counted
+    own = statistic.scheme.mechanism.epsilon * found.reports
     if request.epsilon >= own:
         raise EstimateError(
             f"noise to epsilon {float(request.epsilon):g} would add nothing: the noise of the "
-            f"devices themselves already holds epsilon {own:g} for what a {request.unit} gave to "
+            f"devices themselves already holds epsilon {own:g} for what a device gave to "
             "these windows, against everybody. Ask for less, or release the sums as they are"
         )
     if request.form == "leader":
-        return replace(found, each=each, rate=request.epsilon / (2 * counted))
-    moved = moved_by_device(each, counted, len(found.pieces) > 1)
+        return replace(found, each=each, rate=request.epsilon / (2 * found.reports))
+    moved = moved_by_device(each, found.reports, len(found.pieces) > 1)
     if request.method == "laplace":
         noise = laplace(request.epsilon, moved)
     else:

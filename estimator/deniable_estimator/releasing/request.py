@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,10 +16,6 @@ from deniable_estimator.releasing.noise import Method
 Form: TypeAlias = Literal["table", "trend", "leader"]
 """One sum of all windows, one for each window, or the name of the largest value alone."""
 
-Unit: TypeAlias = Literal["device", "report"]
-"""Whose contribution the epsilon of noise is for: all that a device reported in the windows of the
-release, or one report."""
-
 LEAST_EPSILON = Fraction(1, 1000)
 MOST_EPSILON = Fraction(1000)
 
@@ -30,24 +25,21 @@ class ReleaseRequest:
     """What is asked for.
 
     Attributes:
-        epsilon: that of noise; None for the sums as they are.
+        epsilon: that of noise, for all that a device reported in the windows of the release; None
+            for the sums as they are.
         delta: the probability with which a bound may fail.
-        above: leave out what is published with a smaller number, in its unit.
     """
 
     metric: str
     first: date | None = None
     last: date | None = None
     candidates: Sequence[str] | None = None
-    without: Sequence[str] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     form: Form = "table"
     method: Method = "laplace"
     epsilon: Fraction | None = None
     delta: float = DELTA
-    unit: Unit = "device"
     level: float = 0.95
-    above: float | None = None
 
     def check(self) -> None:
         """Refuse what makes no sense.
@@ -61,8 +53,6 @@ class ReleaseRequest:
             raise EstimateError(str(error)) from None
         if not 0 < self.level < 1:
             raise EstimateError(f"the level must be between 0 and 1, not {self.level}")
-        if self.above is not None and not math.isfinite(self.above):
-            raise EstimateError("--above must be a finite number")
         if self.epsilon is None:
             if self.form == "leader":
                 raise EstimateError(

@@ -78,16 +78,19 @@ def find_step(
     means = (groups[:, None] == np.unique(groups)) * root[:, None]
     means /= np.sqrt((means**2).sum(axis=0))
     places = np.arange(LEAST_SIDE, count - LEAST_SIDE + 1)
-    # The sums from each place on of what a step there sets, and of its part in each mean.
-    parts = np.cumsum((root[:, None] * means)[::-1], axis=0)[::-1][places]
-    sizes = np.sqrt(np.cumsum(root[::-1] ** 2)[::-1][places] - (parts**2).sum(axis=1))
+    # The sums before each place of what a step there leaves, and of its part in each mean. What
+    # the means explain is taken away, so the sum from there on is the same with another sign.
+    before = slice(LEAST_SIDE - 1, count - LEAST_SIDE)
+    parts = np.cumsum(root[:, None] * means, axis=0)[before]
+    sizes = np.sqrt(np.cumsum(root**2)[before] - (parts**2).sum(axis=1))
     freedom = max(1, count - means.shape[1] - 1)
 
     def scan(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The scores, shape (..., places), and by how much the residuals exceed noise."""
         rest = numbers - (numbers @ means) @ means.T
-        score = np.cumsum((rest * root)[..., ::-1], axis=-1)[..., ::-1][..., places] / sizes
-        left = np.maximum((rest**2).sum(axis=-1) - (score**2).max(axis=-1), 0.0)
+        score = np.cumsum(rest * -root, axis=-1)[..., before] / sizes
+        best = np.maximum(score.max(axis=-1), -score.min(axis=-1))
+        left = np.maximum(np.einsum("...i,...i", rest, rest) - best**2, 0.0)
         return score, np.sqrt(left / freedom)
 
     drawn, spread = scan(_noise(count))
@@ -121,7 +124,7 @@ def _normed(column: FloatArray, means: FloatArray) -> FloatArray:
     return np.asarray(left / np.sqrt((left**2).sum()))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _noise(count: int) -> FloatArray:
     """Draws of noise alone, shape (draws, count): the same each time, so that answers are."""
     return np.random.default_rng([_SEED, count]).standard_normal((_DRAWS, count))

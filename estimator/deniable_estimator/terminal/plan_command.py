@@ -33,6 +33,9 @@ _epsilon_option = click.option(
     "--epsilon", required=True, type=Real(0.001), help="What one report may reveal at most."
 )
 _devices_option = click.option("--devices", required=True, type=_devices, help="How many devices.")
+_rare_option = click.option(
+    "--share", type=_part, default=0.01, show_default=True, help="The share of interest."
+)
 _half_width_option = click.option(
     "--half-width",
     type=Real(1e-9),
@@ -194,7 +197,7 @@ def number(
 ) -> None:
     """Compute what a number of new noise in each report can detect.
 
-    docs/registry.md says how many reports a distribution with memos takes.
+    docs/how-to/numbers.md says how many reports a distribution with memos takes.
     """
     from deniable_estimator.planning.numbers import plan_number
     from deniable_estimator.terminal.plan_views import number_plan_view
@@ -262,7 +265,7 @@ def pair(
 )
 @_epsilon_option
 @_devices_option
-@click.option("--share", type=_part, default=0.01, show_default=True, help="The share of interest.")
+@_rare_option
 @_sample_rate_option
 @_lifetime_option
 @as_json
@@ -323,7 +326,7 @@ def discovery(
 @click.option(
     "--devices", type=_devices, default=100_000, show_default=True, help="How many devices."
 )
-@click.option("--share", type=_part, default=0.01, show_default=True, help="The share of interest.")
+@_rare_option
 @as_json
 @reported
 def lifetime(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -39,11 +39,13 @@ def asked_since(
         raise click.UsageError("--since takes the place of --from and --to")
     from deniable import windows
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.questions.since import days_since, find_moment
+    from deniable_estimator.questions.since import days_since, find_moment, kept_from
 
     moment = find_moment(since, load_annotations(file_in_folder(ANNOTATIONS)), metric.name)
-    newest = windows.last_complete(metric.window, time.time())
-    return AskedSince(moment.name, days_since(moment, metric.window, newest))
+    now = time.time()
+    newest = windows.last_complete(metric.window, now)
+    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date())
+    return AskedSince(moment.name, days_since(moment, metric.window, newest, kept))
 
 
 def change_since(before: Answer, after: Answer) -> Comparison | None:

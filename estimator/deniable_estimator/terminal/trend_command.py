@@ -141,24 +141,29 @@ def trend(
                 for ends in ((days.before_first, days.before_last), (days.first, days.last))
             )
             change = change_since(before, after)
-    more = {"since": since_document(moment, change, metric)} if moment else {}
+    from deniable_estimator.annotations import load_annotations
+    from deniable_estimator.annotations.annotation import by_period
+    from deniable_estimator.questions.stepping import step_asked
+
+    noted = load_annotations(file_in_folder(ANNOTATIONS))
+    step = step_asked(answer, (value,) if value else (), noted)
     if moment and form is None:
         click.echo(told_since(moment, change, metric))
     if form == "json":
-        click.echo(json.dumps({**answer.to_dict(), **more}, ensure_ascii=False))
+        more = {"since": since_document(moment, change, metric)} if moment else {}
+        document = {**answer.to_dict(), "step": step and step.to_dict(), **more}
+        click.echo(json.dumps(document, ensure_ascii=False))
     elif form == "csv":
-        click.echo(answer.to_csv(), nl=False)
+        column = step.column() if step else {}
+        click.echo(answer.to_csv(column, by_period(answer.periods, noted)), nl=False)
     elif answer.reported:
         from rich.console import Console
 
-        from deniable_estimator.annotations import load_annotations
-        from deniable_estimator.questions.stepping import step_in_words
-        from deniable_estimator.terminal.trend_view import leading_value, trend_view
+        from deniable_estimator.terminal.trend_view import trend_view
 
-        series = value or leading_value(answer)
-        Console().print(trend_view(answer, series))
-        if step := step_in_words(answer, series, load_annotations(file_in_folder(ANNOTATIONS))):
-            click.echo(step)
+        Console().print(trend_view(answer, value or answer.leading))
+        if step:
+            click.echo(step.told())
     if not answer.reported:
         no_data(metric)
 
@@ -171,11 +176,11 @@ def _print_trends(found: SegmentTrends, form: str | None, value: str | None) -> 
     else:
         from rich.console import Console
 
-        from deniable_estimator.terminal.trend_view import leading_value, trend_view
+        from deniable_estimator.terminal.trend_view import trend_view
 
         console = Console()
         for each in found.groups:
             console.print(f"[bold]{each.name}[/bold]", highlight=False)
-            console.print(trend_view(each.trend, value or leading_value(each.trend)))
+            console.print(trend_view(each.trend, value or each.trend.leading))
         for note in found.notes:
             console.print(f"Note: {note}.", style="yellow")

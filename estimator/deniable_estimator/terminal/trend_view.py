@@ -18,19 +18,6 @@ _FEW = 12
 """The most series that an error names."""
 
 
-def leading_value(trend: Trend) -> str:
-    """The default series to show of a trend: the leading one of the newest period.
-
-    Raises:
-        EstimateError: there are no reports.
-    """
-    if not trend.reported:
-        raise EstimateError("there are no reports in that range: choose another")
-    newest = trend.reported[-1].estimate
-    assert newest is not None
-    return newest.leading
-
-
 def trend_view(trend: Trend, value: str) -> RenderableType:
     """One series, like the share of a value, in every period that has reports.
 

@@ -16,8 +16,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
-import numpy as np
-
 from deniable import Metric, Registry, windows
 from deniable.types import Discovery
 from deniable.value_list import read_values
@@ -37,7 +35,7 @@ from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.reading import Selection, select
-from deniable_estimator.questions.since import Moment, days_since, since_headline
+from deniable_estimator.questions.since import Moment, days_since, kept_from, since_headline
 
 
 def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
@@ -221,7 +219,8 @@ def _since(
 ) -> list[DigestLine | None]:
     """What changed since an annotation; None where nothing did, nothing where that is unknown."""
     try:
-        days = days_since(Moment(noted.text, noted.day), metric.window, last)
+        kept = kept_from(metric, last + timedelta(1))
+        days = days_since(Moment(noted.text, noted.day), metric.window, last, kept)
     except EstimateError:
         return []
     before = _answer(selection, days.before_first, days.before_last)
@@ -259,7 +258,7 @@ def _judged_line(
     if before is None:
         return message(_NEW, told=told), False, odd
     found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
-    places = np.flatnonzero(found.changed).tolist()
+    places = found.places
     if not places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
     return _changes(found, places), True, odd

@@ -12,7 +12,7 @@ from deniable import Metric, Registry, windows
 from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.judging.changes import judge, newest_settled
+from deniable_estimator.judging.changes import Judgement, judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.messages import message, translated
@@ -106,7 +106,7 @@ class Watcher:
                 state.judged[metric.name] = window
                 found += findings_of(metric, judged, rules, own=selection.pair is None)
                 kinds.add("few")
-                self._end_lasting(metric, state, windows.end(window), now)
+                self._end_lasting(metric, state, judged, now)
         keys = {each.key for each in found}
         for key, told in state.told.items():
             name, kind, _ = key.split("/", 2)
@@ -120,12 +120,16 @@ class Watcher:
                 new.append(each)
         return new
 
-    def _end_lasting(self, metric: Metric, state: WatchState, end: float, now: float) -> None:
-        """End the changes and anomalies that were not seen for long enough."""
+    def _end_lasting(
+        self, metric: Metric, state: WatchState, judged: Judgement, now: float
+    ) -> None:
+        """End the changes and anomalies that were not seen for long enough. A slow drift is seen
+        now and then: a series that still leans to the side of its change has not ended it."""
+        end = windows.end(judged.window)
         quiet = max(QUIET_DAYS * 86_400.0, 2 * LENGTHS[metric.window].total_seconds())
         for key, told in state.told.items():
-            name, kind, _ = key.split("/", 2)
-            lasting = name == metric.name and kind in _LASTING
+            name, kind, detail = key.split("/", 2)
+            lasting = name == metric.name and kind in _LASTING and detail not in judged.leaning
             if lasting and told.ended is None and end - told.seen > quiet:
                 told.ended = now
 

@@ -20,7 +20,8 @@ SCHEMA = 1
 
 QUIET_DAYS = 7
 """A change or an anomaly has ended when it was not seen for so many days, or for two windows if
-these are longer. A change near the limit would otherwise be told again and again."""
+these are longer, and the series is back. A change near the limit would otherwise be told again and
+again."""
 
 _KEPT_DAYS = 90
 """What ended so long ago is forgotten."""

@@ -147,6 +147,8 @@ by = "week"
         ("days = true", "days"),
         ("days = 7\nfrom = 2026-11-01", "days"),
         ('from = "2026-11-01"', "from"),
+        ('days = 7\nsince = "Release 4.2"', "since"),
+        ("since = 2026-11-01", "since"),
         ("from = 2026-11-01T10:00:00", "from"),
         ("to = 2026-11-01", "to"),
         ("from = 2026-11-02\nto = 2026-11-01", "to"),
@@ -232,3 +234,31 @@ def test_a_broken_chart_leaves_the_others(reader: FlaskClient, folder: Path) -> 
     long, fine = sections(text_of(reader, "/boards/long"))
     assert "choose a shorter range" in long
     assert 'class="chart' in fine
+
+
+def test_a_chart_says_what_changed_since(
+    empty_store: Store, registry: Registry, folder: Path
+) -> None:
+    """The days after an annotation, with what changed in a sentence; the trend shows those before
+    too. A name that is none is told on its chart."""
+    for number in range(1, 21):
+        yes = 0.32 if number > 10 else 0.2
+        day = f"2026-11-{number:02}"
+        fill(empty_store, registry, "dark_mode", [yes, 1 - yes], 20_000, day)
+    charts = "".join(
+        f'[[items]]\nmetric = "dark_mode"\nview = "{view}"\nsince = "{since}"\n'
+        for view, since in (("headline", "Release 4.2"), ("trend", "2026-11-10"), ("table", "4.3"))
+    )
+    (folder / "since.toml").write_text(f'schema = 1\ntitle = "Since"\n{charts}')
+    (folder.parent / "annotations.toml").write_text(
+        'schema = 1\n[[annotations]]\ndate = 2026-11-10\ntext = "Release 4.2"\n'
+    )
+    app = dashboard_of(empty_store, registry, boards=str(folder), data=str(folder.parent))
+    page = text_of(browser_of(app), "/boards/since")
+    said = re.findall(r'<p class="headline">([^<]+)<', page)
+    assert [each.partition(" since ")[2] for each in said] == ["Release 4.2", "2026-11-10"]
+    assert all("up 1" in each for each in said)
+    assert "11 Nov 2026 to 20 Nov 2026" in page
+    # The trend begins before, with the days that are compared.
+    assert re.search(r"\b3 Nov 2026", page)
+    assert "“4.3” is no annotation" in page

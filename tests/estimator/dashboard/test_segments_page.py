@@ -24,6 +24,7 @@ SEGMENTS = declared(
     load={"type": "number", "low": 0.1, "high": 10, "unit": "s", "scale": "log",
           "ask": "distribution", **OF},
     word={"type": "string", **OF},
+    crashed={"type": "boolean", **OF},
     plain={"type": "boolean"},
 )  # fmt: skip
 N = 30_000
@@ -40,6 +41,7 @@ def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store,
         moved = place == 1
         for day in ("2026-11-12", YESTERDAY):
             fill(store, registry, "theme", [0.7, 0.3] if moved else [0.5, 0.5], n, day, place)
+            fill(store, registry, "crashed", [0.1, 0.9], n, day, place)
         tabs = (10 + 20 * moved + np.arange(n) % 5).tolist()
         load = ((1.0 + 2 * moved) * np.exp(np.linspace(-1, 1, n))).tolist()
         for name, numbers in (("tabs", tabs), ("load", load)):
@@ -184,3 +186,12 @@ def test_a_list_with_a_mistake(segmented: tuple[Store, Registry], tmp_path: Path
     assert "This cannot be shown" in text
     assert "word.txt" in text
     assert "caption" not in text
+
+
+def test_one_series_is_no_choice(reader: FlaskClient) -> None:
+    """The trend of a boolean names its series in its heading, and not again below it."""
+    for metric, links in (("crashed", 0), ("theme", 1)):
+        page = text_of(reader, f"/metric/{metric}/segments")
+        assert "Over time: " in page
+        section = page[page.index('<h2 id="trend">') : page.index('<ul class="choices">')]
+        assert section.count('<p class="since">') == links

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -10,10 +13,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from deniable import Registry
+from deniable import Registry, windows
 from deniable_collector.stores import Store, open_store
 
-from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, text_of
+from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, program_of, text_of
 
 RELEASE = date(2026, 11, 10)
 
@@ -63,6 +66,29 @@ def test_the_page_says_what_changed(reader: FlaskClient) -> None:
     assert 'aria-current="true">since Release 4.2' in page
 
 
+def test_files_say_when_a_value_stepped(since_app: Flask, reader: FlaskClient) -> None:
+    """The API and the page's files: day, confidence set and annotation, in JSON and CSV; of a value
+    that made no step, and of several, nothing."""
+    program = program_of(since_app)
+    address = "/api/v1/metrics/dark_mode/trend?by=day&since=Release+4.2"
+    step = program.get(address).json["step"]
+    assert (step["value"], step["period"]) == ("true", "2026-11-11")
+    assert (step["first"], step["last"]) == ("2026-11-11", "2026-11-11")
+    assert 0.11 < step["size"] < 0.13
+    assert step["annotations"] == ["Release 4.2"]
+    assert "most likely on 2026-11-11" in step["text"]
+    for text in (
+        program.get(address, headers={"Accept": "text/csv"}).text,
+        reader.get("/metric/dark_mode/trend.csv?since=Release+4.2").text,
+    ):
+        (row,) = (each for each in csv.DictReader(io.StringIO(text)) if each["step"])
+        assert (row["period"], row["value"]) == ("2026-11-11", "true")
+        assert row["step"] == "most likely"
+    assert reader.get("/metric/dark_mode/trend.json?since=Release+4.2").json["step"] == step
+    assert program.get("/api/v1/metrics/browser/trend?by=day").json["step"] is None
+    assert program.get(f"{address}&value=true&value=false").json["step"] is None
+
+
 def test_a_day_can_be_named(reader: FlaskClient) -> None:
     """In place of an annotation."""
     page = text_of(reader, "/metric/dark_mode?since=2026-11-10")
@@ -74,6 +100,8 @@ def test_a_day_can_be_named(reader: FlaskClient) -> None:
     [
         ("since=Release+4.1", "did you mean Release 4."),
         ("since=Release+4.3", "no day after Release 4.3 is complete yet"),
+        ("since=9999-12-31", "no day after 9999-12-31 is complete yet"),
+        ("since=0001-01-02", "no day before 0001-01-02 is kept"),
         ("since=Release+4.2&from=2026-11-01", "takes the place of"),
     ],
 )
@@ -100,3 +128,50 @@ def test_the_segment_that_moved_most_is_named(tmp_path: Path) -> None:
     page = text_of(reader, "/metric/theme/segments?since=2026-11-10")
     assert "Since 2026-11-10, 1 segment changed beyond noise, desktop:" in page
     store.close()
+
+
+def test_an_annotation_of_another_metric_is_another_moment(
+    since_app: Flask, tmp_path: Path
+) -> None:
+    """Two annotations have one text: the page, its choices and the overview take the one that
+    concerns the metric."""
+    with (tmp_path / "annotations.toml").open("a") as file:
+        file.write(
+            '[[annotations]]\ndate = 2026-11-15\ntext = "Release 4.2"\nmetrics = ["browser"]\n'
+        )
+    reader = browser_of(since_app)
+    own = "11 Nov 2026 to 20 Nov 2026 vs 28 Oct 2026 to 6 Nov 2026"
+    assert own in text_of(reader, "/metric/dark_mode?since=Release+4.2")
+    assert own not in text_of(reader, "/metric/browser?since=Release+4.2")
+    assert "16 Nov 2026 to 20 Nov 2026 vs" in text_of(reader, "/metric/browser?since=Release+4.2")
+    cards = text_of(reader, "/?since=Release+4.2")
+    assert own in cards
+    assert "16 Nov 2026 to 20 Nov 2026 vs" in cards
+
+
+def test_days_that_were_dropped_are_not_compared(tmp_path: Path) -> None:
+    """Where days are dropped and months kept, both periods are as long as the days that are left;
+    and the overview of days that were dropped names them on the metric's card."""
+    text = REGISTRY.replace(
+        "[metrics.dark_mode]", "[metrics.dark_mode]\nkeep = { day = 60, month = 900 }"
+    )
+    assert text != REGISTRY
+    registry = Registry.parse(text)
+    (tmp_path / "annotations.toml").write_text(
+        'schema = 1\n[[annotations]]\ndate = 2026-10-05\ntext = "Release 4.2"\n'
+    )
+    with closing(open_store(f"sqlite:///{tmp_path}/kept.db")) as store:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+        for ago in range(1, 90):
+            day = date(2026, 11, 21) - timedelta(ago)
+            fill(store, registry, "dark_mode", [0.3, 0.7], 2_000, day.isoformat())
+        scheme = registry["dark_mode"].scheme.fingerprint
+        store.sums.drop_windows("dark_mode", scheme, windows.end("2026-09-21"), ("month",))
+        reader = browser_of(dashboard_of(store, registry, data=str(tmp_path)))
+        page = text_of(reader, "/metric/dark_mode?since=Release+4.2")
+        assert "6 Oct 2026 to 18 Oct 2026 vs 22 Sep 2026 to 4 Oct 2026" in page
+        assert "6 Oct 2026 to 18 Oct 2026 vs" in text_of(reader, "/?since=Release+4.2")
+        refused = reader.get("/metric/dark_mode?since=2026-09-20")
+        assert refused.status_code == 400
+        assert "no day before 2026-09-20 is kept" in refused.text
+        assert "were dropped" in text_of(reader, "/?from=2026-09-10&to=2026-11-20")

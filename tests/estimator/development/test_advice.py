@@ -43,7 +43,7 @@ REGISTRY = Registry.parse(
         ("unknown_scheme", "few", "“few” was made with other parameters", "Restart the app"),
         ("not_development", None, "without the mark of development", "DENIABLE_DEV"),
         ("origin", None, "A page of <detail> wanted", "--origin"),
-        ("batch", None, "refused as a whole: <detail>.", "docs/protocol.md"),
+        ("batch", None, "refused as a whole: <detail>.", "docs/reference/protocol.md"),
         ("window_too_old", "few", "“few” was left out (window_too_old): <detail>.", "the clock"),
     ],
 )

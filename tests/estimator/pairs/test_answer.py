@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import json
+import math
 from datetime import date
 
 import numpy as np
@@ -24,6 +25,7 @@ from deniable_estimator.answers.pair_words import conditional_words, remarks, ve
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.looks import Look, look
 from deniable_estimator.questions.reading import read, select
 from deniable_estimator.questions.trend import trend
@@ -230,3 +232,19 @@ def test_cells_are_rarely_false_in_any_table(epsilon: float) -> None:
             false, _ = _false_cells(rows, columns, epsilon, n, 150)
             least = 3 * false.std() / 150**0.5
             assert false.mean() <= 0.06 + least, (rows, columns, n, false.mean())
+
+
+@pytest.mark.campaign
+def test_false_changes_are_as_rare_as_asked(scheme: Scheme) -> None:
+    """Of crowds with the same joint table, of which few are in the last row, at most .05 and .001
+    are said to have changed where that is asked: 1,500 pairs of crowds, three standard errors."""
+    table, runs = np.array([[0.6, 0.3], [0.05, 0.02], [0.02, 0.01]]), 1500
+    false = dict.fromkeys((0.05, 0.001), 0)
+    for seed in range(runs):
+        before = answered(scheme, 14_000, table, 2 * seed)
+        after = answered(scheme, 3_500, table, 2 * seed + 1, DAYS[1])
+        for alpha in false:
+            found = compare(before, after, adjust="bonferroni", alpha=alpha)
+            false[alpha] += bool(found.changed.any())
+    for alpha, count in false.items():
+        assert count / runs <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / runs), false

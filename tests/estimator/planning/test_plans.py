@@ -218,8 +218,8 @@ def test_cells_limit_the_mean_of_a_distribution() -> None:
 
 
 def test_the_table_of_the_comparison_is_computed() -> None:
-    """How many devices an interval takes in docs/comparison.md, beside an exact sum."""
-    text = (Path(__file__).parents[3] / "docs/comparison.md").read_text()
+    """How many devices an interval takes in docs/explanation/comparison.md, beside an exact sum."""
+    text = (Path(__file__).parents[3] / "docs/explanation/comparison.md").read_text()
     for title, size, share, half in (
         ("yes or no, 30% ± 1", 2, 0.3, 0.01),
         ("one of 100 values, 1% ± 0.2", 100, 0.01, 0.002),

@@ -62,7 +62,9 @@ def test_a_spent_budget_refuses_in_words_and_charges_nothing(path: Path) -> None
     """The message has what was spent, what it would be, the budget, and what to do."""
     ledger = ReleaseLedger(path, 1e-6, 0.9)
     ledger.charged("a", TODAY, charge(0.5))
-    with pytest.raises(LedgerError, match=r"epsilon 0\.5.* is spent \(1 so far\).* 1.*--budget"):
+    with pytest.raises(
+        LedgerError, match=r"epsilon 0\.5.* is spent \(1 so far\).* 1.*RELEASE_BUDGET"
+    ):
         ledger.charged("b", TODAY, charge(0.5))
     assert ledger.spent().releases == 1
     ledger.charged("c", TODAY, charge(0.4))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from dataclasses import replace
 from typing import TypeAlias
@@ -20,6 +19,7 @@ from deniable_estimator.analyses import analysis_of
 from deniable_estimator.releasing.charge import Charge, Kind, total
 from deniable_estimator.releasing.noise import of_rho
 from deniable_estimator.releasing.overlaps import Counted, cells, cells_near
+from deniable_estimator.releasing.words import figure
 
 from .conftest import Fill, Run, document
 
@@ -94,21 +94,21 @@ def small(filled: None, registry: Registry, fill: Fill) -> None:
 def test_a_release_is_refused_if_its_difference_to_another_holds_few(run: Run, first: str) -> None:
     """Whichever range comes first, the other one is refused in words, and costs nothing."""
     second = "browser" if "--to" in first else "browser --to 2026-01-09"
-    document(run(f"{first} --json"))
-    for form in ("--json", "--plan"):
+    document(run(f"{first} --out -"))
+    for form in ("--out -", "--plan"):
         refused = run(f"{second} {form}")
         assert refused.exit_code == 1
         assert "the sum of 3 reports" in refused.output
         assert "--epsilon" in refused.output
     assert len(document(run("list --json"))["releases"]) == 1
-    document(run(f"{second} --epsilon 0.5 --json"))
+    document(run(f"{second} --epsilon 0.5 --out -"))
 
 
 def test_a_part_of_what_was_released_costs_what_both_reveal(run: Run) -> None:
     """Two days of five, after all five: the new charge is that of the smaller cells together, which
     is more than the two days reveal by themselves; the same sums again cost no more than that."""
-    document(run("browser --json"))
-    found = document(run("browser --to 2026-01-06 --json"))
+    document(run("browser --out -"))
+    found = document(run("browser --to 2026-01-06 --out -"))
     listed = document(run("list --json"))["releases"]
     own = found["manifest"]["epsilon"]  # type: ignore[index]
     assert listed[0]["epsilon"] > 1.5 * own  # type: ignore[index]
@@ -203,16 +203,16 @@ def test_noise_on_a_part_of_what_is_out_costs_what_it_separates(run: Run) -> Non
     """After the exact table of five days, noise on two of them lets readers of both hide a device
     among three days alone: the charge says so, and the total has it. Noise on all five days
     separates nothing."""
-    document(run("browser --json"))
-    planned = json.loads(run("browser --epsilon 0.5 --to 2026-01-06 --plan --json").stdout)
-    document(run("browser --epsilon 0.5 --to 2026-01-06 --json"))
+    document(run("browser --out -"))
+    planned = run("browser --epsilon 0.5 --to 2026-01-06 --plan").stdout
+    document(run("browser --epsilon 0.5 --to 2026-01-06 --out -"))
     listed = document(run("list --json"))
     noisy, exact = listed["releases"]  # type: ignore[misc]
     assert noisy["separated"] > 0.1 * exact["epsilon"]
     expected = exact["epsilon"] + noisy["epsilon"] + noisy["separated"]
     assert listed["total"]["epsilon"] == pytest.approx(expected)  # type: ignore[index]
-    assert planned["spent_with_it"]["epsilon"] == pytest.approx(expected)
-    document(run("browser --epsilon 0.25 --json"))
+    assert f"With this release, 2 releases together reveal epsilon {figure(expected)} " in planned
+    document(run("browser --epsilon 0.25 --out -"))
     newest = document(run("list --json"))["releases"][0]  # type: ignore[index]
     assert newest["separated"] == 0.0
 

@@ -263,3 +263,26 @@ def test_late_reports_tell_nothing_twice(
     for hours in range(1, 7):
         report(34, firefox=0.9, devices=2000)
         assert told(watcher.run(settled, noon(34) + hours * 3600)) == []
+
+
+@pytest.mark.campaign
+def test_a_slow_drift_is_told_once(watcher: Watcher, report: Report) -> None:
+    """A share that rises a little each day is beyond noise now and then, with weeks between."""
+    state = WatchState()
+    found: list[tuple[str, str]] = []
+    for number in range(80):
+        report(number, firefox=0.3 + 0.0025 * number, devices=2000)
+        if number >= 28:
+            found += told(watcher.run(state, noon(number)))
+    assert found.count(("change", "firefox")) == 1
+
+
+def test_of_a_boolean_one_half_is_told(store: Store, registry: Registry, fill: Fill) -> None:
+    """That more devices say yes says that fewer say no."""
+    scheme, rng = registry["dark_mode"].scheme, np.random.default_rng(3)
+    for number in range(15):
+        counts = np.array([9_000, 11_000] if number == 14 else [6_000, 14_000])
+        fill(sample_tally(scheme, counts, rng, metric="dark_mode", window=day(number)), scheme)
+    all_rules = replace(rules(registry), only=("dark_mode",))
+    found = Watcher(store, registry, all_rules).run(WatchState(), noon(14))
+    assert told(found) == [("change", "true")]

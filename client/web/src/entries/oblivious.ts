@@ -8,7 +8,7 @@ export type { ClientStatus, SentReport } from "../client.ts";
 export type { Store } from "../store.ts";
 export type { CompiledRegistry, ValueOf } from "../values.ts";
 
-/** Options of a client that sends in two hops (docs/two-hops.md). */
+/** Options of a client that sends in two hops (docs/how-to/two-hops.md). */
 export interface Options extends PlainOptions {
   /** The collector's address. No connection is made to it. */
   endpoint: string;

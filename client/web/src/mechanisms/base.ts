@@ -30,6 +30,8 @@ export interface Mechanism {
   readonly position?: (value: number) => number;
   /** The bytes of a text that can be found, where texts are discovered. */
   readonly head?: (text: string) => Uint8Array;
+  /** Whether it takes what a device remembers of earlier windows. */
+  readonly looksBack?: boolean;
   /** What one report reveals; all of them hold. */
   readonly odds: readonly Odds[];
   /** The same for one memo, and for one report given the memos, where there are memos. */

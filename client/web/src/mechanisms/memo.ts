@@ -11,6 +11,7 @@ import { type Columns, type Item, type Mechanism, refuse, type Report } from "./
 export interface Memoizing<Memo> {
   readonly size?: number | null;
   readonly position?: (value: number) => number;
+  readonly looksBack?: boolean;
   readonly rows: number;
   readonly odds: readonly Odds[];
   readonly memoOdds: readonly Odds[];

@@ -42,7 +42,7 @@ export function placeOf(salt: string, row: number, head: Uint8Array, width: numb
 }
 
 /**
- * Discovery (docs/protocol.md): row r of levels + 1 rows counts which two bytes follow the first 2r
+ * Discovery (docs/reference/protocol.md): row r of levels + 1 rows counts which two bytes follow the first 2r
  * bytes of a string, and the last row counts whole strings. The row is drawn afresh for each report,
  * and the place of the string in it goes through projective geometry response.
  */

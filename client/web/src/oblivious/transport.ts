@@ -1,4 +1,4 @@
-// Sends batches in two hops (docs/two-hops.md). The bundle `deniable/oblivious` has this in the place of
+// Sends batches in two hops (docs/how-to/two-hops.md). The bundle `deniable/oblivious` has this in the place of
 // ../transport.ts.
 
 import { type Outcome, read, readReply } from "../transport.ts";

@@ -43,7 +43,7 @@ _HELP = {
     "WRONGPASS": _LOGIN,
     "BusyLoadingError": "it still reads its files",
     "MISCONF": "it cannot write to its disk, as its own log says",
-    "NoPermissionError": "its user lacks a right: docs/operating-stores.md lists them",
+    "NoPermissionError": "its user lacks a right: docs/reference/store-export.md lists them",
     "OutOfMemoryError": _MEMORY,
     "OOM": _MEMORY,
     "ReadOnlyError": _REPLICA,
@@ -93,7 +93,7 @@ def lacks_right(command: str) -> StoreUnavailable:
     """The error for a command that Redis's user may not call."""
     return StoreUnavailable(
         f"Redis cannot answer now (NoPermissionError): its user lacks the right +{command}: "
-        "docs/operating-stores.md lists all"
+        "docs/reference/store-export.md lists all"
     )
 
 
@@ -180,7 +180,7 @@ def _not_allowed(words: str) -> StoreUnavailable | None:
     if _IN_SCRIPT.search(words):
         return StoreUnavailable(
             "Redis cannot answer now (NoPermissionError): its user lacks a right that a script "
-            "needs: docs/operating-stores.md lists them"
+            "needs: docs/reference/store-export.md lists them"
         )
     return None
 

@@ -1,4 +1,4 @@
-"""The read API: what the pages show, for programs, under /api/v1 (docs/api.md).
+"""The read API: what the pages show, for programs, under /api/v1 (docs/reference/http.md).
 
 Here are its addresses; each file has the responses of some of them, and `description.py` describes
 all of them.

@@ -44,14 +44,15 @@ def asked_range(
     first: str,
     last: str,
     without: str = "",
-    kind: windows.Kind = "day",
+    metric: Metric | None = None,
     where: Sequence[str] = (),
     since: str = "",
 ) -> DayRange:
-    """The days from `first` to `last`, or `since` something, as an address has them, the windows
-    left out, and the segments that count."""
+    """The days of a metric from `first` to `last`, or `since` something, as an address has them,
+    the windows left out, and the segments that count."""
+    kind: windows.Kind = metric.window if metric else "day"
     given = {"since": since, "from": first, "to": last, "without": without}
-    days = read_range(given, source.seen_until, kind)
+    days = read_range(given, source.seen_until, kind, metric)
     return replace(days, where=tuple(sorted(asked_segments("where", where).items())))
 
 

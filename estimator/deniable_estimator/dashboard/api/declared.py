@@ -94,7 +94,7 @@ def metric(asked: DeclaredParameters, form: Form, name: str) -> ResponseReturnVa
         }
         for fingerprint, scheme in source.store.schemes().get(name, {}).items()
     ]
-    known = listed(source, metric, asked_range(source, "", "", kind=metric.window))
+    known = listed(source, metric, asked_range(source, "", "", metric=metric))
     values = list(metric.values) or None
     keep = {each: FOREVER if days is None else days for each, days in metric.keep} or None
     document = {**known, "values": values, "keep": keep, "schemes": schemes}

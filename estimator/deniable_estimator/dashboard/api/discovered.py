@@ -34,7 +34,7 @@ from deniable_estimator.dashboard.timeline import grouping
 def finds(asked: FindsParameters, form: Form, name: str) -> ResponseReturnValue:
     """The strings that a discovery found."""
     source, metric = _discovery(name)
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric)
     found = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share)
     tag = etag(form, metric, asked, days, found.version)
     if same := unchanged(tag):
@@ -45,7 +45,7 @@ def finds(asked: FindsParameters, form: Form, name: str) -> ResponseReturnValue:
 def finds_trend(asked: FindTrendParameters, form: Form, name: str) -> ResponseReturnValue:
     """How common one of these strings was in each day, week or month."""
     source, metric = _discovery(name)
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric)
     by = asked.by or grouping(metric, days)
     asked_grouping(metric, by)
     known = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share).answer

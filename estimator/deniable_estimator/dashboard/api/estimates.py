@@ -47,7 +47,7 @@ def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturn
     """The share of each value over some days, or what is asked of a number."""
     source, metric = asked_metric(name, "read:estimates")
     days = asked_range(
-        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+        source, asked.first, asked.last, asked.without, metric, asked.where, asked.since
     )
     candidates = asked_candidates(source, metric, asked.value)
     asked_limit(metric, asked.limit)
@@ -78,7 +78,7 @@ def trend(asked: TrendParameters, form: Form, name: str) -> ResponseReturnValue:
     """The same in each day, week or month."""
     source, metric = asked_metric(name, "read:estimates")
     days = asked_range(
-        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+        source, asked.first, asked.last, asked.without, metric, asked.where, asked.since
     )
     days = days.around
     by = asked.by or grouping(metric, days)
@@ -109,7 +109,7 @@ def comparison(asked: ComparisonParameters, form: Form, name: str) -> ResponseRe
     """How it has changed between two ranges of days, or since something happened."""
     source, metric = asked_metric(name, "read:estimates")
     ends = asked.first, asked.last, asked.without
-    later = asked_range(source, *ends, metric.window, since=asked.since)
+    later = asked_range(source, *ends, metric, since=asked.since)
     earlier = earlier_range(
         later, metric.window, asked.before_from, asked.before_to, source.seen_until
     )
@@ -142,7 +142,7 @@ def comparison(asked: ComparisonParameters, form: Form, name: str) -> ResponseRe
 def anomalies(asked: AnomaliesParameters, form: Form, name: str) -> ResponseReturnValue:
     """Which windows of some days look dishonest; strings are not decoded for it."""
     source, metric = asked_metric(name, "read:estimates")
-    days = asked_range(source, asked.first, asked.last, asked.without, metric.window)
+    days = asked_range(source, asked.first, asked.last, asked.without, metric)
     found = source.history(metric, days, source.estimate(metric, days))
     document = {**days.told, **found.to_dict()}
     tag = etag(form, document)

@@ -41,7 +41,7 @@ def segments(asked: SegmentsParameters, form: Form, name: str) -> ResponseReturn
     """The same for each segment, with their differences."""
     source, metric = asked_metric(name, "read:estimates")
     days = asked_range(
-        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+        source, asked.first, asked.last, asked.without, metric, asked.where, asked.since
     )
     if not metric.segments:
         raise ApiProblem(
@@ -81,7 +81,7 @@ def segments_trend(asked: SegmentsTrendParameters, form: Form, name: str) -> Res
     """The trend of each segment that has enough reports."""
     source, metric = asked_metric(name, "read:estimates")
     days = asked_range(
-        source, asked.first, asked.last, asked.without, metric.window, asked.where, asked.since
+        source, asked.first, asked.last, asked.without, metric, asked.where, asked.since
     )
     check_names(metric, asked.by)
     by = asked.period or grouping(metric, days)

@@ -36,6 +36,8 @@ class BoardChart:
     """So many days up to the last complete window; None leaves it to the pages."""
     first: date | None = None
     last: date | None = None
+    since: str | None = None
+    """An annotation or a day, in place of days: the days after it, and what changed."""
     by: windows.Kind | None = None
     values: tuple[str, ...] = ()
     """The values that are shown; none leaves it to the answer."""

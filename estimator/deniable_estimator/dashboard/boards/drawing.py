@@ -22,6 +22,7 @@ from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
+from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 from deniable_estimator.dashboard.table import Line, table
@@ -87,11 +88,13 @@ def draw(source: DataSource, board: Board) -> list[DrawnItem]:
 
 def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
     """The view of the metric's page that a chart shows, and leads to: the days that are named, or
-    the latest complete windows."""
+    those after an annotation, or the latest complete windows."""
     asked = MultiDict[str, str]()
     for key, day in (("from", item.first), ("to", item.last)):
         if day is not None:
             asked[key] = day.isoformat()
+    if item.since:
+        asked["since"] = item.since
     if item.by:
         asked["by"] = item.by
     if item.view == "trend":
@@ -121,7 +124,7 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
             return replace(drawn, estimate=estimate)
         kind = kind_of(estimate)
         alarm = alarm_of(source, metric, view.days, estimate, candidates)
-        headline = alarm.text if alarm else kind.headline(estimate)
+        headline = alarm.text if alarm else headline_of(source, metric, view, estimate, candidates)
         drawn = replace(drawn, estimate=estimate, kind=kind, alarm=alarm, headline=headline)
         if item.view == "shares":
             return replace(drawn, chart=_picture(kind, estimate, item, view, number))
@@ -174,8 +177,9 @@ def _trend(
     shown = [each for each in item.values if each in drawn.estimate.series.names]
     shown = shown or drawn.kind.over_time(drawn.estimate, ())[:1]
     asked = drawn.kind.asked(metric, shown)
-    by = item.by or grouping(metric, view.days)
-    found = source.trend(metric, view.days, by, asked)
+    days = view.days.around
+    by = item.by or grouping(metric, days)
+    found = source.trend(metric, days, by, asked)
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]
@@ -184,7 +188,6 @@ def _trend(
     chart = trend_chart(found, shown, height=_HEIGHT, name=name, alarmed=alarmed)
     if chart is None:
         return None
-    days = view.days
     noted = annotated(metric, days.first, days.last, source.today, found.periods)
     if noted is not None:
         # What came after these days has no place on a chart of them.

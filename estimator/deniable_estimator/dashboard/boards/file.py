@@ -33,10 +33,11 @@ MOST_TITLE = 120
 MOST_DESCRIPTION = 500
 MOST_TEXT = 4_000
 MOST_DAYS = 3_660
+MOST_SINCE = 200
 MOST_VALUES = 20
 
 TOP_KEYS = ("schema", "title", "description", "items")
-CHART_KEYS = ("metric", "view", "title", "days", "from", "to", "by", "values", "size")
+CHART_KEYS = ("metric", "view", "title", "days", "from", "to", "since", "by", "values", "size")
 """The keys of an item that is a chart."""
 TEXT_KEYS = ("text", "title", "size")
 """The keys of an item that is text."""
@@ -129,6 +130,9 @@ def _chart(
         days = None
     if "days" in table and ("from" in table or "to" in table):
         checker.report((*path, "days"), "cannot be given beside `from` and `to`: choose one")
+    since = _line(checker, path, table, "since", MOST_SINCE)
+    if "since" in table and table.keys() & {"days", "from", "to"}:
+        checker.report((*path, "since"), "takes the place of `days`, `from` and `to`: choose one")
     if "to" in table and "from" not in table:
         checker.report((*path, "to"), "needs `from` beside it")
     return BoardChart(
@@ -138,6 +142,7 @@ def _chart(
         days=days,
         first=first,
         last=last,
+        since=since,
         by=_by(checker, path, table, view, metric),
         values=_values(checker, path, table, view, metric),
         size=cast(Any, _one_of(checker, path, table, "size", tuple(SIZES), "half")),

@@ -153,7 +153,7 @@ def list_metrics(
     asked = latest
     if view.days is not None:
         asked = {
-            each.name: Asked(each, _days_of_kind(view.days, each.window, source), False, behind)
+            each.name: Asked(each, _days_of(view.days, each, source), False, behind)
             for each in metrics
         }
 
@@ -203,12 +203,12 @@ def _usual_sort(days: DayRange | None) -> Sort:
     return "change" if days and days.since else "registry"
 
 
-def _days_of_kind(days: DayRange, kind: windows.Kind, source: DataSource) -> DayRange:
-    """The days of a metric with such windows: those after what happened, if they are asked by it.
+def _days_of(days: DayRange, metric: Metric, source: DataSource) -> DayRange:
+    """The days of a metric: those after what happened, if they are asked by it.
     Where no window after it is complete, they stay as they are (`week_change` says so)."""
     if days.since:
         with suppress(RangeError):
-            return read_range({"since": days.since}, source.seen_until, kind)
+            return read_range({"since": days.since}, source.seen_until, metric.window, metric)
     return days
 
 

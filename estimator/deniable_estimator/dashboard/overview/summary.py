@@ -24,6 +24,7 @@ from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, wee
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import MetricFinding
 from deniable_estimator.messages import message
@@ -99,9 +100,19 @@ def summarize(
         family: how many metrics there are: they share the level of alarms and changes.
         latest: whether these are the latest days, in which the newest window is judged.
     """
-    if isinstance(metric.type, Discovery):
-        return _summarize_discovery(source, metric, days)
-    return _summarize(source, metric, days, family, latest)
+    try:
+        if isinstance(metric.type, Discovery):
+            return _summarize_discovery(source, metric, days)
+        return _summarize(source, metric, days, family, latest)
+    except OnlyLongerError as error:
+        return MetricSummary(
+            metric=metric,
+            days=days,
+            n=0,
+            newest=source.newest(metric),
+            guess=even_guess(metric, source.registry),
+            notes=(message("{mistake}.", mistake=str(error)),),
+        )
 
 
 def _summarize(

@@ -77,7 +77,7 @@ def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
 def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
     metric, now = _declared(name), current_source().clock()
     check_names(arguments, ("since", "from", "to", "without", "before_from", "before_to"))
-    later = read_range(arguments, now, metric.window)
+    later = read_range(arguments, now, metric.window, metric)
     named = arguments.get("before_from"), arguments.get("before_to")
     earlier_range(later, metric.window, *named, now)
 

@@ -94,7 +94,7 @@ class DataSource(TrendSource):
         Raises:
             RangeError: it asks for days that cannot be shown.
         """
-        days = read_range(arguments, self.seen_until, metric.window)
+        days = read_range(arguments, self.seen_until, metric.window, metric)
         if any(arguments.get(name) for name in ("since", "from", "to")):
             return days
         running = self.running(metric)
