@@ -276,12 +276,12 @@ _ASKED = {
         GET /api/v1/metrics/update_channel/estimate?from=2026-11-10&to=2026-11-16
     """,
     "since an annotation": f"""
-        deniable estimate dark_mode --since "{_RELEASE}"
-        deniable estimate dark_mode --since "{_RELEASE}" --json
+        DENIABLE_DATA=. deniable estimate dark_mode --since "{_RELEASE}"
+        DENIABLE_DATA=. deniable estimate dark_mode --since "{_RELEASE}" --json
         deniable estimate dark_mode --since "Release 4.3"
         deniable estimate trend load_time --since 2026-11-09
-        deniable estimate trend dark_mode --since "{_RELEASE}" --csv
-        deniable estimate trend dark_mode --since "{_RELEASE}" --json
+        DENIABLE_DATA=. deniable estimate trend dark_mode --since "{_RELEASE}" --csv
+        DENIABLE_DATA=. deniable estimate trend dark_mode --since "{_RELEASE}" --json
         GET /metric/dark_mode?since={_RELEASED}
         GET /metric/interface_language?since={_RELEASED}&lang=zh-Hans
         GET /metric/dark_mode/trend.svg?since={_RELEASED}
