@@ -276,10 +276,12 @@ _ASKED = {
         GET /api/v1/metrics/update_channel/estimate?from=2026-11-10&to=2026-11-16
     """,
     "since an annotation": f"""
-        deniable estimate dark_mode --since "{_RELEASE}"
-        deniable estimate dark_mode --since "{_RELEASE}" --json
+        DENIABLE_DATA=. deniable estimate dark_mode --since "{_RELEASE}"
+        DENIABLE_DATA=. deniable estimate dark_mode --since "{_RELEASE}" --json
         deniable estimate dark_mode --since "Release 4.3"
         deniable estimate trend load_time --since 2026-11-09
+        DENIABLE_DATA=. deniable estimate trend dark_mode --since "{_RELEASE}" --csv
+        DENIABLE_DATA=. deniable estimate trend dark_mode --since "{_RELEASE}" --json
         GET /metric/dark_mode?since={_RELEASED}
         GET /metric/interface_language?since={_RELEASED}&lang=zh-Hans
         GET /metric/dark_mode/trend.svg?since={_RELEASED}
@@ -579,6 +581,15 @@ _ASKED = {
         GET /api/v1/metrics/plugin/estimate
         GET /api/v1/metrics/plugin/trend
         GET /api/v1/metrics/plugin/anomalies
+        GET /api/v1/metrics/browser/estimate?from=2026-11-20&to=2026-11-01
+        GET /api/v1/metrics/browser/estimate?levle=0.9
+        GET /api/v1/metrics/browser/estimate?$.Object=1
+        GET /api/v1/metrics/browser/estimate?limit=0
+        GET /api/v1/metrics/browser/estimate?level=0.9&level=0.8
+        GET /api/v1/plan?size=10
+        GET /api/v1/plan?size=10&epsilon=1&devices=9&memoize=true
+        GET /api/v1/plan?size=10&epsilon=1&devices=9&memoize=maybe
+        GET /api/v1/plan?size=10&epsilon=1&devices=9&mechanism=magic
         GET /api/v1/nowhere
         GET /api/v1/metrics/theme/segments?by=plan
         GET /api/v1/releases/unknown

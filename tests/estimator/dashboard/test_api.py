@@ -137,48 +137,6 @@ def test_the_form_is_negotiated(program: FlaskClient) -> None:
         assert refused.json["type"] == "urn:deniable:problem:not-acceptable"
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "kind", "advice"),
-    [
-        ("/metrics/brwser", 404, "about:blank", "browser"),
-        ("/metrics/nothing/estimate", 404, "about:blank", "No metric"),
-        ("/nowhere", 404, "about:blank", "openapi.json"),
-        (
-            "/metrics/browser/estimate?from=2026-11-20&to=2026-11-01",
-            400,
-            "invalid-parameter",
-            "Swap",
-        ),
-        ("/metrics/browser/estimate?from=yesterday", 400, "invalid-parameter", "2026-11-21"),
-        ("/metrics/browser/estimate?level=2", 400, "invalid-parameter", "level"),
-        ("/metrics/browser/estimate?levle=0.9", 400, "invalid-parameter", "levle"),
-        ("/metrics/browser/estimate?$.Object=1", 400, "invalid-parameter", "`$.Object`"),
-        ("/metrics/browser/estimate?limit=0", 400, "invalid-parameter", "limit"),
-        ("/metrics/browser/estimate?level=0.9&level=0.8", 400, "invalid-parameter", "level"),
-        ("/metrics/browser/estimate?value=opera", 400, "unknown-value", "does not list"),
-        ("/metrics/browser/trend?by=hour", 400, "invalid-parameter", "hour"),
-        ("/plan?size=10", 400, "invalid-parameter", "epsilon"),
-        ("/plan?size=10&epsilon=1&devices=9&memoize=true", 400, "about:blank", "lifetime_epsilon"),
-        ("/plan?size=10&epsilon=1&devices=9&memoize=maybe", 400, "invalid-parameter", "memoize"),
-        ("/plan?size=10&epsilon=1&devices=9&mechanism=magic", 400, "about:blank", "magic"),
-    ],
-)
-def test_every_mistake_is_a_problem_document(
-    program: FlaskClient, path: str, status: int, kind: str, advice: str
-) -> None:
-    """The document names its kind, the parameter, and what to do; even a browser is given it."""
-    for headers in ({}, {"Accept": "text/html"}):
-        answer = program.get(f"/api/v1{path}", headers=headers)
-        if headers and answer.status_code == 406:
-            continue
-        assert answer.status_code == status
-        assert answer.mimetype == "application/problem+json"
-        assert answer.json["type"].removeprefix("urn:deniable:problem:") == kind
-        assert answer.json["status"] == status
-        assert advice in answer.json["detail"]
-        assert answer.headers["Cache-Control"] == "no-store"
-
-
 def test_it_only_reads(program: FlaskClient) -> None:
     """Other methods are refused, and so is a list for a metric that has its own."""
     for method in ("put", "delete", "patch"):

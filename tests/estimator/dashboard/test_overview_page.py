@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store, StoreUnavailable
-from deniable_estimator.dashboard.overview import cache, filters
+from deniable_estimator.dashboard.overview import cache
 from deniable_estimator.dashboard.overview.listing import PAGE_SIZE
 
 from .conftest import TOKEN, Clock, dashboard_of, fill
@@ -276,17 +276,6 @@ def test_a_store_that_is_away_is_told(empty_store: Store, monkeypatch: pytest.Mo
             patch.setattr(empty_store, name, away)
             assert client.get("/").status_code == 503, name
     assert client.get("/").status_code == 200
-
-
-def test_values_are_found_in_their_lines() -> None:
-    """Each value that holds the word is found once, in order, at either end of the text."""
-    from deniable_estimator.dashboard.searching import SearchedValues
-
-    values = SearchedValues.of(["Ab", "b", "", "xabab", "c", "AB"])
-    assert list(values.having("ab")) == ["Ab", "xabab", "AB"]
-    assert list(values.having("c")) == ["c"]
-    assert list(values.having("nothing")) == []
-    assert filters.MOST_FOUND == 3
 
 
 def test_a_first_day_is_said_to_lack_a_week_and_not_reports(empty_store: Store) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import json
 import re
-import threading
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
@@ -210,23 +209,6 @@ def test_a_file_with_mistakes_is_not_edited(tmp_path: Path) -> None:
         "add", "a", "--role", "reader", "--file", str(tmp_path / "no" / "no" / "file"), fine=False
     )
     assert "NAME must be" in run("add", "<b>", "--role", "reader", "--file", str(path), fine=False)
-
-
-def test_two_commands_at_once_lose_nobody(tmp_path: Path) -> None:
-    """Ten threads that add one person each leave ten."""
-    path = tmp_path / "people.toml"
-
-    def add(number: int) -> None:
-        module_edit = find("dashboard", "people", "add").callback
-        assert module_edit is not None
-        module_edit(f"p{number}", "reader", True, False, path, True)
-
-    threads = [threading.Thread(target=add, args=(number,)) for number in range(10)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert set(load_people(path)) == {f"p{number}" for number in range(10)}
 
 
 def listed(path: Path, **people: str) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store, StoreError
-from deniable_collector.stores.commits import Commit
+from deniable_collector.stores import Store
 from deniable_estimator.dashboard.snapshot import Snapshot
 
 from .conftest import YESTERDAY, fill
@@ -75,25 +71,3 @@ def test_windows_of_a_snapshot_are_read_once(
     for _ in range(2):
         assert seen.each_tally("browser", fingerprint, days)[days[0]].reports == 100
     assert asked[2:] == days * 2
-
-
-def test_a_snapshot_writes_nothing(store: Store) -> None:
-    """The dashboard cannot add, publish or drop."""
-    seen = Snapshot(store)
-    for write in (
-        lambda: seen.fold(Commit((), {}), 0.0),
-        lambda: seen.publish({}),
-        lambda: seen.drop(0.0),
-    ):
-        with pytest.raises(StoreError, match="only reads"):
-            write()
-
-
-def test_pages_are_compressed_for_those_who_can(browser: FlaskClient) -> None:
-    """With gzip a page is the same, only shorter; without, it is sent as it is."""
-    page = browser.get("/metric/browser")
-    packed = browser.get("/metric/browser", headers={"Accept-Encoding": "gzip"})
-    assert packed.headers["Content-Encoding"] == "gzip"
-    assert int(packed.headers["Content-Length"]) == len(packed.data) < len(page.data) / 2
-    assert gzip.decompress(packed.data) == page.data
-    assert "Content-Encoding" not in page.headers
