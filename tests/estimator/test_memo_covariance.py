@@ -19,6 +19,7 @@ from deniable.mechanisms import (
     Bloom,
     DBitFlip,
     MemoizedLocalHashing,
+    MemoizedRetention,
     MemoizedSubsetSelection,
     Memoizing,
     NumberRange,
@@ -68,6 +69,10 @@ CASES: dict[str, tuple[Memoizing[Any], list[Any]]] = {
         DBitFlip(NumberRange("0", "10"), 4, 2, ONE // 4, ONE // 5),
         [-1, 2, 7, 12],
     ),
+    "retention": (
+        MemoizedRetention.design("week", 1, ("lifecycle", "cohorts"), 1.0, 3.0),
+        list(range(9)),
+    ),
 }
 
 
@@ -86,6 +91,11 @@ def _rounds(mechanism: Memoizing[Any], entry: int, width: int) -> tuple[Matrix, 
     """The chances of the memos of an entry, and of the reports of each memo."""
     if isinstance(mechanism, MemoizedLocalHashing):
         return _rounds(mechanism.channel, entry, width)
+    if isinstance(mechanism, MemoizedRetention):
+        first, second = mechanism.channels
+        if entry < first.size:
+            return _rounds(first, entry, width)
+        return _rounds(second, entry - first.size, width)
     if isinstance(mechanism, MemoizedSubsetSelection):
         size, k = mechanism.size, mechanism.k
         p1, q1 = float(mechanism.permanent.p), float(mechanism.permanent.q)
