@@ -13,11 +13,11 @@ from typing import Any
 
 from deniable.compiled_form import FORMAT
 from deniable.compiled_reading import read_document, revealed
+from deniable.keep import FOREVER
 from deniable.keys import PEOPLE_KEYS
 from deniable.mechanisms import Memoizing
 from deniable.metric import Metric
 from deniable.registry import Registry
-from deniable.retention import FOREVER
 
 
 def to_document(registry: Registry, *, keep: bool = False) -> dict[str, Any]:

@@ -23,10 +23,10 @@ from deniable.compiled_form import (
 )
 from deniable.errors import Problem, RegistryError, SchemeError
 from deniable.exact import exp_below
+from deniable.keep import mistakes, read_keep, well_formed
 from deniable.keys import NAME
 from deniable.mechanisms import Mechanism, Memoizing, rebuild
 from deniable.metric import Metric
-from deniable.retention import mistakes, read_keep, well_formed
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment, read_segment
 from deniable.types import TYPES, MetricType, Table, joins

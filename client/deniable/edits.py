@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from deniable.errors import Problem
+from deniable.keep import in_words
 from deniable.mechanisms import Memoizing
 from deniable.metric import Answer, Metric
 from deniable.registry import Registry
-from deniable.retention import in_words
 
 
 def foresee(registry: Registry) -> Iterator[Problem]:

@@ -20,9 +20,9 @@ from deniable.checks import (
     tags,
     text,
 )
+from deniable.keep import well_formed
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.metric import ANSWERS, LONGITUDINAL, PLATFORMS
-from deniable.retention import well_formed
 from deniable.types import TYPES
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)

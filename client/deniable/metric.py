@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 from deniable import windows
 from deniable.errors import MetricError
 from deniable.frozen import frozen
+from deniable.keep import Keep
 from deniable.mechanisms import AUTO, Mechanism
-from deniable.retention import Keep
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment
 from deniable.types import Aggregate, MetricType, Value

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from deniable.checks import Check, is_number
 from deniable.errors import SchemeError
+from deniable.keep import mistakes, read_keep
 from deniable.keys import COMMON_KEYS, REQUIRED, SCHEME_KEYS, all_keys
 from deniable.mechanisms import MAX_MEMO_EPSILON
 from deniable.metric import Metric
-from deniable.retention import mistakes, read_keep
 from deniable.segments import (
     LEAST_REPORTS,
     MAX_COMBINATIONS,

@@ -15,13 +15,13 @@ from fractions import Fraction
 
 from deniable import windows
 from deniable.errors import Problem, RegistryError
+from deniable.keep import Keep
 from deniable.keys import PEOPLE_KEYS
 from deniable.mechanisms import MAX_MEMO_EPSILON, Memoizing
 from deniable.metric import Metric
 from deniable.owner import certainty
 from deniable.owner_texts import OwnerLanguage
 from deniable.registry import Registry
-from deniable.retention import Keep
 
 _NEEDED = {
     "recipient": 'a notice names who receives the reports: write recipient = "..." at the top',

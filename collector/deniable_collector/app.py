@@ -31,7 +31,7 @@ from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse,
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
-from deniable_collector.upkeep.retention import keep
+from deniable_collector.upkeep.keeper import keep
 from deniable_collector.upkeep.sealing import Sealer
 
 BATCH_READER = "deniable_batch_reader"

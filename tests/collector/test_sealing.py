@@ -21,7 +21,7 @@ from deniable_collector.stores.redis import sealing as redis_sealing
 from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.sqlite import store as sqlite_store
 from deniable_collector.upkeep import sealing
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_collector.upkeep.sealing import Sealer, seal_all
 
 STORES = ["sqlite", "redis"]

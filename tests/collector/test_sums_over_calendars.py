@@ -19,7 +19,7 @@ from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
-from deniable_collector.upkeep.retention import Keeper, rules_of
+from deniable_collector.upkeep.keeper import Keeper, rules_of
 
 WIDTH = 40
 DAY = 86_400.0

@@ -216,7 +216,7 @@ class Store(ABC):
 
         The block is written, read back and compared before the open form goes, and one atomic
         step changes one for the other. A commit to a sealed tally opens it again, so seal tallies
-        that accept no more reports (`deniable_collector.upkeep.retention.SETTLED`). Several
+        that accept no more reports (`deniable_collector.upkeep.keeper.SETTLED`). Several
         processes may seal the same tally at once.
 
         Returns None if nothing of it is open, or somebody has changed it meanwhile.

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from deniable import Scheme, SchemeError, WindowError, windows
-from deniable.retention import CALENDARS
+from deniable.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.upkeep.archive import (

@@ -162,7 +162,7 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
     So are the sums of windows that were dropped before, if their week, month or quarter had ended.
     """
-    from deniable_collector.upkeep.retention import SETTLED
+    from deniable_collector.upkeep.keeper import SETTLED
 
     moment = midnight(before)
     with opened_store(store) as (opened, _):

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from deniable import DeniableError, windows
 from deniable.coded_message import counted
-from deniable.retention import CALENDARS
+from deniable.keep import CALENDARS
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.summed.calendars import bounds, period_of
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 
 _FIRST_SECONDS = 300.0
 _AGAIN_SECONDS = 3_600.0

@@ -10,7 +10,7 @@ from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from deniable import Metric, windows
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
 from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot

@@ -11,7 +11,7 @@ from fractions import Fraction
 from deniable import Metric, Registry, windows
 from deniable.types import Discovery, Retention
 from deniable_collector.stores.base import Store
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.cohorts import CohortAnalysis

@@ -24,7 +24,7 @@ from tests.registries import tables
 
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.tokens import SCOPES
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of

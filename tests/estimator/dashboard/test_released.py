@@ -16,7 +16,7 @@ from flask import Flask
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import Release, release
 from deniable_estimator.releasing.preparing import prepare

@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 from deniable import Registry, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS

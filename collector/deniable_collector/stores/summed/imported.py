@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from deniable import windows
-from deniable.retention import CALENDARS
+from deniable.keep import CALENDARS
 from deniable_collector.stores.summed.calendars import bounds, period_of
 
 TALLY = "tally"

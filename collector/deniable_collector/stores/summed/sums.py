@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from deniable import windows
-from deniable.retention import CALENDARS
+from deniable.keep import CALENDARS
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds, period_of
 

@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable import windows
-from deniable_collector.upkeep.retention import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access import allows, caller
 from deniable_estimator.dashboard.access.door import door
 from deniable_estimator.dashboard.access.people import Person

@@ -1,4 +1,4 @@
-"""Retention: the collector deletes windows that ended long ago, and keeps their sums.
+"""Keep: the collector deletes windows that ended long ago, and keeps their sums.
 
 `keep` of a metric says how long its windows and the sums of each calendar are kept; where it says
 nothing of windows, DENIABLE_KEEP_DAYS does. A sum of a calendar that `keep` does not name is not
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from deniable import DeniableError, Metric
 from deniable.coded_message import counted
-from deniable.retention import CALENDARS, Keep
+from deniable.keep import CALENDARS, Keep
 from deniable.wire import LATEST
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell
@@ -155,7 +155,7 @@ class Keeper:
 
 
 def keep(store: Store, days: int, metrics: Iterable[Metric] = ()) -> None:
-    """Start retention in this process, if windows are not kept for ever."""
-    retention = Keeper(store, days, metrics=metrics)
-    if retention.needed:
-        retention.start()
+    """Start a keeper in this process, if windows are not kept for ever."""
+    keeper = Keeper(store, days, metrics=metrics)
+    if keeper.needed:
+        keeper.start()

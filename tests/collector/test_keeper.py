@@ -18,8 +18,8 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.place import Dropped
 from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.upkeep import retention
-from deniable_collector.upkeep.retention import Keeper
+from deniable_collector.upkeep import keeper
+from deniable_collector.upkeep.keeper import Keeper
 
 STORES = ["sqlite", "redis"]
 
@@ -109,11 +109,11 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
         return read(shard, tally)
 
     monkeypatch.setattr(store.sums._place, "window_counters", damaged)
-    retention = Keeper(store, 8, lambda: noon, Registry.parse(RULES))
-    assert retention.needed
+    kept = Keeper(store, 8, lambda: noon, Registry.parse(RULES))
+    assert kept.needed
     assert not Keeper(store, 0).needed
     with caplog.at_level(logging.INFO):
-        assert [retention.apply() for _ in range(2)] == [DAY] * 2
+        assert [kept.apply() for _ in range(2)] == [DAY] * 2
     assert caplog.messages.count("it is damaged") == 1
     assert "dropped 2 tallies that ended 8 days ago or earlier" in caplog.messages
     assert "dropped 2 tallies and sums of beta, as its `keep` says" in caplog.messages
@@ -127,22 +127,22 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
 def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     """Stopping waits for one metric, and not for all that are left."""
     store.publish({name: [shelf(8)] for name in ("alpha", "beta", "gamma")})
-    retention = Keeper(store, 0, lambda: noon, Registry.parse(RULES))
+    ending = Keeper(store, 0, lambda: noon, Registry.parse(RULES))
     asked = []
 
     def drop(self, metric, *arguments):
         asked.append(metric)
-        retention.stop()
+        ending.stop()
         return Dropped()
 
     monkeypatch.setattr(Sums, "drop_windows", drop)
-    assert retention.apply() == 600
+    assert ending.apply() == 600
     assert asked == ["alpha"]
 
 
 def test_a_collector_applies_it(store, scheme, fill, registry, until, monkeypatch):
     """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
-    monkeypatch.setattr(retention, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "_FIRST_SECONDS", 0.0)
     started = []
 
     class Noted(Keeper):
@@ -150,7 +150,7 @@ def test_a_collector_applies_it(store, scheme, fill, registry, until, monkeypatc
             started.append(self)
             super().start()
 
-    monkeypatch.setattr(retention, "Keeper", Noted)
+    monkeypatch.setattr(keeper, "Keeper", Noted)
     fill("2020-01-01")
     create_app(Settings(), store, registry)
     assert not started
