@@ -30,10 +30,11 @@ from deniable import Metric, Registry, compiled
 from deniable.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.tally import Tally
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 from .running import run, until_answered
 
@@ -131,6 +132,7 @@ MORE_METRICS = (
     + '[metrics.startup_time]\ntype = "number"\nlow = 0.05\nhigh = 20\nunit = "s"\n'
     + f'scale = "log"\nask = "distribution"\nepsilon = 2.0{WHO}'
 )
+RELEASED = 'schema = 1\n\n[[annotations]]\ndate = 2026-11-02\ntext = "Release 4.2"\n'
 HOSTS = "a.example\nb.example\nc.example\n"
 
 
@@ -220,10 +222,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def furnished(world: World) -> Iterator[World]:
     """With its files; at the end its servers are ended."""
     (registry,) = fenced(ROOT / "README.md", "toml")
-    (world.folder / "metrics.toml").write_text(registry + MORE_METRICS, encoding="utf-8")
+    (returning,) = fenced(ROOT / "docs/how-to/retention.md", "toml")
+    more = registry + MORE_METRICS + returning
+    (world.folder / "metrics.toml").write_text(more, encoding="utf-8")
     (world.folder / "metrics.before.toml").write_text(registry, encoding="utf-8")
     (world.folder / "boards").mkdir(exist_ok=True)
     (world.folder / "boards" / "example.toml").write_text(BOARD)
+    (world.folder / "annotations.toml").write_text(RELEASED)
     (world.folder / "rules.toml").write_text('schema = 1\ndashboard = "https://d.example"\n')
     for name in ("hosts.txt", "sites.txt", "plugins.txt", "words.tsv"):
         (world.folder / name).write_text(HOSTS, encoding="utf-8")
@@ -277,17 +282,14 @@ def serving(world: World) -> World:
 
 
 def report(folder: Path) -> None:
-    """Put three days of November's reports into the collector's store, drawn with seed 1, and an
-    empty store beside it."""
+    """Put three days of November's reports into the collector's store, or seven weeks' of devices
+    that come back, drawn with seed 1, and an empty store beside it."""
     rng = np.random.default_rng(1)
     registry = Registry.load(folder / "metrics.toml")
     with contextlib.closing(open_store(f"sqlite:///{folder}/deniable.db")) as store:
         for metric in registry:
-            for day in ("2026-11-03", "2026-11-04", "2026-11-20"):
-                # Of each segment as many devices.
-                tallies = [drawn(metric, day, rng) for _ in range(combinations(metric.segments))]
-                rows = [row for tally in tallies for row in tally.rows]
-                key = TallyKey(metric.name, metric.scheme.fingerprint, day)
+            for window, rows in drawn_windows(metric, rng):
+                key = TallyKey(metric.name, metric.scheme.fingerprint, window)
                 increments = {
                     TallyRowKey(key, number): Increment(
                         len(row.cells), row.reports, list(range(len(row.cells))), row.cells.tolist()
@@ -297,6 +299,20 @@ def report(folder: Path) -> None:
                 store.fold(Commit((secrets.token_hex(16),), increments), time.time())
     with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
         store.publish({metric.name: [metric.scheme] for metric in registry})
+
+
+def drawn_windows(metric: Metric, rng: np.random.Generator) -> Iterator[tuple[str, list[TallyRow]]]:
+    """The windows of a metric with the rows of their tallies."""
+    if metric.type.name == "retention":
+        weeks = [f"2026-W{week}" for week in range(41, 48)]
+        lives = [Life.steady(20_000)] * len(weeks)
+        for week, (tally, _) in zip(weeks, tallies_of(metric, weeks, lives, rng), strict=True):
+            yield week, list(tally.rows)
+        return
+    for day in ("2026-11-03", "2026-11-04", "2026-11-20"):
+        # Of each segment as many devices.
+        tallies = [drawn(metric, day, rng) for _ in range(combinations(metric.segments))]
+        yield day, [row for tally in tallies for row in tally.rows]
 
 
 def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:

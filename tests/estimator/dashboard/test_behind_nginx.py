@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.ports import free_port
+from tests.stores import wait_until
 from tests.tools import need
 
 from deniable_collector.stores import Store
@@ -142,6 +143,8 @@ def test_shared_links_open_without_a_password(ask: Ask, tmp_path: Path) -> None:
     link, secret = links.make(
         "/metric/browser", "", maker="ana", note="", today=today, days=1, unfinished=False
     )
+    # A part of the page is calculated after it, and then stands there.
+    wait_until(lambda: "being calculated" not in ask(f"/shared/{secret}")[1], "it is never done")
     status, page = ask(f"/shared/{secret}")
     assert status == 200
     assert "Read-only link" in page
