@@ -459,8 +459,8 @@ _ASKED = {
         deniable plan lifetime --size 2 --lifetime-epsilon 8 --years 2 --turnover 0.3 --json
         deniable plan lifetime --size 5 --lifetime-epsilon 8 --years 2
         deniable plan pair 3x4 --epsilon 1 --devices 100000
-        deniable plan retention --epsilon 2 --lifetime-epsilon 4 --devices 50000 --json
-        deniable plan retention --asks lifecycle --epsilon 2 --lifetime-epsilon 4 --devices 50000
+        deniable plan retention --epsilon 2 --lifetime-epsilon 4 --devices 50000
+        deniable plan retention --asks cohorts --epsilon 2 --lifetime-epsilon 4 --devices 900 --json
         deniable plan pair 3x4 --epsilon 1 --devices 100000 --effect 0.2 --json
         deniable plan number --low 0 --high 20 --ask mean --epsilon 1 --devices 100000
         deniable plan number --low 0.1 --high 20 --scale log \\
