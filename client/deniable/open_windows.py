@@ -187,7 +187,7 @@ def look_back(connection: Connection, metric: Metric, window: str) -> str | None
         "SELECT window FROM firsts WHERE metric = ?", (metric.name,)
     ).fetchone()
     begins = windows.start(window)
-    before = windows.start(windows.window_at(metric.window, begins - 1))
+    before = windows.start(windows.shifted(window, -1))
     found = connection.execute(
         "SELECT 1 FROM windows WHERE metric = ? AND ends > ? AND ends <= ?",
         (metric.name, before, begins),

@@ -121,6 +121,19 @@ def last_day(label: str) -> date:
     return _days(label)[1] - timedelta(days=1)
 
 
+def shifted(label: str, count: int) -> str:
+    """The label of the window so many later, or earlier if it is negative.
+
+    Raises:
+        WindowError: the label names no window.
+    """
+    kind, first = kind_of(label), first_day(label)
+    if kind == "month":
+        year, month = divmod(12 * first.year + first.month - 1 + count, 12)
+        return window_of(kind, date(year, month + 1, 1))
+    return window_of(kind, first + timedelta(days=count if kind == "day" else 7 * count))
+
+
 def number(label: str) -> int:
     """The place of a window among those of its kind: the next window's is higher by one.
 

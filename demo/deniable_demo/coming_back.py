@@ -52,4 +52,4 @@ def _released(newest: date) -> date:
 
 def _last_week(newest: date) -> date:
     """The last day of the newest complete week."""
-    return newest - timedelta(days=(newest.weekday() + 1) % 7)
+    return windows.last_complete("week", windows.midnight(newest + timedelta(days=1)))

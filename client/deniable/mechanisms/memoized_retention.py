@@ -161,11 +161,8 @@ class MemoizedRetention(Memoizing[int]):
     def cohorts(self, window: str) -> tuple[str, ...]:
         """The first window that each cell of the cohorts but "older" stands for in a window, as
         labels."""
-        labels = {}
-        for _ in range(self.ages + 1):
-            labels[windows.number(window) % (self.ages + 1)] = window
-            window = windows.window_at(windows.kind_of(window), windows.start(window) - 1)
-        return tuple(labels[cell] for cell in sorted(labels))
+        count, number = self.ages + 1, windows.number(window)
+        return tuple(windows.shifted(window, -((number - cell) % count)) for cell in range(count))
 
     def place(self, row: int, item: int) -> int:
         """The cell of a row that an item falls into.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -305,10 +306,9 @@ class RetentionAnswer(Answer):
         """The windows that were read one by one, with their numbers."""
         if self.cohorts is None:
             return {}
-        known = {windows.number(label): label for label in self.windows}
         label, found = next(iter(self.windows)), {}
         for number in sorted(self.cohorts.numbers, reverse=True):
-            found[known.get(number) or _shifted(label, number)] = number
+            found[windows.shifted(label, number - windows.number(label))] = number
         return found
 
     def to_csv(self, *, raw: bool = False) -> str:
@@ -354,18 +354,6 @@ def _finite(found: Around) -> dict[str, float | None]:
         name: number if math.isfinite(number) else None
         for name, number in zip(names, found, strict=True)
     }
-
-
-def _shifted(label: str, number: int) -> str:
-    """The window of the same kind with this number."""
-    kind, at = windows.kind_of(label), windows.number(label)
-    while at > number:
-        label = windows.window_at(kind, windows.start(label) - 1)
-        at -= 1
-    while at < number:
-        label = windows.window_at(kind, windows.end(label))
-        at += 1
-    return label
 
 
 def _growth(
@@ -438,6 +426,4 @@ def _quick(active: float, error: float, earlier: float, apart: float, stayed: Ar
 
 
 def _z(level: float) -> float:
-    from statistics import NormalDist
-
     return NormalDist().inv_cdf((1 + level) / 2)

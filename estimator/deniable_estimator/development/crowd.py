@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 
 import numpy as np
@@ -240,11 +240,8 @@ def _middle(kind: Number) -> tuple[float, float, float]:
 
 def _labels(metric: Metric, now: float) -> list[str]:
     """The windows before, and that of now."""
-    found = [windows.window_at(metric.window, now)]
-    while len(found) <= BEFORE:
-        before = windows.first_day(found[0]) - timedelta(days=1)
-        found.insert(0, windows.window_of(metric.window, before))
-    return found
+    newest = windows.window_at(metric.window, now)
+    return [windows.shifted(newest, -count) for count in range(BEFORE, -1, -1)]
 
 
 def draw_tally(

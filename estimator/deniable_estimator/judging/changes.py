@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import TypeAlias
 
 from deniable import windows
@@ -185,10 +184,7 @@ def _together(spans: Sequence[Sequence[str]], without: Sequence[str] = ()) -> li
 
 def _span(window: str, size: int) -> list[str]:
     """The `size` windows that end with this one, the oldest first."""
-    found = [window]
-    while len(found) < size:
-        found.insert(0, _previous(found[0]))
-    return found
+    return [windows.shifted(window, -before) for before in range(size - 1, -1, -1)]
 
 
 def _spans_before(window: str, size: int, labels: Collection[str]) -> list[list[str]]:
@@ -198,21 +194,9 @@ def _spans_before(window: str, size: int, labels: Collection[str]) -> list[list[
     days = windows.kind_of(window) == "day"
     for number in range(1, WEEKS_BEFORE + 1):
         if days:
-            shifted = [_days_before(each, 7 * number) for each in span]
+            shifted = [windows.shifted(each, -7 * number) for each in span]
         else:
-            first = span[0]
-            for _ in range(number):
-                first = _previous(first)
-            shifted = [first]
+            shifted = [windows.shifted(span[0], -number)]
         if all(each in labels for each in shifted):
             found.append(shifted)
     return found
-
-
-def _previous(label: str) -> str:
-    """The window before."""
-    return windows.window_at(windows.kind_of(label), windows.start(label) - 1)
-
-
-def _days_before(label: str, count: int) -> str:
-    return (date.fromisoformat(label) - timedelta(count)).isoformat()

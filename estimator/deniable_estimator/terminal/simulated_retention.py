@@ -39,9 +39,8 @@ def simulate_retention(
     back, stays, returns, growth, count = lives
     base = Life.steady(devices, back=back, stays=stays, returns=returns)
     lived = [replace(base, new=base.new * (1 + growth) ** at) for at in range(count)]
-    labels = [windows.window_at(declared.window, windows.start(_FIRST))]
-    while len(labels) < count:
-        labels.append(windows.window_at(declared.window, windows.end(labels[-1])))
+    first = windows.window_at(declared.window, windows.start(_FIRST))
+    labels = [windows.shifted(first, place) for place in range(count)]
     older = max(0.0, devices - base.new)
     with progress(f"Simulating {count} windows"):
         drawn = list(tallies_of(declared, labels, lived, rng, older=older))
