@@ -108,7 +108,7 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
             keys.setdefault(key, _plain(given[key]))
     if given.get("platform") is not None:
         keys["platform"] = given["platform"]
-    if given.get("at_once") and kind != "retention":  # that is always reported at once
+    if given.get("at_once") and not TYPES[kind].looks_back:  # that is always reported at once
         keys |= {"answer": "at_once", "aggregate": "first"}
     fresh = kind in ("number", "pair", "discovery")
     for key in ("epsilon", "lifetime_epsilon"):

@@ -1,4 +1,4 @@
-"""What the pages of means and distributions have in common: lines of a table, the worst case."""
+"""What pages of answers with series have in common: lines of a table, the worst case."""
 
 from __future__ import annotations
 

@@ -17,16 +17,11 @@ from deniable_estimator.answers.retention_words import (
     impossible_words,
     quick_text,
 )
-from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.charts.retention import RetentionChart, retention_chart
 from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.kinds.numbers import NumberLine, number_lines
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.dashboard.words import (
-    NOTHING_STANDS_OUT,
-    SeriesText,
-    series_name,
-    series_text,
-)
+from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT
 
 _COHORTS = 26
 """Half a year of weeks; the files have all of them."""
@@ -36,15 +31,6 @@ _WINDOWS = 13
 
 _SMALL = 6
 """How many series are offered to be seen over time."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesLine:
-    """One line of the table of all series."""
-
-    name: str
-    text: SeriesText
-    change: ChangeText | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +72,7 @@ class RetentionKind(Kind[RetentionAnswer]):
     ) -> dict[str, Any]:
         return {
             "chart": retention_chart(answer, _COHORTS),
-            "lines": _lines(answer, comparison),
+            "lines": number_lines(answer, comparison),
             "growth": _growth_lines(answer),
             "growing": growth_words(answer),
             "worst": answer.unit.text(answer.budget, answer.budget),
@@ -95,9 +81,9 @@ class RetentionKind(Kind[RetentionAnswer]):
     def picture(self, answer: RetentionAnswer, view: View, limit: int) -> RetentionChart:
         return retention_chart(answer, _WINDOWS)
 
-    def card(self, answer: RetentionAnswer) -> SeriesLine:
+    def card(self, answer: RetentionAnswer) -> NumberLine:
         """The leading series."""
-        lines = dict(zip(answer.series.names, _lines(answer, None), strict=True))
+        lines = dict(zip(answer.series.names, number_lines(answer), strict=True))
         return lines[answer.leading]
 
     def over_time(self, answer: RetentionAnswer, chosen: Sequence[str]) -> list[str]:
@@ -105,21 +91,6 @@ class RetentionKind(Kind[RetentionAnswer]):
         names = answer.series.names
         shown = [answer.leading, *(name for name in names if name != answer.leading)][:_SMALL]
         return [*shown, *(each for each in chosen if each in names and each not in shown)]
-
-
-def _lines(answer: RetentionAnswer, comparison: Comparison | None) -> tuple[SeriesLine, ...]:
-    """Each series, in their order, with its change."""
-    series = answer.series
-    changes = {} if comparison is None else change_texts(comparison, series.names)
-    columns = (series.value, series.low, series.high, series.std_error)
-    return tuple(
-        SeriesLine(
-            series_name(answer, name),
-            series_text(answer.unit, *map(float, numbers)),
-            changes.get(name),
-        )
-        for name, *numbers in zip(series.names, *columns, strict=True)
-    )
 
 
 def _growth_lines(answer: RetentionAnswer) -> tuple[GrowthLine, ...]:
