@@ -28,7 +28,7 @@ from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.cors import tell_refused
 from deniable_collector.serving.problems import problem, problem_of
 from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
-from deniable_collector.settings import Settings
+from deniable_collector.settings import Settings, port_of
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.keeper import keep
@@ -75,9 +75,8 @@ def create_app(
     store = WatchedStore(store)
     app = Flask("deniable_collector", static_folder=None)
     if settings.metrics_bind:
-        port = int(settings.metrics_bind.rpartition(":")[2])
         app.wsgi_app = served(  # type: ignore[method-assign, assignment]
-            app.wsgi_app, port, store, len(registry)
+            app.wsgi_app, port_of(settings.metrics_bind), store, len(registry)
         )
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, lambda error: _response(problem_of(error)))

@@ -34,7 +34,7 @@ from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.request import Request
 from deniable_collector.serving.responses import HttpResponse, accepted, lines_of
 from deniable_collector.serving.wsgi import WsgiThreads
-from deniable_collector.settings import Settings
+from deniable_collector.settings import Settings, port_of
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.sealing import Sealer
 
@@ -84,7 +84,7 @@ class Collector:
         proxies = settings.trusted_proxies
         self._threads = WsgiThreads(flask.wsgi_app, problem_of, _THREADS, _OF_ONE, proxies)
         self._others = Admission(settings)
-        self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
+        self._private_port = port_of(settings.metrics_bind)
         self._readers = ThreadPoolExecutor(_THREADS, "read")
         self._group = GroupCommit(self._batch_reader.intake)
         self._plain = Expected(self._batch_reader.limit(""))

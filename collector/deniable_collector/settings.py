@@ -121,6 +121,11 @@ def _size(value: str) -> int:
     return size
 
 
+def port_of(address: str) -> int:
+    """The port of a HOST:PORT; -1 of none."""
+    return int(address.rpartition(":")[2] or -1)
+
+
 def rate_of(value: str) -> str:
     """A rate, as it was written.
 

@@ -29,6 +29,7 @@ from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.request import Request
 from deniable_collector.serving.responses import HttpResponse, lines_of
+from deniable_collector.settings import port_of
 
 LARGEST_RESPONSE = 1 << 18
 """Most bytes of a response of the gateway."""
@@ -69,7 +70,7 @@ class CapsuleRelay:
         self._asked = self._until = float("-inf")
         self._asking = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
+        self._private_port = port_of(settings.metrics_bind)
 
     def __call__(self, environ: object, start_response: object) -> None:
         """gunicorn takes for an app what can be called."""

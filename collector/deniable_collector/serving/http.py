@@ -13,7 +13,7 @@ from deniable_collector.operation.events import tell_unexpected
 from deniable_collector.serving import limits
 from deniable_collector.serving.rates import network_of
 from deniable_collector.serving.request import OpenConnection, Request, Response
-from deniable_collector.settings import Settings
+from deniable_collector.settings import Settings, port_of
 
 _LOOK_SECONDS = 0.5
 
@@ -61,7 +61,7 @@ class HttpServer:
         """Bytes of bodies that have come and are not answered."""
         self.date = b""
         self.loop = asyncio.get_running_loop()
-        self._private_port = int(settings.metrics_bind.rpartition(":")[2] or -1)
+        self._private_port = port_of(settings.metrics_bind)
         self._open: dict[OpenConnection, Mapping[bytes, int]] = {}
         """The connections, with what each of them counts to."""
         self._counts: Counter[bytes] = Counter()
