@@ -10,8 +10,6 @@ processes need not coordinate.
 
 from __future__ import annotations
 
-import random
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,12 +24,12 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.summed.place import Dropped
+from deniable_collector.upkeep.repeated import Upkeep
 
 SETTLED = LATEST + SKEW
 """Seconds after its end from which a window accepts no reports, however wrong the clocks are."""
 
 _DAY = 86_400.0
-_FIRST_SECONDS = 300.0
 _RETRY_SECONDS = 600.0
 
 
@@ -70,12 +68,14 @@ def rules_of(metrics: Iterable[Metric], days: int) -> dict[str, KeepRule]:
     return found
 
 
-class Keeper:
+class Keeper(Upkeep):
     """Keeps each window of `store` for `days` after its end (0: for ever), and those of metrics
     that have a rule by that.
 
     `clock` returns POSIX time in seconds.
     """
+
+    name = "retention"
 
     def __init__(
         self,
@@ -84,13 +84,12 @@ class Keeper:
         clock: Callable[[], float] = time.time,
         metrics: Iterable[Metric] = (),
     ) -> None:
+        super().__init__()
         self._store = store
         self._days = days
         self._clock = clock
         self._rules = rules_of(metrics, days)
         self._told: set[TallyKey] = set()
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
     @property
     def needed(self) -> bool:
@@ -135,23 +134,6 @@ class Keeper:
         if gone := sum(each.tallies for each in found):
             tell("info", "retention", f"dropped {gone} tallies and sums of {rule.metric}, as "
                  "its `keep` says", tallies=gone, metric=rule.metric)  # fmt: skip
-
-    def start(self) -> None:
-        """Run from now on until `stop`, the first time within five minutes."""
-        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop, after waiting for a running deletion, which needs the store."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        # Random, so that processes that start together do not delete at the same time.
-        wait = random.uniform(0, _FIRST_SECONDS)  # noqa: S311  (nobody gains by guessing it)
-        while not self._ended.wait(wait):
-            wait = self.apply()
 
 
 def keep(store: Store, days: int, metrics: Iterable[Metric] = ()) -> None:

@@ -10,7 +10,6 @@ at once: whoever comes second finds the tally sealed.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.upkeep.keeper import SETTLED
+from deniable_collector.upkeep.repeated import Upkeep
 
-_FIRST_SECONDS = 300.0
 _AGAIN_SECONDS = 3_600.0
 _RETRY_SECONDS = 600.0
 
@@ -137,18 +136,19 @@ def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
     return found
 
 
-class Sealer:
+class Sealer(Upkeep):
     """Seals the tallies of `store` in the background, about once an hour.
 
     `clock` returns POSIX time in seconds.
     """
 
+    name = "sealing"
+
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
         self._store = store
         self._clock = clock
-        self._ended = threading.Event()
         self._told: set[TallyKey] = set()
-        self._thread: threading.Thread | None = None
 
     def apply(self) -> float:
         """Seal what can be sealed. Returns after how many seconds to do so again."""
@@ -174,21 +174,5 @@ class Sealer:
                  after=outcome.sum_bytes)  # fmt: skip
         return _AGAIN_SECONDS
 
-    def start(self) -> None:
-        """Run from now on until `stop`, the first time within five minutes."""
-        self._thread = threading.Thread(target=self._run, name="sealing", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop, after waiting for the tally that is being sealed, which needs the store."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-
     def _rest(self, seconds: float) -> bool:
         return self._ended.wait(max(_LEAST_REST, _REST * seconds))
-
-    def _run(self) -> None:
-        wait = random.uniform(0, _FIRST_SECONDS)  # noqa: S311  (nobody gains by guessing it)
-        while not self._ended.wait(wait):
-            wait = self.apply()
