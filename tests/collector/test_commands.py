@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -25,6 +28,53 @@ def test_it_serves_and_ends(new_collector, home, body):
     status, answer = fetch(f"{collector.address}/v1/reports", body)
     assert (status, answer["accepted"]) == (202, 1)
     assert collector.stop() == 0
+
+
+_DURING_THE_FORK = """
+import os, signal
+from {conf} import *
+
+def post_fork(server, worker):
+    if worker.age == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+def worker_exit(server, worker):
+    if worker.age == 1:
+        os.kill(server.pid, signal.SIGTERM)
+"""
+
+
+@pytest.mark.parametrize(
+    ("conf", "app"),
+    [
+        ("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()"),
+        (
+            "deniable_estimator.dashboard.gunicorn_conf",
+            "deniable_estimator.dashboard:create_app()",
+        ),
+    ],
+)
+def test_a_signal_during_the_fork_ends_a_worker(tmp_path, metrics, conf, app):
+    """A worker that is told to end before it listens to signals ends; the grace period of 30 s is
+    not waited for."""
+    (tmp_path / "metrics.toml").write_text(metrics)
+    (tmp_path / "conf.py").write_text(_DURING_THE_FORK.format(conf=conf))
+    places = dict.fromkeys(("DENIABLE_BIND", "DENIABLE_DASHBOARD_BIND"), "127.0.0.1:0")
+    ended = subprocess.run(
+        [sys.executable, "-m", "gunicorn", "-c", "conf.py", app],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            **places,
+            "DENIABLE_WORKERS": "1",
+            "DENIABLE_DASHBOARD_TOKEN": secrets.token_urlsafe(32),
+        },
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import deniable
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
+from deniable_collector.serving.signals import pre_fork
 from deniable_collector.settings import Settings
 
 
@@ -88,6 +89,7 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         # gunicorn's control socket would be a second entrance, and a file in the home directory.
         "control_socket_disable": True,
         "when_ready": when_ready,
+        "pre_fork": pre_fork,
         "child_exit": child_exit,
         "on_exit": on_exit,
     }

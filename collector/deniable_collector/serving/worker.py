@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from deniable_collector.garbage import collect_seldom
 from deniable_collector.operation.events import tell_unexpected
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.http import HttpHandler
+from deniable_collector.serving.signals import ENDING, release
 
 _HEARTBEAT_SECONDS = 1.0
 _SWITCH_SECONDS = 0.001
@@ -53,6 +53,11 @@ class HttpWorker(Worker):  # type: ignore[misc]  # gunicorn brings no types
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(self._serve())
 
+    def init_signals(self) -> None:
+        """Listen to signals; those that came since the fork have waited."""
+        super().init_signals()
+        release()
+
     def handle_exit(self, sig: Any, frame: Any) -> None:
         """Called for each signal that ends the worker, at first by Python and then on the loop."""
         super().handle_exit(sig, frame)
@@ -62,7 +67,7 @@ class HttpWorker(Worker):  # type: ignore[misc]  # gunicorn brings no types
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
         ended = self._ended = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        for number in ENDING:
             loop.add_signal_handler(number, self.handle_exit, number, None)
         loop.set_exception_handler(_tell)
         sockets = [each.sock for each in self.sockets]
