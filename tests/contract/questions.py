@@ -473,10 +473,14 @@ _ASKED = {
         GET /plan/number
         GET /plan/number?low=0&high=10&ask=distribution&epsilon=2&devices=50000
         GET /plan/pair?devices=50000
-        GET /plan/lifetime?turnover=30&devices=50000
+        GET /plan/discovery
+        GET /plan/retention?devices=20000
+        GET /plan/lifetime?turnover=0.3&devices=50000
         GET /api/v1/plan?size=20&epsilon=1&devices=100000&lifetime_epsilon=8
         GET /api/v1/plan/number?low=0&high=10&ask=mean&epsilon=1&devices=100000
         GET /api/v1/plan/pair?rows=3&columns=4&effect=0.1&epsilon=2&devices=100000
+        GET /api/v1/plan/discovery?epsilon=4&devices=1000000
+        GET /api/v1/plan/retention?epsilon=2&lifetime_epsilon=4&devices=50000
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000
     """,
     "simulations": """

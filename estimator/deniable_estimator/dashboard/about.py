@@ -13,7 +13,9 @@ from deniable import Metric, Registry, windows
 from deniable.lasting import lasting
 from deniable.mechanisms import FrequencyOracle, Memoizing
 from deniable.types import Pair
+from deniable.types.discovery import Discovery
 from deniable.types.number import Number
+from deniable.types.retention import Retention
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.shares import Shares
@@ -23,14 +25,12 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
+from deniable_estimator.planning.inputs import SERVED_SIZE
 
 _LISTED = 100
 """So many values are listed in a definition."""
 _WORTHWHILE = 0.01
 """The share that people ask for."""
-_MOST_PLANNED = 10_000
-"""The longest list that the planner takes."""
-_LEAST_DEVICES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +196,14 @@ def planner_address(
     if devices is None and reports is not None:
         devices = round(reports / metric.rate)
     if devices is not None:
-        numbers["devices"] = max(_LEAST_DEVICES, devices)
+        numbers["devices"] = max(1, devices)
     if segment_share is not None:
         numbers["segment_share"] = f"{segment_share:.3g}"
     kind = metric.type
     if isinstance(kind, Pair):
         rows, columns = (len(part.values) for part in kind.parts)
         numbers |= {"rows": rows, "columns": columns}
-        return url_for("pair_planner.pair_planner_page", **numbers)
+        return url_for("planner.pair", **numbers)
     if isinstance(kind, Number):
         ask = "both" if len(kind.ask) > 1 else kind.ask[0]
         numbers |= {
@@ -213,12 +213,20 @@ def planner_address(
             "ask": ask,
             "unit": kind.unit,
         }
-        return url_for("number_planner.number_planner_page", **numbers)
+        return url_for("planner.number", **numbers)
+    if isinstance(kind, Discovery):
+        return url_for("planner.discovery", **numbers, max_length=kind.max_length)
+    if isinstance(kind, Retention):
+        asks = "both" if len(kind.asks) > 1 else kind.asks[0]
+        numbers |= {"asks": asks, "window": kind.window}
+        if kind.ages:
+            numbers["ages"] = kind.ages
+        return url_for("planner.retention", **numbers)
     if metric.values:
-        numbers["size"] = min(_MOST_PLANNED, len(metric.values))
+        numbers["size"] = min(SERVED_SIZE, len(metric.values))
     if metric.longitudinal == "memoize":
         numbers["memoize"] = "on"
-    return url_for("planner.planner_page", **numbers)
+    return url_for("planner.values", **numbers)
 
 
 def _day(time: float) -> date:

@@ -39,11 +39,8 @@ from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooMany
 from deniable_estimator.dashboard.discovery_page import discovering
 from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
-from deniable_estimator.dashboard.lifetime_planner import lifetime_planner
-from deniable_estimator.dashboard.number_planner import number_planner
 from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
-from deniable_estimator.dashboard.pair_planner import pair_planner
 from deniable_estimator.dashboard.pictures import pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import (
@@ -66,6 +63,7 @@ from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.data_folder import ANNOTATIONS, LINKS, PEOPLE, SESSIONS
+from deniable_estimator.document.document import cell
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -150,9 +148,6 @@ def create_app(
     app.register_blueprint(segments)
     app.register_blueprint(discovering)
     app.register_blueprint(planner)
-    app.register_blueprint(number_planner)
-    app.register_blueprint(pair_planner)
-    app.register_blueprint(lifetime_planner)
     app.register_blueprint(api)
     app.register_blueprint(pictures)
     app.register_blueprint(sharing)
@@ -190,6 +185,7 @@ def create_app(
         chance=words.chance,
         day=words.day,
         days=words.days_of,
+        cell=cell,
         kind=words.kind,
         type=words.type_name,
         ask=words.asked_for,

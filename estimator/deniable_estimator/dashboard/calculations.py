@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,9 @@ from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.versions import Listed
-from deniable_estimator.planning.lifetime import plan_lifetime
-from deniable_estimator.planning.lifetime_choices import LifetimePlan
-from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_number
-from deniable_estimator.planning.pairs import plan_pair
-from deniable_estimator.planning.plan import Plan, PlannedSegment, plan
+from deniable_estimator.document.data import to_json as document_json
+from deniable_estimator.inputs import Asked
+from deniable_estimator.planning.kinds import make
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together
 from deniable_estimator.questions.comparison import compare
 from deniable_estimator.questions.discoveries import finds_of
@@ -238,35 +236,9 @@ def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
     return drawn
 
 
-def plan_text(numbers: Mapping[str, Any]) -> str:
-    """A plan as JSON; `numbers` are the arguments of `planning.plan`, and `segment_share`."""
-    return _planned(plan, numbers)
-
-
-def number_plan_text(numbers: Mapping[str, Any]) -> str:
-    """The plan of a number as JSON; `numbers` are the arguments of `planning.numbers`, and
-    `segment_share`."""
-    return _planned(plan_number, numbers)
-
-
-def pair_plan_text(numbers: Mapping[str, Any]) -> str:
-    """The plan of a pair as JSON; `numbers` are the arguments of `planning.pairs`."""
-    return to_json(plan_pair(**numbers).to_dict())
-
-
-def _planned(planned: Callable[..., Plan | NumberPlan], numbers: Mapping[str, Any]) -> str:
-    """The plan of all devices, or of the segment that has `segment_share` of them."""
-    rest = dict(numbers)
-    share = rest.pop("segment_share")
-    if share is None:
-        return to_json(planned(**rest).to_dict())
-    segment = PlannedSegment(share, rest.pop("devices"))
-    return to_json({**planned(**rest, devices=segment.devices).to_dict(), **segment.to_dict()})
-
-
-def lifetime_plan_text(numbers: Mapping[str, Any]) -> str:
-    """The ways to divide a lifetime as JSON; `numbers` are those of `lifetime_of`."""
-    return to_json(lifetime_of(numbers).to_dict())
+def plan_text(kind: str, asked: Asked) -> str:
+    """A plan as JSON."""
+    return document_json(make(kind, asked).document)
 
 
 def outsider_text(registry: Registry, metric: str | None, reports: int, delta: float) -> str:
@@ -274,15 +246,6 @@ def outsider_text(registry: Registry, metric: str | None, reports: int, delta: f
     if metric is None:
         return to_json(outsider_together(registry, reports, delta).to_dict())
     return to_json(outsider_of(registry, registry[metric], reports, delta).to_dict())
-
-
-def lifetime_of(numbers: Mapping[str, Any]) -> LifetimePlan:
-    """The same as a plan: `ask` about `size` values or about a number, with the other arguments of
-    `planning.lifetime`. The range of a number makes no difference, so widths are percents of it."""
-    rest = dict(numbers)
-    ask, size = rest.pop("ask"), rest.pop("size")
-    domain = size if ask == "share" else number_type(0, 100, ask, unit="%")
-    return plan_lifetime(domain, **rest)
 
 
 def to_json(document: Any) -> str:

@@ -1,150 +1,140 @@
-"""The planner: what a metric can detect, before it is declared."""
+"""The planner's pages: what a metric can detect, before it is declared; one for each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 import numpy as np
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from deniable import DeniableError, Metric, Scheme
+from deniable import DeniableError, Scheme
 from deniable.mechanisms import Mechanism
-from deniable.types import Category
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
-from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
+from deniable_estimator.dashboard.charts.division import DivisionChart, division_chart
+from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.pages import keep_form
-from deniable_estimator.dashboard.planner_facts import plan_facts
-from deniable_estimator.dashboard.planner_form import (
-    FIELDS,
-    LIGHT_SIZE,
-    PLANNED,
-    SEGMENT,
-    marked,
-    planned_segment,
-    read_fields,
-    segment_toml,
-    segment_words,
-)
 from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.versions import digest
-from deniable_estimator.dashboard.words import number
+from deniable_estimator.document.document import Document
+from deniable_estimator.inputs import Asked, Field, InputError, read_form
 from deniable_estimator.messages import message
-from deniable_estimator.planning.plan import Plan, plan
+from deniable_estimator.planning.kinds import PLANS, PlanKind, Planned, make
 from deniable_estimator.planning.population import zipf_shares
 
 planner = Blueprint("planner", __name__)
 
+LIGHT_SIZE = 100
+"""Of longer lists the plan is calculated in another process."""
+
+_LONGEST_EXAMPLE = 10_000
+"""An example over a longer list would take seconds."""
 _BARS = 12
-_SHARE = 0.01
-"""The default share of interest."""
 _SEED = 1
 """The same numbers give the same example, so that a link shows the same page."""
 
 
 @dataclass(frozen=True)
-class PlanResult:
-    """The results for the numbers."""
+class Example:
+    """One window's reports of simulated devices."""
 
-    plan: Plan
-    verdict: str
-    facts: tuple[tuple[str, str, str], ...]
-    """Name, figure, explanation."""
-    reach: ReachChart
-    example: BarChart | None
-    """None if no simulated device reports."""
     estimate: Shares
+    chart: BarChart | None
+    """None if no simulated device reports."""
     found: str
-    toml: str
-    label: PrivacyLabel
-    segment: str | None
-    """What the figures are of, if they are of a segment alone."""
 
 
-@planner.get("/plan")
-def planner_page() -> ResponseReturnValue:
-    """The form and, if its numbers are valid, the results; `number` leads to that of numbers."""
-    if "number" in request.args:
-        rest: dict[str, Any] = {**request.args.to_dict(), "number": None}
-        return redirect(url_for("number_planner.number_planner_page", **rest))
-    fields, numbers = read_fields(request.args, (*FIELDS, SEGMENT))
-    memoize = "memoize" in request.args
-    outcome, mistake = None, None
-    try:
-        check_names(request.args, (*(field.name for field in fields), "memoize"))
-    except RangeError as error:
-        numbers, mistake = None, str(keep_form(error))
-    if numbers is not None:
+@dataclass(frozen=True)
+class PlanPage:
+    """What a page of the planner shows."""
+
+    document: Document
+    label: PrivacyLabel | None
+    reach: ReachChart | None = None
+    division: DivisionChart | None = None
+    example: Example | None = None
+
+
+def _page(kind: PlanKind) -> Callable[[], ResponseReturnValue]:
+    def planner_page() -> ResponseReturnValue:
+        """The form and, if it is filled in as it can be, the results."""
+        if kind.name == "values" and "number" in request.args:
+            rest: dict[str, Any] = {**request.args.to_dict(), "number": None}
+            return redirect(url_for("planner.number", **rest))
+        fields, asked = read_form(kind.inputs, request.args)
+        outcome, mistake = None, None
         try:
-            outcome = _calculated(numbers, memoize)
-        except (StillDecoding, TooManyDecodes):
-            raise
-        except DeniableError as error:
-            # Only the memory of the devices can be impossible here, and its bound is at fault.
-            fields = marked(fields, "lifetime_epsilon", str(error))
-    page = render_template(
-        "plan.html", fields=fields, memoize=memoize, outcome=outcome, mistake=mistake
-    )
-    return page, 200 if outcome is not None else 400
+            check_names(request.args, [each.input.name for each in fields])
+        except RangeError as error:
+            asked, mistake = None, str(keep_form(error))
+        if asked is not None:
+            try:
+                outcome = _calculated(kind, asked)
+            except (StillDecoding, TooManyDecodes):
+                raise
+            except DeniableError as error:
+                # What is refused without the name of an input is about the memory of the devices.
+                name = error.name if isinstance(error, InputError) else "lifetime_epsilon"
+                fields = _marked(fields, name, str(error))
+        page = render_template(
+            "plan.html",
+            kind=kind,
+            kinds=PLANS.values(),
+            fields=fields,
+            outcome=outcome,
+            mistake=mistake,
+        )
+        return page, 200 if outcome is not None else 400
+
+    return planner_page
 
 
-def _calculated(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
-    if numbers["size"] <= LIGHT_SIZE:
-        return _outcome(numbers, memoize)
-    key = digest("planner", *sorted(numbers.items()), memoize)
-    return current_source().calculate(key, _outcome, numbers, memoize)
-
-
-def _outcome(numbers: Mapping[str, float], memoize: bool) -> PlanResult:
-    segment = planned_segment(numbers)
-    size, devices = int(numbers["size"]), segment.devices
-    epsilon, rate = numbers["epsilon"], numbers["sample_rate"]
-    made = plan(
-        size,
-        epsilon,
-        devices,
-        share=_SHARE,
-        sample_rate=rate,
-        lifetime_epsilon=numbers["lifetime_epsilon"],
-        memoize=memoize,
-    )
-    metric = _metric(numbers, size, memoize)
-    mechanism = metric.scheme.oracle
-    answered, example, found = _example(mechanism, size, devices, rate)
-    return PlanResult(
-        plan=made,
-        verdict=_verdict(made),
-        facts=plan_facts(made),
-        reach=reach_chart(mechanism, size, rate, devices),
-        example=example,
-        estimate=answered,
-        found=found,
-        toml=_toml(numbers, size, memoize),
-        label=label_of(metric),
-        segment=segment_words(segment),
+for _each in PLANS.values():
+    planner.add_url_rule(
+        "/plan" if _each.name == "values" else f"/plan/{_each.name}", _each.name, _page(_each)
     )
 
 
-def _verdict(made: Plan) -> str:
-    if made.detectable_share is None or not made.usable:
-        return message("No usable signal: with so few reports noise hides even large shares.")
-    return message(
-        "Shares of {share} or more are detectable.",
-        share=share_text(made.detectable_share),
+def _marked(fields: list[Field], name: str, mistake: str) -> list[Field]:
+    return [replace(each, mistake=mistake) if each.input.name == name else each for each in fields]
+
+
+def _calculated(kind: PlanKind, asked: Asked) -> PlanPage:
+    if kind.size(asked) <= LIGHT_SIZE:
+        return _outcome(kind.name, asked)
+    key = digest("planner", kind.name, *sorted(asked.items(), key=str))
+    return current_source().calculate(key, _outcome, kind.name, asked)
+
+
+def _outcome(kind: str, asked: Asked) -> PlanPage:
+    planned = make(kind, asked)
+    page = PlanPage(planned.document, None if planned.metric is None else label_of(planned.metric))
+    if kind == "lifetime":
+        return replace(page, division=division_chart(planned.made))
+    return _pictured(page, planned) if kind == "values" and planned.metric else page
+
+
+def _pictured(page: PlanPage, planned: Planned) -> PlanPage:
+    """The page with the reach of a list of values, and an example."""
+    assert planned.metric is not None
+    made, mechanism = planned.made, planned.metric.scheme.oracle
+    return replace(
+        page,
+        reach=reach_chart(mechanism, made.size, made.sample_rate, made.devices),
+        example=_example(mechanism, made.size, made.devices, made.sample_rate)
+        if made.size <= _LONGEST_EXAMPLE
+        else None,
     )
 
 
-def _example(
-    mechanism: Mechanism[Any], size: int, devices: int, rate: float
-) -> tuple[Shares, BarChart | None, str]:
+def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> Example:
     """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
@@ -152,7 +142,7 @@ def _example(
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     if not answered.n:
-        return answered, None, message("In this window no device reports at all.")
+        return Example(answered, None, message("In this window no device reports at all."))
     truth = counts / devices
     seen = int((answered.detected & (truth > 0)).sum())
     held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
@@ -164,39 +154,4 @@ def _example(
         held=held,
     )
     chart = bar_chart(answered, limit=_BARS, truth=truth)
-    return answered, replace(chart, title=message("simulated: estimated shares")), found
-
-
-def _metric(numbers: Mapping[str, float], size: int, memoize: bool) -> Metric:
-    """The metric that these numbers would declare."""
-    return Metric(
-        name="my_metric",
-        type=Category(tuple(map(str, range(size)))),
-        description="",
-        owner="",
-        expires=date.max,
-        epsilon=float(numbers["epsilon"]),
-        lifetime_epsilon=float(numbers["lifetime_epsilon"]),
-        sample_rate=float(numbers["sample_rate"]),
-        longitudinal="memoize" if memoize else "fresh",
-        segments=PLANNED if numbers[SEGMENT[0]] < 1 else (),
-    )
-
-
-def _toml(numbers: Mapping[str, float], size: int, memoize: bool) -> str:
-    """The numbers as a metric declares them."""
-    above, within = segment_toml(planned_segment(numbers))
-    return "\n".join(
-        (
-            *above,
-            "[metrics.my_metric]",
-            'type = "category"',
-            f"values = [...]  # {number(size)} of them",
-            f"epsilon = {float(numbers['epsilon'])!r}",
-            f"lifetime_epsilon = {float(numbers['lifetime_epsilon'])!r}",
-            f"sample_rate = {float(numbers['sample_rate'])!r}",
-            f"devices = {int(numbers['devices'])}",
-            *(['longitudinal = "memoize"'] if memoize else []),
-            *within,
-        )
-    )
+    return Example(answered, replace(chart, title=message("simulated: estimated shares")), found)

@@ -8,7 +8,7 @@ of any value (`deniable_estimator.analyses.poisoning`).
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from deniable.mechanisms import PrefixTree
@@ -48,14 +48,6 @@ class DiscoveryPlan:
     fakes_gain: float
     """The most that such fakes add to the share of any string."""
     lifetime: Lifetime | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, under its fields' names; a share that no string can have is null."""
-        reach = {
-            name: None if name != "fakes" and value > 1 else value
-            for name, value in self.reach._asdict().items()
-        }
-        return {**asdict(self), "reach": reach}
 
 
 def plan_discovery(

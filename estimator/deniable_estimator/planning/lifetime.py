@@ -26,14 +26,9 @@ from deniable_estimator.forecasting.lifetime_split import (
     report_counts,
     smallest_lifetime,
 )
+from deniable_estimator.planning.inputs import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
 from deniable_estimator.planning.lifetime_crowd import LifetimeCrowd
-
-MOST_YEARS = 20.0
-"""Longer plans would take seconds, and no crowd stays as it is for so long."""
-
-MOST_TURNOVER = 0.99
-"""In a year. With 1 no device would live to its second window."""
 
 SMALLEST_EPSILON = 0.25
 """Smaller reports are not listed, unless one in every window leaves no more."""

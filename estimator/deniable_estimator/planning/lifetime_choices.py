@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from deniable.windows import Kind
 from deniable_estimator.privacy import Bound
@@ -109,17 +109,3 @@ class LifetimePlan:
     same_as_stated: LifetimeChoice | None = None
     """The smallest lifetime epsilon that tells as much as the stated choice; None if nothing was
     stated, or no other takes less."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can carry it, under its fields' names."""
-        document: dict[str, Any] = _plain(asdict(self))
-        return document
-
-
-def _plain(document: Any) -> Any:
-    """The document with all figures of its bounds."""
-    if isinstance(document, dict):
-        if document.keys() == {"epsilon"}:
-            return Bound(**document).to_dict()
-        return {name: _plain(each) for name, each in document.items()}
-    return [_plain(each) for each in document] if isinstance(document, tuple | list) else document

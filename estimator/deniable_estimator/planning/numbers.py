@@ -10,8 +10,7 @@ truth, since nothing is known of the numbers: the interval of p95 may reach from
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from deniable import SchemeError
 from deniable.mechanisms import AUTO, HierarchicalHistogram, SlidingWindow
@@ -119,10 +118,6 @@ class NumberPlan:
     fakes_share: float | None
     """The most that they add to the share below a limit; None for a mean."""
     lifetime: Lifetime | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can carry it, under its fields' names."""
-        return {"kind": "number", **asdict(self)}
 
 
 def plan_number(

@@ -12,9 +12,8 @@ whose Cramer's V is t times that of C.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from deniable_estimator.analyses.pairs.poisoning import (
 )
 from deniable_estimator.analyses.poisoning import gain
 from deniable_estimator.forecasting.detection import LEVEL, POWER
+from deniable_estimator.planning.inputs import EFFECT
 from deniable_estimator.planning.plan import Lifetime
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
@@ -45,9 +45,6 @@ _MOST_DEVICES = 10**13
 
 MOVE = 0.1
 """By how much fakes are to move a conditional share: ten points."""
-
-EFFECT = 0.1
-"""The Cramer's V that is planned for if none is said."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +94,6 @@ class PairPlan:
     fakes_to_reject: float
     """The fraction of fakes with which the test calls such lists dependent with power 0.8."""
     lifetime: Lifetime | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can carry it, under its fields' names."""
-        return asdict(self)
 
 
 def plan_pair(

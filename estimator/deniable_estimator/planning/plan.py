@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -152,10 +152,6 @@ class Plan:
     """None with memos: a device reports in any number of windows."""
     memory: MemoryPlan | None = None
     """None if each report has fresh noise."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can carry it, under its fields' names."""
-        return asdict(self)
 
 
 def plan(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from deniable import windows
 from deniable.mechanisms import MemoizedRetention
@@ -36,10 +35,6 @@ class RetentionPlan:
     back: float
     """The retention that its half widths are for."""
     tells: RetentionForecast
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, under its fields' names."""
-        return {**asdict(self), "tells": self.tells._asdict()}
 
 
 def plan_retention(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 import click
 
 from deniable import DeniableError, WindowError, windows
-from deniable_collector.options import SettingOption, from_environment
+from deniable_collector.options import Function, SettingOption, from_environment
+from deniable_estimator.inputs import Input
 
 if TYPE_CHECKING:
     from deniable import Metric
@@ -46,6 +47,35 @@ class AnyReal(Real):
     def _describe_range(self) -> str:
         """Nothing: click would say `x<=None` in the help."""
         return ""
+
+
+def click_options(inputs: Sequence[Input]) -> Callable[[Function], Function]:
+    """The options of a command that takes these inputs."""
+
+    def with_options(function: Function) -> Function:
+        for each in reversed([each for each in inputs if "terminal" in each.places]):
+            function = _option(each)(function)
+        return function
+
+    return with_options
+
+
+def _option(each: Input) -> Callable[[Function], Function]:
+    more: dict[str, Any] = {"help": f"{each.help}."}
+    if each.read is bool:
+        return click.option(f"--{each.name.replace('_', '-')}", is_flag=True, **more)
+    if each.needed:
+        more["required"] = True
+    else:
+        more |= {"default": each.default, "show_default": each.default is not None}
+    kind: Any = click.STRING
+    if each.choices:
+        kind = click.Choice(list(each.choices))
+    elif each.read is int:
+        kind = click.IntRange(int(each.low), int(each.high))
+    elif each.read is float:
+        kind = Real(each.low, each.high)
+    return click.option(f"--{each.name.replace('_', '-')}", type=kind, **more)
 
 
 _day = click.DateTime(["%Y-%m-%d"])

@@ -65,6 +65,7 @@ GOOD = {
     f"{M}/browser/privacy/outsider": "", "/api/v1/plan": f"size=10&{PLAN}",
     "/api/v1/plan/number": f"low=0&high=10&ask=both&{PLAN}",
     "/api/v1/plan/pair": f"rows=2&columns=2&{PLAN}",
+    "/api/v1/plan/discovery": PLAN, "/api/v1/plan/retention": f"lifetime_epsilon=4&{PLAN}",
     "/api/v1/plan/lifetime": "lifetime_epsilon=8&years=2&devices=100000",
 }  # fmt: skip
 """Requests that every address answers."""

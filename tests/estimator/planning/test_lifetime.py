@@ -12,7 +12,8 @@ import pytest
 from deniable import SchemeError
 from deniable.types.number import Number
 from deniable_estimator.forecasting.lifetime_split import sent_reports
-from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS, plan_lifetime
+from deniable_estimator.planning.inputs import MOST_TURNOVER, MOST_YEARS
+from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_crowd import budget_left
 from deniable_estimator.planning.lifetime_words import rate_words
 from deniable_estimator.planning.numbers import number_type

@@ -100,7 +100,7 @@ def test_devices_are_whole_and_enough() -> None:
     share of an even spread if no other is given."""
     made, chosen = plan(10, 1.0, 1000, sample_rate=0.7), design("auto", 10, 1.0)
     assert made.share == 0.1
-    assert made.to_dict() == plan(10, 1.0, 1000, sample_rate=0.7, share=0.1).to_dict()
+    assert made == plan(10, 1.0, 1000, sample_rate=0.7, share=0.1)
     for told, reports in (
         (made.devices_to_detect, reports_to_detect(chosen, 10, 0.1)),
         (made.devices_for_half_width, reports_for_half_width(chosen, 0.1, 0.01)),

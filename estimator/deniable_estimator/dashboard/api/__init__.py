@@ -20,7 +20,7 @@ from deniable_estimator.dashboard.api.declared import metric, metrics, overview
 from deniable_estimator.dashboard.api.description import Endpoint, describe
 from deniable_estimator.dashboard.api.discovered import finds, finds_trend
 from deniable_estimator.dashboard.api.estimates import anomalies, comparison, estimate, trend
-from deniable_estimator.dashboard.api.plans import plan, plan_lifetime, plan_number, plan_pair
+from deniable_estimator.dashboard.api.plans import plan_endpoints
 from deniable_estimator.dashboard.api.releases import list_releases, show_release
 from deniable_estimator.dashboard.api.representations import Form, form_of
 from deniable_estimator.dashboard.api.revealed import (
@@ -97,10 +97,7 @@ ENDPOINTS = (
     Endpoint(
         "/privacy/outsider", outsider, _METRICS, takes.OutsiderParameters, "Outsider", errors=(404,)
     ),
-    Endpoint("/plan", plan, "plan", takes.PlanParameters, "Plan"),
-    Endpoint("/plan/number", plan_number, "plan", takes.NumberPlanParameters, "NumberPlan"),
-    Endpoint("/plan/pair", plan_pair, "plan", takes.PairPlanParameters, "PairPlan"),
-    Endpoint("/plan/lifetime", plan_lifetime, "plan", takes.LifetimePlanParameters, "LifetimePlan"),
+    *plan_endpoints(),
 )  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def _query(each: Endpoint) -> list[dict[str, Any]]:
         one = {"name": name, "in": "query", "required": name in own.get("required", ())}
         if name in _DAYS:
             merged["format"] = "date"
-        one |= _described(_meaning(each, name), merged)
+        one |= _described(merged.pop("description", "") or _meaning(each, name), merged)
         if merged.get("type") == "array":
             one |= {"style": "form", "explode": True}
         found.append(one)

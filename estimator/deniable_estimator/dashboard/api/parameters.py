@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct, field
 from werkzeug.datastructures import MultiDict
 
 from deniable import windows
-from deniable.mechanisms import AUTO, MAX_EPSILON
-from deniable.types import MAX_PAIR_CELLS
 from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
 from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import ApiProblem
-from deniable_estimator.forecasting.lifetime_split import SMALL_SHARE
-from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
-from deniable_estimator.planning.pairs import EFFECT
+from deniable_estimator.inputs import Input
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -27,10 +24,7 @@ _T = TypeVar("_T", bound=Struct)
 _Since = Annotated[str, Meta(max_length=200)]
 
 _Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
-_End = Annotated[float, Meta(ge=-1e15, le=1e15)]
 _Household = Annotated[int, Meta(ge=1, le=10**6)]
-# Less than a device in a billion: below that, nothing that a plan says is a number any more.
-_Proportion = Annotated[float, Meta(ge=1e-9, le=1)]
 
 
 class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -189,65 +183,28 @@ class OutsiderParameters(Common, frozen=True, kw_only=True):
     delta: Annotated[float, Meta(ge=SMALLEST_DELTA, le=MOST_DELTA)] = DELTA
 
 
-class PlanParameters(Common, frozen=True, kw_only=True):
-    """Of a plan."""
-
-    size: Annotated[int, Meta(ge=2, le=100_000)]
-    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
-    devices: Annotated[int, Meta(ge=1, le=10**12)]
-    share: _Proportion | None = None
-    half_width: _Proportion = 0.01
-    sample_rate: _Proportion = 1.0
-    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
-    memoize: bool = False
-    mechanism: str = AUTO
-    segment_share: _Proportion | None = None
-
-
-class NumberPlanParameters(Common, frozen=True, kw_only=True):
-    """Of the plan of a number."""
-
-    low: _End
-    high: _End
-    ask: Literal["mean", "distribution", "both"]
-    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
-    devices: Annotated[int, Meta(ge=1, le=10**12)]
-    scale: Literal["linear", "log"] = "linear"
-    integer: bool = False
-    unit: Annotated[str, Meta(max_length=20)] | None = None
-    half_width: Annotated[float, Meta(ge=1e-9, le=1e15)] | None = None
-    sample_rate: _Proportion = 1.0
-    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
-    mechanism: str = AUTO
-    segment_share: _Proportion | None = None
-
-
-class PairPlanParameters(Common, frozen=True, kw_only=True):
-    """Of the plan of a pair."""
-
-    rows: Annotated[int, Meta(ge=2, le=MAX_PAIR_CELLS // 2)]
-    columns: Annotated[int, Meta(ge=2, le=MAX_PAIR_CELLS // 2)]
-    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)]
-    devices: Annotated[int, Meta(ge=1, le=10**12)]
-    effect: Annotated[float, Meta(ge=0, le=1)] = EFFECT
-    sample_rate: _Proportion = 1.0
-    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)] | None = None
-
-
-class LifetimePlanParameters(Common, frozen=True, kw_only=True):
-    """Of the ways to divide a lifetime."""
-
-    lifetime_epsilon: Annotated[float, Meta(ge=0.001, le=10_000)]
-    years: Annotated[float, Meta(ge=0.003, le=MOST_YEARS)]
-    devices: Annotated[int, Meta(ge=1, le=10**12)]
-    turnover: Annotated[float, Meta(ge=0, le=MOST_TURNOVER)] = 0.0
-    window: windows.Kind = "day"
-    epsilon: Annotated[float, Meta(ge=0.001, le=MAX_EPSILON)] | None = None
-    share: _Proportion = SMALL_SHARE
-    ask: Literal["share", "mean", "distribution", "both"] = "share"
-    """A share of one of so many values, or what is asked of a number."""
-    size: Annotated[int, Meta(ge=2, le=100_000)] = 2
-    mechanism: str = AUTO
+def parameters_of(name: str, inputs: Sequence[Input]) -> type[Common]:
+    """The parameters of an address that takes these inputs, with their meanings."""
+    fields: list[Any] = []
+    for each in inputs:
+        if "api" not in each.places:
+            continue
+        meta: dict[str, Any] = {"description": str.__str__(each.help)}
+        kind: Any = each.read
+        if each.choices:
+            kind = Literal[tuple(each.choices)]
+        elif each.read is str:
+            meta["max_length"] = int(each.high)
+        elif each.read is not bool:
+            meta |= {"ge": each.low, "le": each.high if each.served is None else each.served}
+        kind = Annotated[kind, Meta(**meta)]
+        if each.needed:
+            fields.append((each.name, kind))
+        else:
+            fields.append((each.name, kind | None if each.default is None else kind, each.default))
+    made: Any = msgspec.defstruct(name, fields, bases=(Common,), frozen=True, kw_only=True)
+    found: type[Common] = made
+    return found
 
 
 def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:

@@ -1,68 +1,44 @@
-"""`/plan`: what a metric can detect, before it is declared."""
+"""`/plan` and what is below it: what a metric can detect, before it is declared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from flask.typing import ResponseReturnValue
 
-from deniable_estimator.dashboard.api.parameters import (
-    Common,
-    LifetimePlanParameters,
-    NumberPlanParameters,
-    PairPlanParameters,
-    PlanParameters,
-)
-from deniable_estimator.dashboard.api.representations import (
-    Form,
-    etag,
-    represent,
-    unchanged,
-)
-from deniable_estimator.dashboard.calculations import (
-    lifetime_plan_text,
-    number_plan_text,
-    pair_plan_text,
-    plan_text,
-)
+from deniable_estimator.dashboard.api.description import Endpoint
+from deniable_estimator.dashboard.api.parameters import Common, parameters_of
+from deniable_estimator.dashboard.api.representations import Form, etag, represent, unchanged
+from deniable_estimator.dashboard.calculations import plan_text
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.planning.kinds import PLANS, PlanKind
 
 
-def plan(asked: PlanParameters, form: Form) -> ResponseReturnValue:
-    """What a metric can detect, before it is declared."""
-    return _planned(asked, form, asked.size, plan_text)
+def _responding(kind: PlanKind) -> Callable[..., ResponseReturnValue]:
+    def plan(asked: Common, form: Form) -> ResponseReturnValue:
+        tag = etag(form, asked)
+        if same := unchanged(tag):
+            return same
+        given = {each.name: getattr(asked, each.name, each.default) for each in kind.inputs}
+        text = current_source().written(
+            kind.size(given), ("plan", tag), plan_text, kind.name, given
+        )
+        return represent(form, text, tag=tag)
+
+    plan.__name__ = "plan" if kind.name == "values" else f"plan_{kind.name}"
+    plan.__doc__ = str(kind.title)
+    return plan
 
 
-def plan_number(asked: NumberPlanParameters, form: Form) -> ResponseReturnValue:
-    """What can be seen of a number, before it is declared."""
-    return _planned(asked, form, 1, number_plan_text)
-
-
-def plan_pair(asked: PairPlanParameters, form: Form) -> ResponseReturnValue:
-    """Which dependence of two lists will be found, before a pair is declared."""
-    return _planned(asked, form, asked.rows * asked.columns, pair_plan_text)
-
-
-def plan_lifetime(asked: LifetimePlanParameters, form: Form) -> ResponseReturnValue:
-    """The ways to divide a lifetime epsilon."""
-    return _planned(asked, form, asked.size if asked.ask == "share" else 1, lifetime_plan_text)
-
-
-def _planned(
-    asked: PlanParameters | NumberPlanParameters | PairPlanParameters | LifetimePlanParameters,
-    form: Form,
-    size: int,
-    text_of: Callable[..., str],
-) -> ResponseReturnValue:
-    """The response with a plan, which `text_of` writes from the parameters."""
-    tag = etag(form, asked)
-    if same := unchanged(tag):
-        return same
-    numbers = {
-        name: number
-        for name, number in msgspec.structs.asdict(asked).items()
-        if name not in Common.__struct_fields__
-    }
-    text = current_source().written(size, ("plan", tag), text_of, numbers)
-    return represent(form, text, tag=tag)
+def plan_endpoints() -> tuple[Endpoint, ...]:
+    """The addresses of all kinds of plans."""
+    return tuple(
+        Endpoint(
+            "/plan" if kind.name == "values" else f"/plan/{kind.name}",
+            _responding(kind),
+            "plan",
+            parameters_of(f"{kind.name.title()}PlanParameters", kind.inputs),
+            "Plan" if kind.name == "values" else f"{kind.name.title()}Plan",
+        )
+        for kind in PLANS.values()
+    )

@@ -1,0 +1,107 @@
+"""A document: facts, tables and sentences, as data that is not yet laid out.
+
+Whoever answers a question makes one, and the only words of the answer are in it. `terminal.py`,
+`data.py` and the template `_document.html` show it; none of them knows what it is about. The keys
+of facts, frames and columns are those of its JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["text", "count", "number", "share"]
+"""How a cell is written: `share` in percent, and a count with thousands separators."""
+Tone: TypeAlias = Literal["plain", "quiet", "good", "warn", "alarm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a frame."""
+
+    key: str
+    title: str
+    kind: Kind = "text"
+    empty: str = ""
+    """What stands for None."""
+    data_only: bool = False
+    """Whether files alone have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell whose text says more than its number."""
+
+    value: Any
+    text: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table: a row has a value for each column, or a Cell."""
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]]
+    tones: Sequence[Tone] = ()
+    """Of each row; all are plain if there are none."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The places of the columns that people see."""
+        return tuple(at for at, each in enumerate(self.columns) if not each.data_only)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A figure with its name; `help` says what it means."""
+
+    key: str
+    name: str
+    value: Any
+    """For programs."""
+    text: str
+    """For people."""
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence about the whole document."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Document:
+    """An answer as it is told."""
+
+    kind: str
+    subtitle: str
+    """What the answer is about."""
+    verdict: Note
+    """The answer in one sentence."""
+    facts: tuple[Fact, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    notes: tuple[Note, ...] = ()
+    snippet: str = ""
+    """What to declare, as TOML."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What files have beside this."""
+
+
+def cell(column: Column, value: Any) -> str:
+    """The text of a cell."""
+    if isinstance(value, Cell):
+        return value.text
+    if value is None:
+        return column.empty
+    if column.kind == "share":
+        return f"{100 * value:.3g}%"
+    if column.kind == "count":
+        return f"{value:,}"
+    return f"{value:g}" if column.kind == "number" else value

@@ -1,0 +1,143 @@
+"""Each kind of plan: what it is called, what it takes, and the module that makes and words it.
+
+Commands are made of this before numpy is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deniable_estimator.inputs import Asked, Input
+from deniable_estimator.messages import message
+from deniable_estimator.planning.inputs import DISCOVERY, LIFETIME, NUMBER, PAIR, RETENTION, VALUES
+
+if TYPE_CHECKING:
+    from deniable import Metric
+    from deniable_estimator.document.document import Document
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, what it says, and the metric that it would declare."""
+
+    made: Any
+    """The plan of this kind, as its room in `planning/` calculates it."""
+    document: Document
+    metric: Metric | None = None
+    """None if a plan is not of one metric."""
+
+
+@dataclass(frozen=True)
+class PlanKind:
+    """A kind of plan."""
+
+    name: str
+    title: str
+    purpose: str
+    way: str
+    """The text of a link to it."""
+    words: str
+    """The module whose `planned` makes it."""
+    inputs: tuple[Input, ...]
+    sizes: tuple[str, ...] = ()
+    """The inputs whose product says how long the calculation takes."""
+
+    def size(self, asked: Asked) -> int:
+        """How many values or cells the plan goes through."""
+        size = 1
+        for name in self.sizes:
+            size *= asked[name]
+        return size
+
+
+def make(kind: str, asked: Asked, **more: Any) -> Planned:
+    """The plan for what is asked; in another process too. `more` are arguments that nobody asks
+    for, like the assumed `fakes`.
+
+    Raises:
+        InputError: it cannot be planned, and one input is at fault.
+        SchemeError: it cannot be planned.
+    """
+    module = importlib.import_module(f"deniable_estimator.planning.{PLANS[kind].words}")
+    found: Planned = module.planned({**asked, **more})
+    return found
+
+
+PLANS: Mapping[str, PlanKind] = {
+    each.name: each
+    for each in (
+        PlanKind(
+            "values",
+            message("What can this metric detect?"),
+            message(
+                "Before you declare it: the smallest share that it can detect, and how many "
+                "devices that takes."
+            ),
+            message("Plan values instead"),
+            "value_words",
+            VALUES,
+            ("size",),
+        ),
+        PlanKind(
+            "number",
+            message("What can this number tell?"),
+            message(
+                "Before you declare it: how well its mean and quantiles are known, and how many "
+                "devices that takes."
+            ),
+            message("Plan a number instead"),
+            "number_words",
+            NUMBER,
+        ),
+        PlanKind(
+            "pair",
+            message("What can this pair detect?"),
+            message(
+                "Before you declare a pair: which dependence will be found, and how exact its "
+                "shares are."
+            ),
+            message("Plan a pair instead"),
+            "pair_words",
+            PAIR,
+            ("rows", "columns"),
+        ),
+        PlanKind(
+            "discovery",
+            message("Which strings will be found?"),
+            message(
+                "Before you declare a discovery: how common a string that nobody listed must be "
+                "to be found."
+            ),
+            message("Plan a discovery instead"),
+            "discovery_words",
+            DISCOVERY,
+        ),
+        PlanKind(
+            "retention",
+            message("Who comes back?"),
+            message(
+                "Before you declare a retention: how well it can be told who is new, who stays "
+                "and who comes back."
+            ),
+            message("Plan a retention instead"),
+            "retention_words",
+            RETENTION,
+        ),
+        PlanKind(
+            "lifetime",
+            message("How should a lifetime epsilon be divided?"),
+            message(
+                "Few reports with a large epsilon tell more than many with a small one. But then "
+                "one report alone reveals more."
+            ),
+            message("Divide a lifetime epsilon"),
+            "lifetime_words",
+            LIFETIME,
+            ("size",),
+        ),
+    )
+}
+"""By their names."""
