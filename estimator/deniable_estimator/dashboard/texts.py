@@ -25,7 +25,7 @@ from babel.messages.pofile import read_po, write_po
 import deniable
 from deniable.mechanisms import all_names
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
-from deniable_estimator.dashboard.words import mechanism_words
+from deniable_estimator.planning.words import mechanism_words
 
 _ROOT = Path(__file__).parents[1]
 """The folder in which texts are searched."""

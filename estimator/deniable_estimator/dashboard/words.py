@@ -50,11 +50,6 @@ _TOO_SHORT = {
 }
 
 
-def mechanism_words(name: str) -> str:
-    """A mechanism's name in words; the catalogue has that of every one there is."""
-    return message(name.replace("_", " "))
-
-
 def number(count: int) -> str:
     """A whole number with thousands separators."""
     return f"{count:,}"

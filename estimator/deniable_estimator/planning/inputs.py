@@ -29,7 +29,7 @@ SERVED_SIZE = 100_000
 _LEAST = 1e-9
 """Of a part: below one device in a billion, the numbers of a plan overflow."""
 _MOST_VALUES = MAX_PAIR_CELLS // 2
-_FARTHEST = 1e15
+_FARTHEST = 10**15
 _WINDOWS = {"day": message("day"), "week": message("week"), "month": message("month")}
 
 

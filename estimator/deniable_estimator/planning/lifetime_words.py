@@ -66,7 +66,7 @@ _DOMAIN = ("ask", "size", "low", "high", "scale", "fakes")
 def _subtitle(made: LifetimePlan) -> str:
     return message(
         "{devices:,} devices, of which {turnover:.0%} are replaced in a year; lifetime ε "
-        "{epsilon:g}, {years:g} years, {windows:,} windows",
+        "{epsilon:g}, years: {years:g}, {windows:,} windows",
         devices=made.devices,
         turnover=made.turnover,
         epsilon=made.lifetime_epsilon,

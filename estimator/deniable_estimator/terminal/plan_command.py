@@ -36,7 +36,8 @@ def _show(kind: str, form: str | None, asked: dict[str, Any]) -> None:
     try:
         document = make(kind, given, fakes=assumed_fakes()).document
     except InputError as error:
-        raise click.UsageError(f"{error.name}: {error}") from error
+        option = f"--{error.name.replace('_', '-')}"
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
     if form == "json":
         from deniable_estimator.document.data import to_json
 
