@@ -43,14 +43,15 @@ def test_all_say_the_same(shared_browser: FlaskClient, name: str) -> None:
     document = make(name, asked).document
     options = ["x".join(given[each] for each in ("rows", "columns"))] if name == "pair" else []
     for each in kind.inputs:
-        if "terminal" in each.places and asked[each.name] not in (None, False):
+        value = asked[each.name]
+        if "terminal" in each.places and value is not None and value is not False:
             options.append(f"--{each.name.replace('_', '-')}")
-            options += [] if asked[each.name] is True else [str(asked[each.name])]
+            options += [] if value is True else [str(value)]
     command = find("plan") if name == "values" else find("plan", name)
     # What a form begins with beside what is asked.
     more = "&epsilon=" if name == "lifetime" else "&sample_rate=1"
     page = plain(text_of(shared_browser, f"/plan{below}?{ASKED[name]}{more}"))
-    shown = CliRunner().invoke(command, options, env={"COLUMNS": "400"}).stdout
+    shown = CliRunner().invoke(command, options, env={"COLUMNS": "400"}).output
     told = [document.subtitle, document.verdict.text, *(each.text for each in document.notes)]
     for fact in document.facts:
         told += [fact.name, fact.text, fact.help]
@@ -62,7 +63,7 @@ def test_all_say_the_same(shared_browser: FlaskClient, name: str) -> None:
         assert " ".join(text.split()) in page
         assert " ".join(text.split()) in " ".join(shown.split())
     by_command = json.loads(CliRunner().invoke(command, [*options, "--json"]).stdout)
-    by_api = json.loads(text_of(shared_browser, f"/api/v1/plan{below}?{ASKED[name]}"))
+    by_api = json.loads(text_of(shared_browser, f"/api/v1/plan{below}?format=json&{ASKED[name]}"))
     assert by_command == by_api
     assert {each.key for each in document.facts} | {each.key for each in document.frames} <= {
         *by_api
