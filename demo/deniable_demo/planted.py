@@ -16,10 +16,10 @@ from deniable_collector.stores import Store
 from deniable_demo.coming_back import weeks_since
 from deniable_demo.history import DAYS, complete_days, grown_numbers
 from deniable_demo.made_up import CRASHES, DRIFT, GROWTH, LEAVING, RELEASED
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.reading import read
+from deniable_estimator.asking.since import SinceDays
 from deniable_estimator.planning.population import Crowd
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.reading import read
-from deniable_estimator.questions.since import SinceDays
 
 
 @dataclass(frozen=True)

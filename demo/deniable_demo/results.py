@@ -19,8 +19,8 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_words import verdict_words
 from deniable_estimator.answers.units import NumberUnit, half_width
-from deniable_estimator.questions.discoveries import discover
-from deniable_estimator.questions.reading import read
+from deniable_estimator.asking.discoveries import discover
+from deniable_estimator.asking.reading import read
 
 
 def compare(

@@ -9,11 +9,11 @@ from deniable import Metric, windows
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.units import SHARES, Unit
+from deniable_estimator.asking.history import History
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.messages import counted, listed, message
-from deniable_estimator.questions.history import History
 
 _NAMED = 3
 

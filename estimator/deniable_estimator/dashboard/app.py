@@ -19,6 +19,7 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_estimator.asking.partial_store import PartialStore
 from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
@@ -69,7 +70,6 @@ from deniable_estimator.data_folder import ANNOTATIONS, LINKS, PEOPLE, SESSIONS
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.partial_store import PartialStore
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "

@@ -28,6 +28,13 @@ from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.discoveries import finds_of
+from deniable_estimator.asking.reading import Question
+from deniable_estimator.asking.segment_trends import SegmentTrends
+from deniable_estimator.asking.segments import SplitQuestion
+from deniable_estimator.asking.stepping import step_asked
+from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimePlan
@@ -35,13 +42,6 @@ from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_nu
 from deniable_estimator.planning.pairs import plan_pair
 from deniable_estimator.planning.plan import Plan, PlannedSegment, plan
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.discoveries import finds_of
-from deniable_estimator.questions.reading import Question
-from deniable_estimator.questions.segment_trends import SegmentTrends
-from deniable_estimator.questions.segments import SplitQuestion
-from deniable_estimator.questions.stepping import step_asked
-from deniable_estimator.questions.trend import Trend
 from deniable_estimator.statistics.significance import Adjustment
 
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"

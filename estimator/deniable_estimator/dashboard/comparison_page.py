@@ -11,6 +11,7 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Comparison
+from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
@@ -29,7 +30,6 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.comparison import compare
 
 comparing = Blueprint("comparing", __name__)
 

@@ -20,10 +20,10 @@ from cachetools import LRUCache
 from deniable import DeniableError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
+from deniable_estimator.asking.history import History
+from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.workers import WorkersClosed
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.questions.history import History
-from deniable_estimator.questions.trend import Trend
 
 _T = TypeVar("_T")
 

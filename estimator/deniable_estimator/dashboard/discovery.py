@@ -9,6 +9,9 @@ from dataclasses import replace
 
 from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.finds import Find, Finds
+from deniable_estimator.asking.discoveries import closed_lists, trend_of_finds
+from deniable_estimator.asking.reading import Selection, select, unfinished
+from deniable_estimator.asking.trend import Progress, Trend
 from deniable_estimator.dashboard.calculations import found_strings
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
 from deniable_estimator.dashboard.sources import DataSource
@@ -16,9 +19,6 @@ from deniable_estimator.dashboard.sources.answers import Versioned
 from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.discoveries import closed_lists, trend_of_finds
-from deniable_estimator.questions.reading import Selection, select, unfinished
-from deniable_estimator.questions.trend import Progress, Trend
 
 
 def finds_at(

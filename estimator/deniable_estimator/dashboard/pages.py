@@ -14,6 +14,7 @@ from deniable import Metric, ValueListError
 from deniable.coded_message import CodedMessage
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
@@ -41,7 +42,6 @@ from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import View, names_of, read_view
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.trend import GROUPS
 
 pages = Blueprint("pages", __name__)
 

@@ -15,6 +15,7 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.segment_words import finding, leading_series
 from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
@@ -42,7 +43,6 @@ from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.trend import GROUPS
 
 segments = Blueprint("segments", __name__)
 

@@ -18,7 +18,7 @@ from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.tally import Tally
-from deniable_estimator.questions.partial_store import PartialStore
+from deniable_estimator.asking.partial_store import PartialStore
 
 _KEPT_COUNTERS = 1 << 20
 """Counters of single windows that are kept for a request: 8 MB."""

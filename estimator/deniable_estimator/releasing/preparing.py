@@ -19,11 +19,11 @@ from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalys
 from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
+from deniable_estimator.asking.query import find_metric
+from deniable_estimator.asking.reading import Part, Selection, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
-from deniable_estimator.questions.asking import find_metric
-from deniable_estimator.questions.reading import Part, Selection, select
 from deniable_estimator.releasing.noise import Method, gaussian, laplace
 from deniable_estimator.releasing.overlaps import counted
 from deniable_estimator.releasing.prepared import NoReports, Piece, Prepared, moved_by_device

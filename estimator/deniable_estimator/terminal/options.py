@@ -203,7 +203,7 @@ def opened(address: str | None) -> Iterator[Store]:
     """The store at that address, or of the environment, closed afterwards."""
     from deniable_collector.settings import Settings
     from deniable_collector.stores import store_of
-    from deniable_estimator.questions.partial_store import PartialStore
+    from deniable_estimator.asking.partial_store import PartialStore
 
     settings = Settings.from_env()
     store = PartialStore(store_of(replace(settings, store=address) if address else settings))

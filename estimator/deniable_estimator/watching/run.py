@@ -12,13 +12,13 @@ from deniable import Metric, Registry, windows
 from deniable.types import Retention
 from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation, between
+from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.judging.changes import Judgement, judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.messages import message, translated
-from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.reading import Question, Selection, select
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
 from deniable_estimator.watching.digest import candidates_of, weekly_digest
 from deniable_estimator.watching.digest_view import as_text, digest_title

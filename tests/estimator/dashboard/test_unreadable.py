@@ -14,7 +14,7 @@ from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
-from deniable_estimator.questions.partial_store import PartialStore
+from deniable_estimator.asking.partial_store import PartialStore
 
 from .conftest import NOW, REGISTRY, TOKEN, Clock, browser_of, dashboard_of, fill
 

@@ -14,13 +14,13 @@ from deniable.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.access import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.trend import GROUPS
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""

@@ -13,6 +13,7 @@ from deniable import DeniableError, Metric
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.annotation_flags import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.board import Board, BoardChart, BoardItem
@@ -30,7 +31,6 @@ from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.trend import Trend
 
 BARS = 12
 LINES = 12

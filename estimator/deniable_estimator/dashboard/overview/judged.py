@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 from deniable import Metric, windows
 from deniable.types import Discovery
+from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.reading import select
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.versions import digest, digest_of_candidates
 from deniable_estimator.judging.changes import judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of
 from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
-from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.reading import select
 
 FALSE_ALARMS = FalseAlarms(0.05, "run")
 """How many changes may be expected to need attention on one overview although nothing changed."""

@@ -13,6 +13,9 @@ from deniable import Metric
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented
+from deniable_estimator.asking.reading import Selection, select, unfinished
+from deniable_estimator.asking.segments import check_names, split_question
+from deniable_estimator.asking.trend import Progress
 from deniable_estimator.dashboard.calculations import LIGHT, decoded, split_answer
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources.lists import ListSource
@@ -23,9 +26,6 @@ from deniable_estimator.dashboard.versions import (
 )
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.reading import Selection, select, unfinished
-from deniable_estimator.questions.segments import check_names, split_question
-from deniable_estimator.questions.trend import Progress
 from deniable_estimator.statistics.significance import Adjustment
 
 _LIGHT_CELLS = 1 << 15

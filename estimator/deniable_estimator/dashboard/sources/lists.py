@@ -16,6 +16,7 @@ from deniable.value_list import parse_values, read_values, value_texts
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.asking.trend import Progress
 from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.decodes import Decodes
 from deniable_estimator.dashboard.versions import (
@@ -25,7 +26,6 @@ from deniable_estimator.dashboard.versions import (
     digest_of_bytes,
 )
 from deniable_estimator.dashboard.workers import Workers
-from deniable_estimator.questions.trend import Progress
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""

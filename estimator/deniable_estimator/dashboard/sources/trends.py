@@ -10,6 +10,8 @@ from functools import partial
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.asking.periods import read_ranges
+from deniable_estimator.asking.trend import Points, Progress, Trend, trend
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources.answers import AnswerSource, Versioned, check_listed
 from deniable_estimator.dashboard.sources.lists import day_of
@@ -17,8 +19,6 @@ from deniable_estimator.dashboard.versions import (
     digest,
     digest_of_candidates,
 )
-from deniable_estimator.questions.periods import read_ranges
-from deniable_estimator.questions.trend import Points, Progress, Trend, trend
 
 _COMPARED_DAYS = 7
 """So many days before the first of a trend are looked at too."""

@@ -9,6 +9,9 @@ from itertools import chain
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.asking.history import LONGEST_HISTORY, History, inspect
+from deniable_estimator.asking.looks import Look, look_at_each
+from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.sources.answers import check_listed
 from deniable_estimator.dashboard.sources.trends import TrendSource
@@ -16,9 +19,6 @@ from deniable_estimator.dashboard.versions import (
     digest,
     digest_of_candidates,
 )
-from deniable_estimator.questions.history import LONGEST_HISTORY, History, inspect
-from deniable_estimator.questions.looks import Look, look_at_each
-from deniable_estimator.questions.reading import Selection, unfinished
 
 
 @dataclass(frozen=True)

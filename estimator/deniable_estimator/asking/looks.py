@@ -23,7 +23,7 @@ from deniable_estimator.analyses.anomalies import (
 from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.questions.reading import Part, Question
+from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 

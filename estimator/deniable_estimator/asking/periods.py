@@ -12,9 +12,8 @@ from datetime import date
 from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_estimator.answers import Answer, answers_of_each
-from deniable_estimator.errors import OnlyLongerError
-from deniable_estimator.questions.asking import sliced, windows_within
-from deniable_estimator.questions.reading import (
+from deniable_estimator.asking.query import sliced, windows_within
+from deniable_estimator.asking.reading import (
     Chosen,
     Part,
     Question,
@@ -22,6 +21,7 @@ from deniable_estimator.questions.reading import (
     select,
     unfinished,
 )
+from deniable_estimator.errors import OnlyLongerError
 
 _VALUES = 1 << 17
 """Values of all answers that are calculated at once: some columns of a megabyte each."""

@@ -24,12 +24,12 @@ from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.periods import read_ranges
+from deniable_estimator.asking.query import check_days, find_metric
+from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.questions.asking import check_days, find_metric
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.periods import read_ranges
-from deniable_estimator.questions.reading import unfinished
 
 Points: TypeAlias = Callable[[Sequence[tuple[date, date]]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""

@@ -15,13 +15,13 @@ from deniable.segments import LEAST_REPORTS
 from deniable_collector.stores.base import Store
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, segmented
+from deniable_estimator.asking.query import sliced
+from deniable_estimator.asking.reading import Part, Question, Selection, select, unfinished
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import reports_to_detect
 from deniable_estimator.forecasting.forecast import LARGE_SHARE
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import message
-from deniable_estimator.questions.asking import sliced
-from deniable_estimator.questions.reading import Part, Question, Selection, select, unfinished
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 

@@ -18,10 +18,10 @@ from deniable.segments import LEAST_REPORTS
 from deniable_collector.stores.base import Store
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.segmented import name_of
+from deniable_estimator.asking.reading import select
+from deniable_estimator.asking.segments import check_names, enough_reports, split
+from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.messages import counted, message
-from deniable_estimator.questions.reading import select
-from deniable_estimator.questions.segments import check_names, enough_reports, split
-from deniable_estimator.questions.trend import GROUPS, Trend, trend
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ def trends_by_segment(
     now: float | None = None,
 ) -> SegmentTrends:
     """The trend of each combination of these segments; the other arguments are those of
-    `questions.trend.trend`, with the same errors. Without `by`, each has its own period."""
+    `trend.trend`, with the same errors. Without `by`, each has its own period."""
     given = where or {}
     selection = select(store, registry, metric, first, last, candidates, without, where=given)
     declared = selection.metric

@@ -20,7 +20,7 @@ from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.questions.asking import (
+from deniable_estimator.asking.query import (
     check_days,
     check_where,
     find_metric,
@@ -87,7 +87,7 @@ class Part:
     @property
     def unnamed(self) -> bool:
         """Whether nothing names the strings to estimate: a string metric without a list, or a
-        discovery, which finds them (`deniable_estimator.questions.discoveries`)."""
+        discovery, which finds them (`deniable_estimator.asking.discoveries`)."""
         scheme = self.scheme
         open_list = scheme.needs_candidates and self.candidates is None
         return open_list or isinstance(scheme.mechanism, PrefixTree)

@@ -17,12 +17,12 @@ from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
+from deniable_estimator.asking.looks import Look, look
+from deniable_estimator.asking.query import find_metric
+from deniable_estimator.asking.reading import Question, select, unfinished
+from deniable_estimator.asking.trend import Progress, Trend, trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.asking import find_metric
-from deniable_estimator.questions.looks import Look, look
-from deniable_estimator.questions.reading import Question, select, unfinished
-from deniable_estimator.questions.trend import Progress, Trend, trend
 
 
 def discover(
@@ -127,7 +127,7 @@ def trend_of_finds(
     as in the sum.
 
     Raises:
-        as `deniable_estimator.questions.trend.trend`.
+        as `deniable_estimator.asking.trend.trend`.
     """
     heads = [FoundHead(each.head, each.cut) for each in finds.finds]
     return trend(
