@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 
 from deniable import Registry
-from deniable_collector.stores.base import Store
 from deniable_estimator.answers import Answer, answers_of_each
 from deniable_estimator.asking.query import sliced, windows_within
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import (
     Chosen,
     Part,
@@ -28,7 +28,7 @@ _VALUES = 1 << 17
 
 
 def read_ranges(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     ranges: Sequence[tuple[date, date]],
@@ -44,7 +44,7 @@ def read_ranges(
     if not ranges:
         return
     first, last = min(each[0] for each in ranges), max(each[1] for each in ranges)
-    whole = select(store, registry, metric, first, last, candidates, without, where=where)
+    whole = select(reader, registry, metric, first, last, candidates, without, where=where)
     of_each = [windows_within(each.windows, whole.metric, ranges) for each in whole.chosen]
     values = len(candidates if candidates is not None else whole.metric.values)
     at_once = max(1, min(whole.at_once, _VALUES // max(1, values)))
@@ -63,7 +63,7 @@ def read_ranges(
             answers = iter(_estimated(together, level))
         else:
             answers = (
-                select(store, registry, metric, *days, candidates, without, where=where)
+                select(reader, registry, metric, *days, candidates, without, where=where)
                 .read()
                 .estimate(level=level)
                 for days in ranges[some]

@@ -14,7 +14,6 @@ from functools import cached_property
 
 from deniable import Metric, Registry, Scheme, windows
 from deniable.mechanisms import MemoizedRetention, Memoizing, PrefixTree
-from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
@@ -29,6 +28,7 @@ from deniable_estimator.asking.query import (
     sliced,
     windows_within,
 )
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -37,7 +37,7 @@ _COUNTERS = 1 << 20
 
 
 def read(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     first: date | None = None,
@@ -63,7 +63,9 @@ def read(
             metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    selection = select(store, registry, metric, first, last, candidates, without, where=where or {})
+    selection = select(
+        reader, registry, metric, first, last, candidates, without, where=where or {}
+    )
     asked = selection.read()
     answer = asked.estimate(level=level, adjust=adjust)
     return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
@@ -203,7 +205,7 @@ class Chosen:
 class Selection:
     """The tallies in a store that an estimate is based on; none of them is read yet."""
 
-    store: Store
+    reader: Reader
     metric: Metric
     chosen: tuple[Chosen, ...]
     pair: Selection | None = None
@@ -250,7 +252,7 @@ class Selection:
                     each.windows,
                     each.budget,
                     *((each.places,) if self.where else ()),
-                    self.store.version(name, each.scheme.fingerprint, each.read),
+                    self.reader.version(name, each.scheme.fingerprint, each.read),
                 )
                 if each.windows
                 else (each.scheme.fingerprint,)
@@ -267,7 +269,7 @@ class Selection:
             (name, rate, [(e.scheme.fingerprint, e.budget, e.places) for e in self.chosen])
         )
         found = [
-            self.store.each_version(name, each.scheme.fingerprint, each.read)
+            self.reader.each_version(name, each.scheme.fingerprint, each.read)
             for each in self.chosen
         ]
         of_pair = self.pair.each_version() if self.pair else {}
@@ -327,7 +329,7 @@ class Selection:
         if not labels:
             return {}
         try:
-            found = self.store.each_tally(self.metric.name, each.scheme.fingerprint, labels)
+            found = self.reader.each_tally(self.metric.name, each.scheme.fingerprint, labels)
         except NotKept as error:
             raise only_longer(self.metric.name, error) from None
         return {label: sliced(tally, each.scheme, each.places) for label, tally in found.items()}
@@ -351,7 +353,7 @@ class Selection:
         labels = each.single(tally.windows)
         if not labels:
             return tally
-        found = self.store.each_tally(self.metric.name, each.scheme.fingerprint, labels)
+        found = self.reader.each_tally(self.metric.name, each.scheme.fingerprint, labels)
         return WindowedTally(
             *(tally.metric, tally.scheme, tally.windows, tally.rows, tally.unreadable),
             each=tuple(found.values()),
@@ -372,8 +374,8 @@ class Selection:
         """The reports of each of these windows of one scheme."""
         asked = self.metric.name, each.scheme.fingerprint, labels
         if not self.where:
-            return self.store.reports(*asked)
-        counts = self.store.segment_reports(*asked)
+            return self.reader.reports(*asked)
+        counts = self.reader.segment_reports(*asked)
         return {label: int(found[list(each.places)].sum()) for label, found in counts.items()}
 
     def tally(self, each: Chosen, labels: Sequence[str]) -> Tally:
@@ -383,7 +385,7 @@ class Selection:
             EstimateError, StoreUnavailable: as `read` does.
         """
         try:
-            return self.store.tally(self.metric.name, each.scheme.fingerprint, labels)
+            return self.reader.tally(self.metric.name, each.scheme.fingerprint, labels)
         except NotKept as error:
             raise only_longer(self.metric.name, error) from None
 
@@ -395,7 +397,7 @@ class Selection:
 
 
 def select(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     first: date | None = None,
@@ -411,12 +413,12 @@ def select(
     check_where(declared, where)
     check_days(first, last)
     current = declared.scheme.fingerprint
-    published = store.schemes().get(metric, {})
+    published = reader.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
     chosen = []
     for fingerprint, scheme in schemes.items():
-        labels = store.all_windows(metric, fingerprint) if fingerprint in published else []
-        gone = store.dropped(metric, fingerprint) if fingerprint in published else []
+        labels = reader.all_windows(metric, fingerprint) if fingerprint in published else []
+        gone = reader.dropped(metric, fingerprint) if fingerprint in published else []
         asked = candidates
         if fingerprint != current:
             asked = _answerable(candidates, scheme)
@@ -432,13 +434,13 @@ def select(
             looked = isinstance(scheme.mechanism, MemoizedRetention)
             single = tuple(label for label in kept if label not in gone) if looked else ()
             chosen.append(Chosen(scheme, there, within, asked, budget, places, apart, single))
-    found = Selection(store, declared, tuple(chosen), where=where)
+    found = Selection(reader, declared, tuple(chosen), where=where)
     pair = registry.unasked.get(metric)
     if pair is None:
         return found
     # In a window with reports of its own, the same devices may have reported for the pair.
     left_out = {*without, *found.labels}
-    rest = select(store, registry, pair.name, first, last, without=left_out)
+    rest = select(reader, registry, pair.name, first, last, without=left_out)
     return replace(found, pair=rest, candidates=candidates)
 
 

@@ -55,12 +55,12 @@ def about(source: DataSource, metric: Metric) -> About:
     """The head of a metric's page."""
     now = source.clock()
     pair = source.registry.unasked.get(metric.name)  # which devices report in place of the metric
-    schemes = source.store.schemes()
+    schemes = source.reader.schemes()
     labels = {
         label
         for name in (metric.name, *((pair.name,) if pair else ()))
         for scheme in schemes.get(name, {})
-        for label in source.store.all_windows(name, scheme)
+        for label in source.reader.all_windows(name, scheme)
         if windows.kind_of(label) == metric.window
     }
     ended = [label for label in labels if windows.end(label) <= now]

@@ -19,7 +19,7 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
-from deniable_estimator.asking.partial_store import PartialStore
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
@@ -60,7 +60,6 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
-from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.source import held_from, held_until
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import day_of
@@ -119,7 +118,7 @@ def create_app(
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
-        PartialStore(store or store_of(settings)),
+        Reader(store or store_of(settings)),
         # An empty registry is one as well.
         Registry.load(settings.registry) if registry is None else registry,
         clock,
@@ -309,8 +308,7 @@ def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
 
 def _left_out() -> list[tuple[str, list[str]]]:
     """The windows that this request asked for and that cannot be read, by metric."""
-    store = g.source.store if "source" in g else None
-    found = store.left_out if isinstance(store, Snapshot) else {}
+    found: dict[str, set[str]] = g.source.reader.left_out if "source" in g else {}
     return [(metric, sorted(labels, key=windows.start)) for metric, labels in sorted(found.items())]
 
 

@@ -55,7 +55,7 @@ def finds_at(
         source.decodes.forget(job)
         made = Versioned(known, version)
     else:
-        made = source.decodes.job(job, work, source.patience, source.reader)
+        made = source.decodes.job(job, work, source.patience, source.who)
     lists, lists_version = _lists(source)
     return Versioned(made.answer.followed_in(lists), digest(made.version, lists_version))
 
@@ -78,7 +78,7 @@ def trend_of_find(
     def work(progress: Progress) -> Versioned[Trend]:
         def found() -> Trend:
             return trend_of_finds(
-                source.store,
+                source.reader,
                 source.registry,
                 one,
                 days.first,
@@ -95,7 +95,7 @@ def trend_of_find(
     if known is not None:
         return Versioned(known, version)
     job = digest("trend of a find", metric.name, days, source.behind, *asked)
-    return source.decodes.job(job, work, source.patience, source.reader)
+    return source.decodes.job(job, work, source.patience, source.who)
 
 
 def name_of_find(find: Find) -> str:
@@ -123,7 +123,7 @@ def find_named(finds: Finds, name: str, listed: Callable[[Find], str] = name_of_
 
 def _selection(source: DataSource, metric: Metric, days: DayRange) -> Selection:
     asked = (metric.name, days.first, days.last, None, days.without)
-    return select(source.store, source.registry, *asked)
+    return select(source.reader, source.registry, *asked)
 
 
 def _lists(source: DataSource) -> tuple[dict[str, Collection[str]], bytes]:

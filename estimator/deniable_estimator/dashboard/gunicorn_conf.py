@@ -26,7 +26,6 @@ from deniable_estimator.dashboard.app import body_limits
 from deniable_estimator.dashboard.overview import SummaryCache, list_metrics, read_overview
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.workers import WorkersClosed
 from deniable_estimator.data_folder import FOLDER, SETTING
@@ -100,7 +99,7 @@ def _overview(application: Flask) -> None:
     view = read_overview({}, source.registry, source.clock())
     # A dashboard may be up before its store, and may end at once.
     with suppress(StoreError, WorkersClosed):
-        list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
+        list_metrics(replace(source, reader=source.reader.renewed()), kept, view, inf, whole=True)
     with suppress(WorkersClosed):
         for metric in source.registry:
             released_sums(source, metric)

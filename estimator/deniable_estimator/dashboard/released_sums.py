@@ -29,7 +29,7 @@ from deniable_estimator.privacy.spans import SPANS
 SIZES = (1_000, 10_000, 100_000)
 """The label has figures for sums of at least so many reports."""
 
-_READER = "labels"
+_LABELS = "labels"
 """All labels together take one reader's places in the queue of calculations, and nobody else's."""
 
 
@@ -74,7 +74,7 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
         return _label_of(by_size, None if memory is None else memory.memo)
 
     with suppress(StillDecoding, TooManyDecodes):
-        return replace(source, reader=_READER).kept(key, calculate)
+        return replace(source, who=_LABELS).kept(key, calculate)
     return None
 
 

@@ -53,7 +53,7 @@ def counted(chosen: Selection) -> Counted:
         if not each.published or not each.windows:
             continue
         fingerprint = each.scheme.fingerprint
-        counts = chosen.store.segment_reports(name, fingerprint, each.windows)
+        counts = chosen.reader.segment_reports(name, fingerprint, each.windows)
         for label, by_place in counts.items():
             known = {str(place): int(by_place[place]) for place in each.places if by_place[place]}
             if known:

@@ -19,12 +19,12 @@ from urllib.parse import urlencode
 from deniable import Metric, Registry, windows
 from deniable.types import Discovery
 from deniable.value_list import read_values
-from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
 from deniable_estimator.asking.since import Moment, days_since, kept_from, since_headline
 from deniable_estimator.errors import EstimateError
@@ -113,7 +113,7 @@ class _DigestDays:
 
 
 def weekly_digest(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metrics: Sequence[Metric],
     rules: Mapping[str, MetricRules],
@@ -140,7 +140,7 @@ def weekly_digest(
     family = len(metrics) * (2 if latest else 1)
     for metric in metrics:
         selection = select(
-            *(store, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
+            *(reader, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
         ).apart()
         period = _months(weekly) if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]

@@ -87,12 +87,10 @@ def metric(asked: DeclaredParameters, form: Form, name: str) -> ResponseReturnVa
             "mechanism": scheme.mechanism.name,
             "epsilon": scheme.mechanism.epsilon,
             "in_force": fingerprint == metric.scheme.fingerprint,
-            "windows": source.store.windows(name, fingerprint),
-            "sums": [
-                each.period for each in source.store.sums.names(name, fingerprint) if each.kept
-            ],
+            "windows": source.reader.windows(name, fingerprint),
+            "sums": source.reader.kept_sums(name, fingerprint),
         }
-        for fingerprint, scheme in source.store.schemes().get(name, {}).items()
+        for fingerprint, scheme in source.reader.schemes().get(name, {}).items()
     ]
     known = listed(source, metric, asked_range(source, "", "", metric=metric))
     values = list(metric.values) or None

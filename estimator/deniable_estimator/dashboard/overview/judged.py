@@ -54,7 +54,7 @@ def newest_findings(
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)
-    asked = source.store, source.registry, metric.name, reach.first, reach.last, candidates
+    asked = source.reader, source.registry, metric.name, reach.first, reach.last, candidates
     selection = select(*asked).apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:

@@ -148,7 +148,7 @@ class AnswerSource(ListSource):
             found = work(known=True)
             self.decodes.forget(job)
             return found
-        return self.decodes.job(job, work, self.patience, self.reader)
+        return self.decodes.job(job, work, self.patience, self.who)
 
     def _is_light(self, metric: Metric) -> bool:
         """Whether its answers are made where they are asked for."""
@@ -159,7 +159,7 @@ class AnswerSource(ListSource):
     ) -> Selection:
         first, last = days.first, days.last
         return select(
-            *(self.store, self.registry, metric.name, first, last, candidates, days.without),
+            *(self.reader, self.registry, metric.name, first, last, candidates, days.without),
             where=dict(days.where),
         )
 

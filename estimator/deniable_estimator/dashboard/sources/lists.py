@@ -13,9 +13,9 @@ from typing import TypeVar
 from deniable import Metric, Registry, ValueListError
 from deniable.coded_message import CodedMessage
 from deniable.value_list import parse_values, read_values, value_texts
-from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import Progress
 from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.decodes import Decodes
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 class ListSource:
     """The data of the pages, without any answer."""
 
-    store: Store
+    reader: Reader
     registry: Registry
     clock: Callable[[], float]
     candidates_folder: Path | None
@@ -52,7 +52,7 @@ class ListSource:
     """Seconds to wait for a long calculation before `StillDecoding` is raised."""
     most_strings: int = MOST_STRINGS
     """The most strings in a list that a reader sends."""
-    reader: str = ""
+    who: str = ""
     """Who asks, for the limit on what one reader may ask for at a time."""
     behind: float = 0.0
     """So many seconds ago a window must have ended for the reader to see it."""
@@ -148,7 +148,7 @@ class ListSource:
         def work(progress: Progress) -> _T:
             return self.decodes.get(key, calculate)
 
-        return self.decodes.job(key, work, self.patience, self.reader)
+        return self.decodes.job(key, work, self.patience, self.who)
 
     def calculate(
         self,
@@ -169,7 +169,7 @@ class ListSource:
         def work(progress: Progress) -> _T:
             return self.workers.run(function, *arguments, strings=strings)
 
-        return self.decodes.job(key, work, self.patience, self.reader)
+        return self.decodes.job(key, work, self.patience, self.who)
 
     def written(
         self,

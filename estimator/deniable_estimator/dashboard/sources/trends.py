@@ -58,7 +58,7 @@ class TrendSource(AnswerSource):
         if self._is_light(metric):
             together = partial(
                 read_ranges,
-                *(self.store, self.registry, metric.name),
+                *(self.reader, self.registry, metric.name),
                 candidates=candidates,
                 without=days.without,
                 level=level,
@@ -111,7 +111,7 @@ class TrendSource(AnswerSource):
         progress: Progress | None,
     ) -> Trend:
         return trend(
-            self.store,
+            self.reader,
             self.registry,
             metric.name,
             days.first,

@@ -108,8 +108,8 @@ class DataSource(TrendSource):
         return [
             label
             for name in (metric.name, *((pair.name,) if pair else ()))
-            for scheme in self.store.schemes().get(name, {})
-            for label in self.store.all_windows(name, scheme)
+            for scheme in self.reader.schemes().get(name, {})
+            for label in self.reader.all_windows(name, scheme)
         ]
 
     def _looks(self, selection: Selection) -> tuple[Look, ...]:
