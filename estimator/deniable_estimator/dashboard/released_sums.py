@@ -11,9 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from deniable import Metric
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.versions import digest
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.messages import message
 from deniable_estimator.privacy import Bound, guarantee_in
 from deniable_estimator.privacy.outsider import (

@@ -13,8 +13,7 @@ from deniable import Metric, windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
 from deniable_estimator.dashboard.access.requests import opened_link
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
+from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.messages import message
 
 FILE_PATIENCE = 25.0

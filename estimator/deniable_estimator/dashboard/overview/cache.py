@@ -24,10 +24,9 @@ from cachetools import LRUCache
 
 from deniable import Metric, windows
 from deniable_collector.stores.commits import ID_RETENTION
+from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 
 MOST_KEPT = 4_000
 """So many summaries are kept, or four for each metric if that is more; each takes 6 to 12 KB."""
