@@ -16,7 +16,6 @@ from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
-from deniable_estimator.asking.looks import Look, look
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, select, unfinished
@@ -93,20 +92,6 @@ def finds_of(
 def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
     """The values of each metric that has a list of them."""
     return {each.name: frozenset(each.values) for each in registry if each.type.name == "category"}
-
-
-def looks_at_rows(
-    reader: Reader,
-    registry: Registry,
-    metric: str,
-    first: date | None = None,
-    last: date | None = None,
-    without: Collection[str] = (),
-) -> list[Look]:
-    """Whether each window's reports look honest, the oldest first: nothing is decoded for it."""
-    chosen = select(reader, registry, metric, first, last, None, without).apart()
-    found = (look(label, chosen.within([label]).read()) for label in chosen.labels)
-    return [each for each in found if each is not None]
 
 
 def trend_of_finds(

@@ -288,7 +288,8 @@ class Selection:
     def at_once(self) -> int:
         """How many of its windows may be read at once, so that their tallies take 8 MB at most."""
         sizes = [sum(row.width + 1 for row in each.scheme.rows) for each in self.chosen]
-        return max(1, _COUNTERS // max(1, sum(sizes)))
+        own = max(1, _COUNTERS // max(1, sum(sizes)))
+        return min(own, self.pair.at_once) if self.pair else own
 
     def read(self) -> Question:
         """All data of the estimate.
@@ -297,28 +298,44 @@ class Selection:
             EstimateError: single windows of a longer period are asked for, which were dropped.
             StoreUnavailable: the store cannot answer now.
         """
-        margin = None
-        if self.pair is not None:
-            margin = Margin(self.pair.read(), self.metric.name, self.candidates)
-        return Question(tuple(map(self._read, self.chosen)), self.metric.type.unit, margin)
+        (found,) = self.read_each([self.labels])
+        return found
 
-    def read_each(self, labels: Sequence[str]) -> list[Question]:
-        """What `within` each of these windows alone `read` returns, with one call of the store for
-        each scheme. All tallies are in memory at once.
+    def read_each(self, ranges: Sequence[Sequence[str]]) -> list[Question]:
+        """All data of the estimate of each of these ranges of its windows, with the same errors.
 
-        Raises:
-            EstimateError, StoreUnavailable: as `read` does.
+        Tallies of single windows come with one call of the store for each scheme, and so do the
+        reports of all others. All tallies are in memory at once.
         """
+        margins: list[Margin | None] = [None] * len(ranges)
         if self.pair is not None:
-            return [self.within({label}).read() for label in labels]
-        columns = []
-        for each in self.chosen:
-            tallies = self.tallies(each, set(each.windows).intersection(labels))
-            none = self.nothing(each)
-            columns.append([
-                self.part(each, tallies[label]) if label in tallies else none for label in labels
-            ])  # fmt: skip
-        return [Question(parts, self.metric.type.unit) for parts in zip(*columns, strict=True)]
+            name = self.metric.name
+            margins = [Margin(each, name, self.candidates) for each in self.pair.read_each(ranges)]
+        columns = [self._parts(each, ranges) for each in self.chosen]
+        return [
+            Question(tuple(column[place] for column in columns), self.metric.type.unit, margin)
+            for place, margin in enumerate(margins)
+        ]
+
+    def _parts(self, each: Chosen, ranges: Sequence[Sequence[str]]) -> list[Part]:
+        """What one scheme has in each of these ranges."""
+        there = set(each.windows)
+        own = [[label for label in labels if label in there] for labels in ranges]
+        alone = self.tallies(each, [labels[0] for labels in own if len(labels) == 1])
+        several = [label for labels in own if len(labels) > 1 for label in labels]
+        reports = self.reports(each, several) if several else {}
+        none, found = self.nothing(each), []
+        for labels in own:
+            if not labels:
+                found.append(none)
+            elif len(labels) == 1:
+                found.append(self.part(each, alone[labels[0]]))
+            else:
+                tally = sliced(self.tally(each, labels), each.scheme, each.places)
+                # Those that cannot be read are not in it.
+                counts = {label: reports[label] for label in tally.windows}
+                found.append(self.part(each, tally, counts if len(counts) > 1 else None))
+        return found
 
     def tallies(self, each: Chosen, labels: Collection[str]) -> dict[str, Tally]:
         """The tally of each of these windows of one scheme, for `part`.
@@ -358,17 +375,6 @@ class Selection:
             *(tally.metric, tally.scheme, tally.windows, tally.rows, tally.unreadable),
             each=tuple(found.values()),
         )
-
-    def _read(self, each: Chosen) -> Part:
-        if not each.published:
-            return self.nothing(each)
-        whole = self.tally(each, each.windows)
-        tally = sliced(whole, each.scheme, each.places)
-        # Those that cannot be read are not in it.
-        labels = tally.windows
-        if len(labels) <= 1:
-            return self.part(each, tally)
-        return self.part(each, tally, self.reports(each, labels))
 
     def reports(self, each: Chosen, labels: Sequence[str]) -> dict[str, int]:
         """The reports of each of these windows of one scheme."""

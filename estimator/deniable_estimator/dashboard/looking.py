@@ -9,7 +9,7 @@ from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.asking.history import LONGEST_HISTORY, History, inspect
 from deniable_estimator.asking.listed import digest_of_candidates
-from deniable_estimator.asking.looks import Look, look_at_each
+from deniable_estimator.asking.looks import Look, looks_in
 from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource, check_listed
@@ -67,10 +67,7 @@ def _looks(source: DataSource, selection: Selection) -> tuple[Look, ...]:
         label: source.results.known(key) for label, key in keys.items()
     }
     unknown = [label for label, seen in found.items() if seen is None]
-    for first in range(0, len(unknown), selection.at_once):
-        labels = unknown[first : first + selection.at_once]
-        looks = look_at_each(labels, selection.read_each(labels))
-        for label, seen in zip(labels, looks, strict=True):
-            found[label] = () if seen is None else (seen,)
-            source.results.keep(keys[label], found[label])
+    for label, seen in looks_in(selection, unknown):
+        found[label] = () if seen is None else (seen,)
+        source.results.keep(keys[label], found[label])
     return tuple(chain.from_iterable(found.values()))

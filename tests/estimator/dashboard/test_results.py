@@ -20,6 +20,7 @@ from deniable_estimator.asking.results import (
     Results,
     StillDecoding,
     TooManyDecodes,
+    Turn,
     size_of,
 )
 from deniable_estimator.statistics.participation import Participation
@@ -274,3 +275,26 @@ def test_results_that_nobody_fetches_are_forgotten(results: Results, clock: Cloc
     results._jobs[b"a"].future.result(10)
     clock.now = 200
     assert results.job(b"a", work, 10) == 2
+
+
+def test_what_is_known_is_not_kept_waiting(results: Results, gate: threading.Event) -> None:
+    """While long work of others fills all places, what is known is fetched at once, and what is
+    not known has to wait; a job whose result became known meanwhile is given to nobody later."""
+
+    def sum_of(*keys: bytes) -> Callable[[Turn], int]:
+        def work(turn: Turn) -> int:
+            assert turn.known or gate.wait(30)
+            return sum(turn.get(key, lambda: 1) for key in keys)
+
+        return work
+
+    results.get(b"a", lambda: 1)
+    for name in (b"job", b"one", b"two"):
+        with pytest.raises(StillDecoding):
+            results.fetch(name, sum_of(b"a", name), 0, "")
+    results.keep(b"job", 5)
+    assert results.fetch(b"job", sum_of(b"a", b"job"), 0, "") == 6
+    with pytest.raises(StillDecoding):
+        results.fetch(b"job", sum_of(b"a", b"unknown"), 0, "")
+    gate.set()
+    assert results.fetch(b"job", sum_of(b"a", b"unknown"), 30, "") == 2
