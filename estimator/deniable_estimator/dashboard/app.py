@@ -22,13 +22,12 @@ from deniable_collector.stores import Store, StoreError, StoreUnavailable, store
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, StillDecoding, TooManyDecodes
 from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
-from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.caller import role_name
 from deniable_estimator.dashboard.access.door import Door
 from deniable_estimator.dashboard.access.guesses import Guesses
-from deniable_estimator.dashboard.access.people import PeopleError, PeopleFile
+from deniable_estimator.dashboard.access.people import PeopleFile
 from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.signing_in import access
@@ -64,8 +63,8 @@ from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.source import held_from, held_until
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
-from deniable_estimator.data_folder import ANNOTATIONS, LINKS, PEOPLE, SESSIONS
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.files import ANNOTATIONS, LINKS, PEOPLE, SESSIONS, LastGood
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 
@@ -228,10 +227,9 @@ def _make_folder(path: str) -> None:
 
 
 def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
-    try:
-        people = PeopleFile(settings.kept(PEOPLE))
-    except PeopleError as error:
-        raise SettingsError([str(error)]) from None
+    people = PeopleFile(settings.kept(PEOPLE))
+    if people.mistakes:
+        raise SettingsError([str(people.mistakes)])
     return Door(
         settings.dashboard_token,
         settings.dashboard_login_link,

@@ -12,7 +12,6 @@ from deniable import Metric, Registry
 from deniable.types.number import Number
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.checked_files import TomlChecker, is_plain_text, nearest, read_text
 from deniable_estimator.dashboard.boards.board import (
     SIZES,
     VIEWS,
@@ -22,6 +21,7 @@ from deniable_estimator.dashboard.boards.board import (
     BoardText,
 )
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
+from deniable_estimator.files import TomlChecker, is_plain_text, nearest, read_text
 
 SCHEMA = 1
 """The version of the format."""
