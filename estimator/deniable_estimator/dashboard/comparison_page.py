@@ -13,7 +13,7 @@ from deniable.types import Discovery
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
-from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
+from deniable_estimator.dashboard.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import even_guess

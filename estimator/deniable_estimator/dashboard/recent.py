@@ -11,7 +11,7 @@ from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
-from deniable_estimator.dashboard.charts.changes import change_headline
+from deniable_estimator.dashboard.changes import change_headline
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period

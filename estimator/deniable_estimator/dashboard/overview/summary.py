@@ -14,7 +14,6 @@ from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.calculations import LIGHT
-from deniable_estimator.dashboard.charts.spark import Sparkline, SparkPoint, sparkline
 from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.kinds import kind_of
@@ -24,6 +23,7 @@ from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, wee
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import MetricFinding
