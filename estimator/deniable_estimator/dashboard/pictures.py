@@ -38,7 +38,7 @@ from deniable_estimator.document.plot.parts import (
 )
 from deniable_estimator.document.plot.pens import Page
 from deniable_estimator.document.plot.ticks import Tick
-from deniable_estimator.messages import counted, message, sentence, spaced
+from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 pictures = Blueprint("pictures", __name__)
 
@@ -156,7 +156,7 @@ def rows_picture(
     metric: Metric, found: RowsFound, rows: Sequence[Row], ticks: Sequence[Tick], zero: float
 ) -> str:
     """Bars from zero, one for each segment or string."""
-    caption = message(
+    caption: str = message(
         "{metric}, {n} reports, {period}; estimates with {level}% intervals",
         metric=metric.name,
         n=f"{found.n:,}",
@@ -164,7 +164,7 @@ def rows_picture(
         level=f"{found.level * 100:g}",
     )
     if found.series:
-        caption = message("{caption}; {series}", caption=caption, series=found.series)
+        caption = joined((caption, found.series))
     head = [("title", metric.description), ("said", found.headline), ("sub", caption)]
     foot = _foot([message("Every number is an estimate: each device added its own noise.")], None)
     chart = Bars(rows=tuple(rows), ticks=tuple(ticks), zero=zero)
@@ -188,8 +188,7 @@ def _entries(noted: AnnotatedTrend | None) -> list[tuple[str, str]]:
     shown = noted.listed[-_ENTRIES:]
     first = len(noted.listed) - len(shown)
     lines: list[tuple[str, str]] = [
-        ("said", message("{number}. {told}", number=number, told=each.told()))
-        for number, each in enumerate(shown, first + 1)
+        ("said", f"{number}. {each.told()}") for number, each in enumerate(shown, first + 1)
     ]
     if more := first + noted.left_out:
         told_more = counted(

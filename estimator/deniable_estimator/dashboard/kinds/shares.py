@@ -40,14 +40,6 @@ _SMALL = 6
 _NORMALIZED = sentence("{metric}: normalized shares")
 _ESTIMATED = sentence("{metric}: estimated shares")
 
-_CAPTIONS = (
-    sentence("{metric}, {n} report, {period}; unbiased shares, {level}% intervals"),
-    sentence("{metric}, {n} reports, {period}; unbiased shares, {level}% intervals"),
-)
-_CAPTIONS_NORMALIZED = (
-    sentence("{metric}, {n} report, {period}; normalized shares, {level}% intervals"),
-    sentence("{metric}, {n} reports, {period}; normalized shares, {level}% intervals"),
-)
 _BETWEEN = sentence("{value} {share}, between {low} and {high}")
 _IMPOSSIBLE = sentence("{value} {share}, which is impossible")
 
@@ -115,14 +107,24 @@ class SharesKind(Kind[Shares]):
         )
 
     def caption(self, answer: Shares, view: View) -> str:
-        normalized = view.shares == "normalized"
+        named = {
+            "metric": answer.metric,
+            "n": f"{answer.n:,}",
+            "period": words.period(answer.windows),
+            "level": f"{answer.level * 100:g}",
+        }
+        if view.shares == "normalized":
+            return counted(
+                "{metric}, {n} report, {period}; normalized shares, {level}% intervals",
+                "{metric}, {n} reports, {period}; normalized shares, {level}% intervals",
+                answer.n,
+                **named,
+            )
         return counted(
-            *(_CAPTIONS_NORMALIZED if normalized else _CAPTIONS),
+            "{metric}, {n} report, {period}; unbiased shares, {level}% intervals",
+            "{metric}, {n} reports, {period}; unbiased shares, {level}% intervals",
             answer.n,
-            metric=answer.metric,
-            n=f"{answer.n:,}",
-            period=words.period(answer.windows),
-            level=f"{answer.level * 100:g}",
+            **named,
         )
 
     def footnote(self, answer: Shares) -> str:
