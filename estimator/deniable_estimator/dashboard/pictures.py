@@ -24,6 +24,7 @@ from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars, Row
+from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
     Frame,
     flags,
@@ -36,7 +37,6 @@ from deniable_estimator.document.plot.parts import (
     spark,
     strip,
 )
-from deniable_estimator.document.plot.pens import Page
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 

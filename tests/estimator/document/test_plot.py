@@ -23,8 +23,8 @@ from deniable_estimator.document.plot.marks import (
     Lines,
     Row,
 )
+from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import Frame, picture, small_bar
-from deniable_estimator.document.plot.pens import Page
 from deniable_estimator.document.plot.ticks import Label, Tick
 
 HOSTILE = "</text></svg><script>alert('&\"')"

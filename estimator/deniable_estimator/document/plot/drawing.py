@@ -21,7 +21,8 @@ from deniable_estimator.document.plot.marks import (
     Lines,
     Row,
 )
-from deniable_estimator.document.plot.pens import Page, Sheet
+from deniable_estimator.document.plot.page import Page
+from deniable_estimator.document.plot.sheet import Sheet
 from deniable_estimator.document.plot.ticks import Label, Tick
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message

@@ -20,7 +20,8 @@ from deniable_estimator.document.plot.marks import (
     Lines,
     Row,
 )
-from deniable_estimator.document.plot.pens import Page, Sheet
+from deniable_estimator.document.plot.page import Page
+from deniable_estimator.document.plot.sheet import Sheet
 
 _FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Helvetica, Arial, sans-serif"
 
