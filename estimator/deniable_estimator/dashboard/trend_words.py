@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from deniable_estimator.answers.units import Unit
 from deniable_estimator.asking.trend import Period
-from deniable_estimator.dashboard.charts.trend_axis import TrendLine
 from deniable_estimator.dashboard.words import window, with_ends
+from deniable_estimator.document.plot.lines import Numbers
+from deniable_estimator.document.plot.marks import Point
 from deniable_estimator.messages import counted, message, sentence
 
 _WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
@@ -23,18 +24,13 @@ _ALL_UNFINISHED = sentence("{period}, unfinished, {reports}")
 _ALL_PARTIAL = sentence("{period}, partial, {reports}")
 
 
-class Point(NamedTuple):
-    """One period as it is read: what its tooltip says."""
+class TrendLine(NamedTuple):
+    """One series over the periods of a trend."""
 
-    text: str
-    """The whole sentence of a single series; of several, the period alone. Empty where there is
-    no report."""
-    start: float
-    """In percent across."""
-    width: float
-    alarmed: bool
-    numbers: tuple[tuple[int, str], ...] = ()
-    """Of several series, the style and the text of each."""
+    label: str
+    """What people call it."""
+    numbers: tuple[Numbers | None, ...]
+    """Number, low and high of each period; None where there is none."""
 
 
 def described(unit: Unit, periods: Sequence[Period], line: TrendLine) -> str:
@@ -107,7 +103,7 @@ def _reports(period: Period) -> str:
     return counted("{count:,} report", "{count:,} reports", period.n)
 
 
-def _short(unit: Unit, label: str, numbers: tuple[float, float, float] | None) -> str:
+def _short(unit: Unit, label: str, numbers: Numbers | None) -> str:
     assert numbers is not None
     share, low, high = with_ends(unit, *numbers)
     return message(
@@ -119,7 +115,7 @@ def _point_words(
     unit: Unit,
     period: Period,
     label: str,
-    numbers: tuple[float, float, float] | None,
+    numbers: Numbers | None,
     *,
     alarmed: bool = False,
 ) -> str:

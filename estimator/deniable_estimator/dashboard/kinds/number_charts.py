@@ -1,8 +1,8 @@
-"""The geometry of a distribution: a histogram, and the curve of shares below each number.
+"""The charts of numbers: a histogram with its quantiles, the curve of shares below each number, and
+a mean on its scale.
 
-Across, positions are in percent of the plot, on the scale of the metric's range. At both ends there
-is a strip for what lies outside of the range, however far away that is. Lines and bands are in
-thousandths across and stretched; down, all is in pixels.
+Across, numbers lie on the scale of the metric's range. At both ends there is a strip for what lies
+outside of the range, however far away that is.
 
 A bar is as high as the share of its cells, divided by how wide it is beside the others: where
 whole numbers or the end of the range make bars of different widths, areas stay comparable.
@@ -11,25 +11,22 @@ whole numbers or the end of the range make bars of different widths, areas stay 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.mechanisms.number_range import NumberRange
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.dashboard.charts import Tick, nice_step
-from deniable_estimator.dashboard.charts.number_scale import (
-    STRIP,
-    NumberAxis,
-    NumberMark,
-    described,
-    end_text,
-    marks_of,
-)
-from deniable_estimator.dashboard.words import percent
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.dashboard.words import percent, series_text
+from deniable_estimator.document.plot.lines import path, thousandths
+from deniable_estimator.document.plot.marks import Column, Columns, Dots, Line, Lines, Row, Rule
+from deniable_estimator.document.plot.scales import STRIP, NumberAxis, end_text
+from deniable_estimator.document.plot.ticks import Label, Tick, nice_step
+from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
 MOST_BARS = 64
@@ -44,59 +41,12 @@ _CELL = sentence("{low} to {high}: {share}")
 _ONE = sentence("{number}: {share}")
 _BELOW = sentence("below {low}: {share}")
 _ABOVE = sentence("{high} or above: {share}")
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A bar: `start` and `width` in percent, `height` in pixels from the floor."""
-
-    start: float
-    width: float
-    height: float
-    outside: bool
-    """It stands for what lies outside of the range."""
-    text: str
-    """Its tooltip."""
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramChart:
-    """How numbers are distributed, and where quantiles lie."""
-
-    name: str
-    """Makes the ids inside the SVG unique on a page with several."""
-    title: str
-    description: str
-    height: int
-    columns: tuple[Column, ...]
-    levels: tuple[Tick, ...]
-    """Gridlines, in pixels down."""
-    ticks: tuple[Tick, ...]
-    outside: tuple[str, str]
-    """What the strips at both ends are called."""
-    marks: tuple[NumberMark, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The share of devices below each number, with its band."""
-
-    name: str
-    title: str
-    description: str
-    height: int
-    line: str
-    band: str
-    levels: tuple[Tick, ...]
-    ticks: tuple[Tick, ...]
-    outside: tuple[str, str]
-    limit: float | None
-    """Where the limit that was asked for lies, in percent."""
+_TOLD = sentence("{name}: {estimate}, {low} to {high}")
 
 
 def histogram_chart(
     answer: Distribution, *, height: int, name: str, limit: int = MOST_BARS
-) -> HistogramChart:
+) -> Columns:
     """The histogram of a distribution, of at most so many bars, with the marks of its series."""
     axis = NumberAxis.of(answer.range)
     cells = answer.cells
@@ -132,7 +82,7 @@ def histogram_chart(
         column(100 - STRIP, STRIP, above, _strip_text(answer, above, low=False), outside=True)
     )
     marks = marks_of(answer, axis)
-    return HistogramChart(
+    return Columns(
         name=name,
         title=message("{metric}: how the numbers are distributed", metric=answer.metric),
         description=described(answer, marks),
@@ -142,39 +92,50 @@ def histogram_chart(
             Tick(round((1 - place * step / top) * height, 1), SHARES.tick(place * step, step))
             for place in range(1, round(top / step) + 1)
         ),
-        ticks=axis.ticks(),
-        outside=_outside(answer.range),
-        marks=marks,
+        marks=Dots(rows=marks, ticks=_ticks(axis, _outside(answer.range))),
     )
 
 
 def curve_chart(
     answer: Distribution, *, height: int, name: str, limit: float | None = None
-) -> Curve:
+) -> Lines:
     """The curve of a distribution, its band, and a limit that is asked for."""
     axis, cells = NumberAxis.of(answer.range), answer.cells
     every = max(1, math.ceil(len(cells.curve) / _POINTS))
     kept = np.unique(np.append(np.arange(0, len(cells.curve), every), len(cells.curve) - 1))
     across = [axis.across(each) for each in cells.ends[:-1][kept].tolist()]
 
-    def points(numbers: FloatArray) -> list[tuple[float, float]]:
+    def down(numbers: FloatArray) -> list[float]:
         # A share outside of 0 to 1 is drawn at the edge; the files have it as it is.
         within = np.clip(np.nan_to_num(numbers[kept], nan=0.5), 0, 1)
-        return list(zip(across, ((1 - within) * height).tolist(), strict=True))
+        return [round(each, 1) for each in ((1 - within) * height).tolist()]
 
-    low, high = points(cells.low), points(cells.high)
-    return Curve(
+    at = None if limit is None else axis.across(math.ceil(limit) if axis.shift else limit)
+    return Lines(
+        form="numbers",
         name=name,
         title=message("{metric}: the share of devices below each number", metric=answer.metric),
         description=described(answer, marks_of(answer, axis)),
         height=height,
-        line=_path(points(cells.curve)),
-        band=_path(high + low[::-1]) + "Z",
+        lines=(band_line(across, down(cells.curve), down(cells.low), down(cells.high)),),
         levels=tuple(Tick((1 - part / 4) * height, f"{part * 25}%") for part in range(5)),
-        ticks=axis.ticks(),
-        outside=_outside(answer.range),
-        limit=None if limit is None else axis.across(math.ceil(limit) if axis.shift else limit),
+        ticks=_ticks(axis, _outside(answer.range)),
+        rules=() if at is None else (Rule((at, 0), (at, height)),),
     )
+
+
+def band_line(
+    across: Sequence[float], down: Sequence[float], low: Sequence[float], high: Sequence[float]
+) -> Line:
+    """A line in its band through corners: percent across, pixels down."""
+    at = thousandths(across)
+    band = path([*at, *reversed(at)], [*high, *reversed(low)]) + "Z"
+    return Line(paths=(path(at, down),), bands=(band,))
+
+
+def _ticks(axis: NumberAxis, ends: tuple[str, str]) -> tuple[Label, ...]:
+    inner = (Label(each.at, each.text) for each in axis.ticks())
+    return Label(0, ends[0]), *inner, Label(100, ends[1])
 
 
 def _groups(cells: int, limit: int) -> NDArray[np.intp]:
@@ -225,5 +186,70 @@ def _strip_text(answer: Distribution, share: float, *, low: bool) -> str:
     return message(_ABOVE, high=number, share=told)
 
 
-def _path(corners: list[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x * 10:.1f} {y:.1f}" for x, y in corners)
+def scale_chart(answer: Mean, *, name: str) -> Dots:
+    """A mean with its interval, on a scale that holds both and the range."""
+    numbers, series = answer.range, answer.series
+    log = numbers.scale == "log"
+    ends = [
+        float(each)
+        for each in (*series.value, *series.low, *series.high)
+        if math.isfinite(each) and (each > 0 or not log)
+    ]
+    axis = NumberAxis(min(numbers.start, *ends), max(float(numbers.high), *ends), log)
+    rows = marks_of(answer, axis)
+    return Dots(
+        name=name,
+        title=message("{metric}: the mean on its scale", metric=answer.metric),
+        description=described(answer, rows),
+        rows=rows,
+        ticks=_ticks(axis, (end_text(axis.low), end_text(axis.high))),
+    )
+
+
+def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Row, ...]:
+    """The series of an answer, in their order."""
+    series, unit, marks = answer.series, answer.unit, []
+    for place, name in enumerate(series.names):
+        number, low, high = (
+            float(column[place]) for column in (series.value, series.low, series.high)
+        )
+        text = series_text(unit, number, low, high, float(series.std_error[place]))
+        open_low, open_high = not math.isfinite(low), not math.isfinite(high)
+        told = math.isfinite(number) and not open_high and not open_low
+        marks.append(
+            Row(
+                label=unit.label(name),
+                number=text.estimate,
+                low_text=text.low,
+                high_text=text.high,
+                between=text.between,
+                known=not (open_low and open_high),
+                at=axis.at(number) if told else None,
+                low=0.0 if open_low else axis.at(low),
+                high=100.0 if open_high else axis.at(high),
+                open_low=open_low,
+                open_high=open_high,
+            )
+        )
+    return tuple(marks)
+
+
+def described(answer: Answer, marks: Sequence[Row]) -> str:
+    """A description of the picture for screen readers."""
+    parts = (
+        message(
+            _TOLD,
+            name=mark.label,
+            estimate=mark.number,
+            low=mark.low_text,
+            high=mark.high_text,
+        )
+        for mark in marks
+    )
+    return counted(
+        "From {count:,} report, with {level:.0%} intervals: {told}.",
+        "From {count:,} reports, with {level:.0%} intervals: {told}.",
+        answer.n,
+        level=answer.level,
+        told=joined(parts),
+    )

@@ -10,16 +10,10 @@ import numpy as np
 
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.units import half_width, signed
-from deniable_estimator.dashboard.charts import (
-    ROW_HEIGHT,
-    Bar,
-    BarChart,
-    Folded,
-    Scale,
-    Tick,
-    nice_step,
-)
-from deniable_estimator.dashboard.words import estimate, series_name, short
+from deniable_estimator.dashboard.words import estimate, percent, series_name, short
+from deniable_estimator.document.plot.marks import Bars, Folded, Row
+from deniable_estimator.document.plot.scales import Scale
+from deniable_estimator.document.plot.ticks import Tick, nice_step
 from deniable_estimator.messages import joined, message, spaced
 
 _STEPS = 5
@@ -105,65 +99,59 @@ def change_chart(comparison: Comparison, limit: int) -> Folded:
     )
 
 
-def _draw(
-    comparison: Comparison, places: Sequence[int], scaled: Sequence[int], limit: int
-) -> BarChart:
+def _draw(comparison: Comparison, places: Sequence[int], scaled: Sequence[int], limit: int) -> Bars:
     """The changes of the first `limit` of these values, on a scale that holds those `scaled`."""
     unit = comparison.after.unit
     if unit.of_all:
         shown = list(scaled[: 2 * limit])
         scale, ticks = _together(comparison, shown)
-        bars = [_bar(comparison, row, place, scale) for row, place in enumerate(places[:limit])]
+        rows = [_bar(comparison, place, scale) for place in places[:limit]]
     else:
         # A p99 has an interval many times as wide as a p50: on one scale nothing is seen of it.
         ticks = ()
         scale = Scale(-1.0, 1.0)
-        bars = [
-            _bar(comparison, row, place, _alone(comparison, place))
-            for row, place in enumerate(places[:limit])
-        ]
-    return BarChart(
+        rows = [_bar(comparison, place, _alone(comparison, place)) for place in places[:limit]]
+    return Bars(
         name="changes",
         title=unit.changes_title,
         description=spaced(
             message(
                 unit.between,
-                value=bar.label,
-                share=bar.share,
-                low=bar.low_text,
-                high=bar.high_text,
+                value=row.label,
+                share=row.number,
+                low=row.low_text,
+                high=row.high_text,
             )
-            for bar in bars[:10]
+            for row in rows[:10]
         ),
-        bars=tuple(bars),
+        rows=tuple(rows),
         ticks=ticks,
         zero=scale.across(0.0),
-        height=len(bars) * ROW_HEIGHT,
-        more=len(places) - len(bars),
+        more=len(places) - len(rows),
     )
 
 
-def _bar(comparison: Comparison, row: int, place: int, scale: Scale) -> Bar:
+def _bar(comparison: Comparison, place: int, scale: Scale) -> Row:
     unit = comparison.after.unit
     difference, low, high = (
         float(column[place]) for column in (comparison.difference, comparison.low, comparison.high)
     )
-    bar = scale.bar(
-        row,
-        series_name(comparison.after, comparison.values[place]),
-        (difference, max(low, scale.bottom), min(high, scale.top)),
-        unit.signed,
-        noise=not bool(comparison.changed[place]),
-    )
+    given = low, high
+    low, high = max(low, scale.bottom), min(high, scale.top)
     if unit.of_all:
-        return bar
-    ends, spread = comparison.ends(place), half_width(difference, low, high)
-    return replace(
-        bar,
-        share=unit.signed(difference, spread),
-        spread=unit.text(spread, spread) if math.isfinite(high - low) else "",
-        low_text=ends[0],
-        high_text=ends[1],
+        spread = (high - low) / 2
+        ends = unit.signed(low, spread), unit.signed(high, spread)
+        half = percent(spread, spread).rstrip("%")
+    else:
+        spread, ends = half_width(difference, *given), comparison.ends(place)
+        half = unit.text(spread, spread) if math.isfinite(given[1] - given[0]) else ""
+    return Row(
+        series_name(comparison.after, comparison.values[place]),
+        unit.signed(difference, spread),
+        *(scale.across(difference), scale.across(low), scale.across(high)),
+        *ends,
+        spread=half,
+        noise=not bool(comparison.changed[place]),
     )
 
 

@@ -1,8 +1,4 @@
-"""The geometry of what releases spend: a bar for each metric, and a line over time.
-
-Across, bars and days are in percent of the plot, and the line, which SVG cannot draw in percent, in
-thousandths of it; down, in pixels.
-"""
+"""What releases spend: a bar for each metric, and a line over time."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.charts.ticks import Tick, levels_from_zero
+from deniable_estimator.document.plot.marks import Line, Lines, Rule
+from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.looking import ReleaseAccount
 from deniable_estimator.releasing.words import figure
@@ -31,19 +28,6 @@ class SpendingBar:
     releases: int
     epsilon: str
     width: float
-
-
-@dataclass(frozen=True, slots=True)
-class SpendingLine:
-    """What had been spent by each day, and the budget if it is near enough to be drawn."""
-
-    title: str
-    description: str
-    height: int
-    path: str
-    budget: float | None
-    levels: tuple[Tick, ...]
-    dates: tuple[Tick, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +51,7 @@ class Spending:
     over: bool
     bars: tuple[SpendingBar, ...]
     more: int
-    line: SpendingLine | None
+    line: Lines | None
 
 
 def spending_of(account: ReleaseAccount, today: date) -> Spending:
@@ -103,7 +87,7 @@ def _figure(epsilon: float) -> str:
     return figure(epsilon) if math.isfinite(epsilon) else "?"
 
 
-def _line(account: ReleaseAccount, today: date) -> SpendingLine | None:
+def _line(account: ReleaseAccount, today: date) -> Lines | None:
     steps = [(day, epsilon) for day, epsilon in account.steps if math.isfinite(epsilon)]
     if not steps:
         return None
@@ -123,7 +107,10 @@ def _line(account: ReleaseAccount, today: date) -> SpendingLine | None:
         return round(HEIGHT * (1 - epsilon / top), 1)
 
     digits = max(0, -math.floor(math.log10(step)))
-    return SpendingLine(
+    at = 0.0 if drawn is None else down(drawn)
+    return Lines(
+        form="reach",
+        name="spent",
         title=message("What had been released by each day"),
         description=message(
             "Epsilon of all releases together: {first} on {day}, {last} by {today}.",
@@ -133,10 +120,12 @@ def _line(account: ReleaseAccount, today: date) -> SpendingLine | None:
             today=words.day(last),
         ),
         height=HEIGHT,
-        path=_path(steps, across, down),
-        budget=None if drawn is None else down(drawn),
-        levels=tuple(Tick(down(each), f"{each:.{digits}f}") for each in levels),
-        dates=(Tick(0.0, words.day(first)), Tick(100.0, words.day(last))),
+        lines=(Line(paths=(_path(steps, across, down),)),),
+        rules=()
+        if drawn is None
+        else (Rule((0, at), (100, at), message("budget {budget}", budget=f"{budget:g}")),),
+        levels=tuple(Tick(down(each), f"{each:.{digits}f}" if each else "") for each in levels),
+        ticks=(Label(0.0, words.day(first)), Label(100.0, words.day(last))),
     )
 
 
