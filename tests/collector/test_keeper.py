@@ -18,7 +18,7 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.summed.place import Dropped
 from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.upkeep import keeper, repeated
+from deniable_collector.upkeep import keeper
 from deniable_collector.upkeep.keeper import Keeper
 
 STORES = ["sqlite", "redis"]
@@ -142,7 +142,7 @@ def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
 
 def test_a_collector_applies_it(store, scheme, fill, registry, until, monkeypatch):
     """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
-    monkeypatch.setattr(repeated, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(Keeper, "first_seconds", 0.0)
     started = []
 
     class Noted(Keeper):

@@ -20,7 +20,7 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.redis import sealing as redis_sealing
 from deniable_collector.stores.sealed.blocks import DamagedBlock
 from deniable_collector.stores.sqlite import store as sqlite_store
-from deniable_collector.upkeep import repeated, sealing
+from deniable_collector.upkeep import sealing
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_collector.upkeep.sealing import Sealer, seal_all
 
@@ -201,7 +201,7 @@ def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
 
 def test_a_collector_seals_by_itself(store, scheme, fill, registry, until, monkeypatch):
     """An app seals what is due, and stops when it is told to."""
-    monkeypatch.setattr(repeated, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(Sealer, "first_seconds", 0.0)
     fill(*DAYS)
     sealer = create_app(Settings(), store, registry).extensions[SEALER]
     sealer._clock = lambda: windows.end(DAYS[2]) + SETTLED
