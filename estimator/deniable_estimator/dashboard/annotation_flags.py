@@ -9,11 +9,11 @@ from datetime import date
 from deniable import Metric
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.annotations.annotation import Days
+from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.annotation_file import current_annotations, file_mistakes
 from deniable_estimator.dashboard.charts.flags import Flag, flags_of
-from deniable_estimator.questions.asking import LENGTHS
 
 MOST_LISTED = 50
 """The most annotations of a chart: the latest ones."""

@@ -12,6 +12,7 @@ from werkzeug.exceptions import NotFound
 from deniable.types import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.about import about
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
@@ -39,7 +40,6 @@ from deniable_estimator.dashboard.words import series_text
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message
-from deniable_estimator.questions.trend import GROUPS, Trend
 
 discovering = Blueprint("discovering", __name__)
 

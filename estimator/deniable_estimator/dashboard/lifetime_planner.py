@@ -9,9 +9,9 @@ from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, windows
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.calculations import lifetime_of
 from deniable_estimator.dashboard.charts.division import DivisionChart, division_chart
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.planner_form import (
     FIELDS,
@@ -22,7 +22,6 @@ from deniable_estimator.dashboard.planner_form import (
 )
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.messages import message
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan

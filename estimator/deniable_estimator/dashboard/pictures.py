@@ -10,11 +10,11 @@ from deniable import Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import message

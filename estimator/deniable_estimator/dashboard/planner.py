@@ -16,9 +16,9 @@ from deniable.mechanisms import Mechanism
 from deniable.types import Category
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.charts import BarChart, bar_chart
 from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.planner_facts import plan_facts
 from deniable_estimator.dashboard.planner_form import (
@@ -35,7 +35,6 @@ from deniable_estimator.dashboard.planner_form import (
 from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import number
 from deniable_estimator.messages import message
 from deniable_estimator.planning.plan import Plan, plan

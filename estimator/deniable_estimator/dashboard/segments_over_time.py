@@ -9,12 +9,12 @@ from dataclasses import dataclass, fields, replace
 
 from deniable import Metric, windows
 from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.asking.segment_trends import SegmentTrend, SegmentTrends
+from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, draw_trend
 from deniable_estimator.dashboard.charts.trend_axis import TrendLine, axis_of, lines_of
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.segment_trends import SegmentTrend, SegmentTrends
-from deniable_estimator.questions.trend import Period
 
 MOST_CELLS = 30_000
 """Segments times periods times values that are estimated without being asked for: about a second

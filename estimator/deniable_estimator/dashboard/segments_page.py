@@ -15,9 +15,12 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.segment_words import finding, leading_series
 from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.asking.listed import digest_of_candidates
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.pictures import send_picture
 from deniable_estimator.dashboard.ranges import (
@@ -35,14 +38,11 @@ from deniable_estimator.dashboard.segments_over_time import (
 )
 from deniable_estimator.dashboard.segments_since import moved_most
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
-from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.trend import GROUPS
 
 segments = Blueprint("segments", __name__)
 

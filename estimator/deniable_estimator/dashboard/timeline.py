@@ -8,19 +8,19 @@ from datetime import date, timedelta
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.asking.stepping import step_of
+from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, chart_of_lines
 from deniable_estimator.dashboard.charts.trend_axis import lines_of
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, window, with_ends
 from deniable_estimator.messages import listed, message, sentence
-from deniable_estimator.questions.stepping import step_of
-from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 

@@ -24,8 +24,8 @@ from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.access import API
 from deniable_estimator.dashboard.app import close_app, create_app
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.development.arrivals import Arrivals
 from deniable_estimator.development.crowd import SimulatedCrowd
 from deniable_estimator.development.gate import Gate

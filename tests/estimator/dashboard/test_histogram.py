@@ -14,6 +14,7 @@ from deniable import Registry
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.stores import Store
 from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.charts.histogram import (
     MOST_BARS,
     HistogramChart,
@@ -24,7 +25,6 @@ from deniable_estimator.dashboard.charts.number_scale import (
     STRIP,
     NumberAxis,
 )
-from deniable_estimator.questions.reading import read
 
 from .conftest import NUMBERS, fill_numbers
 

@@ -13,9 +13,9 @@ from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_words import finding_words, growth_words
+from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.charts.retention import retention_chart
 from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
-from deniable_estimator.questions.reading import read
 from deniable_estimator.terminal import retention  # noqa: F401
 from deniable_estimator.terminal.tables import estimate_view
 from deniable_estimator.watching.rules_file import parse_rules

@@ -21,6 +21,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from deniable import windows
+from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.charts.date_labels import DateLabel, date_labels
 from deniable_estimator.dashboard.charts.ticks import Tick, date_ticks
 from deniable_estimator.dashboard.charts.trend_axis import (
@@ -34,7 +35,6 @@ from deniable_estimator.dashboard.charts.trend_shapes import Mark, Plot, dotted,
 from deniable_estimator.dashboard.charts.trend_words import Point, described, points_of
 from deniable_estimator.dashboard.words import day as day_text
 from deniable_estimator.messages import listed, message, sentence, spaced
-from deniable_estimator.questions.trend import Period, Trend
 
 MOST_LINES = 8
 """At most so many series in one chart: more cannot be told apart, by colour or by dashes."""

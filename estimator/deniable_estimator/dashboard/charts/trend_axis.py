@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable_estimator.answers.units import Unit
+from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.charts.ticks import log_levels, round_levels
-from deniable_estimator.questions.trend import Period, Trend
 
 _ROOM = 0.06
 """The part of its height that a chart without gridlines leaves free above and below."""

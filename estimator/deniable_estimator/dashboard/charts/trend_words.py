@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from deniable_estimator.answers.units import Unit
+from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.charts.trend_axis import TrendLine
 from deniable_estimator.dashboard.words import window, with_ends
 from deniable_estimator.messages import counted, message, sentence
-from deniable_estimator.questions.trend import Period
 
 _WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
 _ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {reports}")

@@ -6,7 +6,7 @@ most have, are looked at together: a call of numpy takes about as long for one w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,7 +23,7 @@ from deniable_estimator.analyses.anomalies import (
 from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.questions.reading import Part, Question
+from deniable_estimator.asking.reading import Part, Question, Selection
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 
@@ -90,6 +90,14 @@ def look(label: str, question: Question) -> Look | None:
         found += figures(tally, analysis, share, noise)
     scheme = parts[0].tally.scheme
     return Look(label, question.n, scheme, values, share, noise.at(share), tuple(found))
+
+
+def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[tuple[str, Look | None]]:
+    """Each of these windows of a selection, with what `look` finds in it. Some are read at once."""
+    for first in range(0, len(labels), selection.at_once):
+        some = labels[first : first + selection.at_once]
+        questions = selection.read_each([[label] for label in some])
+        yield from zip(some, look_at_each(some, questions), strict=True)
 
 
 def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[Look | None]:

@@ -15,13 +15,13 @@ from typing import Any
 
 from deniable import Registry, windows
 from deniable.segments import LEAST_REPORTS
-from deniable_collector.stores.base import Store
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.segmented import name_of
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import select
+from deniable_estimator.asking.segments import check_names, enough_reports, split
+from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.messages import counted, message
-from deniable_estimator.questions.reading import select
-from deniable_estimator.questions.segments import check_names, enough_reports, split
-from deniable_estimator.questions.trend import GROUPS, Trend, trend
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def period_of(window: windows.Kind, reports: Mapping[str, int], enough: int) -> 
 
 
 def trends_by_segment(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     segments: Sequence[str],
@@ -124,9 +124,9 @@ def trends_by_segment(
     now: float | None = None,
 ) -> SegmentTrends:
     """The trend of each combination of these segments; the other arguments are those of
-    `questions.trend.trend`, with the same errors. Without `by`, each has its own period."""
+    `trend.trend`, with the same errors. Without `by`, each has its own period."""
     given = where or {}
-    selection = select(store, registry, metric, first, last, candidates, without, where=given)
+    selection = select(reader, registry, metric, first, last, candidates, without, where=given)
     declared = selection.metric
     check_names(declared, segments)
     moment = time.time() if now is None else now
@@ -142,7 +142,7 @@ def trends_by_segment(
             for label, count in part.participation.reports.items():
                 reports[label] = reports.get(label, 0) + int(count)
         found = trend(
-            store,
+            reader,
             registry,
             metric,
             first,

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from deniable import DeniableError
-from deniable_estimator.dashboard.versions import Listed, reread
+from deniable_estimator.asking.listed import Listed, reread
 from deniable_estimator.messages import message
 
 _T = TypeVar("_T")
@@ -34,9 +34,6 @@ _TASKS = 50
 _NICE = 5
 """So much lower is their priority than the server's, which has little to do and should do it at
 once."""
-
-_PRELOADED = ("deniable_estimator.dashboard.planner",)
-"""What a process needs, imported once and then shared by all of them."""
 
 
 class TooHeavy(DeniableError):
@@ -65,13 +62,15 @@ class WorkersClosed(DeniableError):
 
 class Workers:
     """`count` processes, each with `memory` bytes and `seconds` of CPU time for one task.
+    `preloaded` is the module that they need most: it is imported once and shared by all of them.
 
     The processes are started when they are first needed: so they belong to the process that
     uses them, even if it was forked after this was made.
     """
 
-    def __init__(self, count: int, memory: int, seconds: int) -> None:
+    def __init__(self, count: int, memory: int, seconds: int, preloaded: str = __name__) -> None:
         self.count = count
+        self._preloaded = preloaded
         self.memory = memory
         self.seconds = seconds
         self._lock = threading.Lock()
@@ -160,7 +159,7 @@ class Workers:
         forks = "forkserver" in multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if forks else "spawn")
         if forks:
-            context.set_forkserver_preload(list(_PRELOADED))
+            context.set_forkserver_preload([self._preloaded])
         with self._lock:
             if self._closed:
                 raise WorkersClosed

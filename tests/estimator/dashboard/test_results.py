@@ -16,10 +16,11 @@ from deniable import Scheme
 from deniable.mechanisms import design, design_string
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.dashboard.decodes import (
-    Decodes,
+from deniable_estimator.asking.results import (
+    Results,
     StillDecoding,
     TooManyDecodes,
+    Turn,
     size_of,
 )
 from deniable_estimator.statistics.participation import Participation
@@ -35,8 +36,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def decodes(clock: Clock) -> Decodes:
-    return Decodes(10_000, clock, most=16, most_of_one=4)
+def results(clock: Clock) -> Results:
+    return Results(10_000, clock, most=16, most_of_one=4)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def gate() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_what_is_known_is_not_calculated_again(decodes: Decodes) -> None:
+def test_what_is_known_is_not_calculated_again(results: Results) -> None:
     """The second call with a key returns the first one's object."""
     calls = []
 
@@ -55,12 +56,12 @@ def test_what_is_known_is_not_calculated_again(decodes: Decodes) -> None:
         calls.append(1)
         return [1]
 
-    assert decodes.get(b"a", calculate) is decodes.get(b"a", calculate)
-    decodes.get(b"b", calculate)
+    assert results.get(b"a", calculate) is results.get(b"a", calculate)
+    results.get(b"b", calculate)
     assert len(calls) == 2
 
 
-def test_two_who_ask_at_once_share_one_calculation(decodes: Decodes, gate: threading.Event) -> None:
+def test_two_who_ask_at_once_share_one_calculation(results: Results, gate: threading.Event) -> None:
     """While one calculates, the others wait for it and are given the same."""
     calls = []
     begun = threading.Event()
@@ -72,35 +73,35 @@ def test_two_who_ask_at_once_share_one_calculation(decodes: Decodes, gate: threa
         return [1]
 
     with ThreadPoolExecutor(5) as pool:
-        first = pool.submit(decodes.get, b"a", calculate)
+        first = pool.submit(results.get, b"a", calculate)
         assert begun.wait(10)
-        others = [pool.submit(decodes.get, b"a", calculate) for _ in range(4)]
+        others = [pool.submit(results.get, b"a", calculate) for _ in range(4)]
         gate.set()
         assert {id(each.result(10)) for each in (first, *others)} == {id(first.result())}
     assert len(calls) == 1
 
 
-def test_a_failure_is_not_kept(decodes: Decodes) -> None:
+def test_a_failure_is_not_kept(results: Results) -> None:
     """Whoever asks after a failure makes another attempt."""
 
     def fail() -> int:
         raise ValueError("once")
 
     with pytest.raises(ValueError, match="once"):
-        decodes.get(b"a", fail)
-    assert decodes.get(b"a", lambda: 2) == 2
+        results.get(b"a", fail)
+    assert results.get(b"a", lambda: 2) == 2
 
 
-def test_memory_is_bounded_in_bytes(decodes: Decodes) -> None:
+def test_memory_is_bounded_in_bytes(results: Results) -> None:
     """What was asked for longest ago makes room, and what is larger than all is not kept."""
     for key in (b"a", b"b", b"c"):
-        decodes.get(key, lambda: ["a"] * 39)
-    assert 0 < decodes.size <= 10_000
-    assert isinstance(decodes.get(b"c", lambda: "again"), list)
-    assert decodes.get(b"a", lambda: "again") == "again"
-    before = decodes.size
-    decodes.get(b"large", lambda: ["a"] * 400)
-    assert decodes.size == before
+        results.get(key, lambda: ["a"] * 39)
+    assert 0 < results.size <= 10_000
+    assert isinstance(results.get(b"c", lambda: "again"), list)
+    assert results.get(b"a", lambda: "again") == "again"
+    before = results.size
+    results.get(b"large", lambda: ["a"] * 400)
+    assert results.size == before
 
 
 def weight(found: object, known: set[int]) -> int:
@@ -143,19 +144,19 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
 
 
-def test_short_work_is_answered_at_once(decodes: Decodes) -> None:
+def test_short_work_is_answered_at_once(results: Results) -> None:
     """Work that ends within one's patience needs no second request, and its error is raised."""
-    assert decodes.job(b"a", lambda progress: 7, 10) == 7
+    assert results.job(b"a", lambda progress: 7, 10) == 7
 
     def fail(progress: Progress) -> int:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        decodes.job(b"a", fail, 10)
+        results.job(b"a", fail, 10)
 
 
 def test_long_work_says_how_far_it_is(
-    decodes: Decodes, clock: Clock, gate: threading.Event
+    results: Results, clock: Clock, gate: threading.Event
 ) -> None:
     """Whoever loses patience is told, and finds the same work, and then its result."""
     calls = []
@@ -169,21 +170,21 @@ def test_long_work_says_how_far_it_is(
         return "done"
 
     with pytest.raises(StillDecoding):
-        decodes.job(b"a", work, 0.01)
+        results.job(b"a", work, 0.01)
     assert counted.wait(10)
     clock.now = 5
     with pytest.raises(StillDecoding) as caught:
-        decodes.job(b"a", work, 0.01)
+        results.job(b"a", work, 0.01)
     assert (caught.value.done, caught.value.of, caught.value.seconds) == (3, 12, 5)
     gate.set()
-    assert decodes.job(b"a", work, 10) == "done"
+    assert results.job(b"a", work, 10) == "done"
     assert len(calls) == 1
-    assert decodes.job(b"a", work, 10) == "done"
+    assert results.job(b"a", work, 10) == "done"
     assert len(calls) == 2
 
 
 def test_work_that_nobody_asks_for_stops(
-    decodes: Decodes, clock: Clock, gate: threading.Event
+    results: Results, clock: Clock, gate: threading.Event
 ) -> None:
     """An abandoned job ends at its next step, and asking again begins anew."""
     ended = threading.Event()
@@ -200,36 +201,36 @@ def test_work_that_nobody_asks_for_stops(
             ended.set()
 
     with pytest.raises(StillDecoding):
-        decodes.job(b"a", work, 0.01)
+        results.job(b"a", work, 0.01)
     clock.now = 100
     gate.set()
     assert ended.wait(10)
     assert steps == [0]
-    assert decodes.job(b"a", work, 10) == "done"
+    assert results.job(b"a", work, 10) == "done"
 
 
 def test_a_refusal_says_when_there_will_be_room(clock: Clock) -> None:
     """After jobs that took half a minute each, one of two that run ends in about 15 seconds; of
     the four of a reader who shares the queue with another's four, in twice that time."""
-    decodes = Decodes(10_000, clock, workers=2, most=8, most_of_one=4)
+    results = Results(10_000, clock, workers=2, most=8, most_of_one=4)
     gate = threading.Event()
 
     def long(progress: Progress) -> None:
         clock.now += 30
 
     for number in range(30):
-        decodes.job(b"long%d" % number, long, 10)
+        results.job(b"long%d" % number, long, 10)
     for number in range(8):
         with pytest.raises(StillDecoding):
-            decodes.job(bytes([number]), lambda progress: gate.wait(30), 0, reader=str(number % 2))
+            results.job(bytes([number]), lambda progress: gate.wait(30), 0, reader=str(number % 2))
     for reader, seconds in (("0", 30), ("2", 15)):
         with pytest.raises(TooManyDecodes) as caught:
-            decodes.job(b"another", long, 0, reader=reader)
+            results.job(b"another", long, 0, reader=reader)
         assert abs(caught.value.retry_after - seconds) <= 1
     gate.set()
 
 
-def test_few_may_wait_long(decodes: Decodes, gate: threading.Event) -> None:
+def test_few_may_wait_long(results: Results, gate: threading.Event) -> None:
     """Four wait as long as they like, four more for a second, and the ninth is told at once to
     come back, so that threads stay free for others."""
     waiting = threading.Semaphore(0)
@@ -239,24 +240,23 @@ def test_few_may_wait_long(decodes: Decodes, gate: threading.Event) -> None:
         return gate.wait(30)
 
     with ThreadPoolExecutor(8) as pool:
-        patient = [pool.submit(decodes.job, b"a", work, 30.0) for _ in range(4)]
+        patient = [pool.submit(results.job, b"a", work, 30.0) for _ in range(4)]
         assert waiting.acquire(timeout=10)
-        while decodes._seats._value:
+        while results._seats._value:
             assert not gate.wait(0.01)
-        brief = [pool.submit(decodes.job, b"a", work, 30.0) for _ in range(4)]
-        while decodes._brief_seats._value:
+        brief = [pool.submit(results.job, b"a", work, 30.0) for _ in range(4)]
+        while results._brief_seats._value:
             assert not gate.wait(0.01)
         with pytest.raises(StillDecoding):
-            decodes.job(b"a", work, 30.0)
+            results.job(b"a", work, 30.0)
         for each in brief:
             with pytest.raises(StillDecoding):
                 each.result(30)
         gate.set()
-        results = [each.result(30) for each in patient]
-    assert results == [True] * 4
+        assert [each.result(30) for each in patient] == [True] * 4
 
 
-def test_results_that_nobody_fetches_are_forgotten(decodes: Decodes, clock: Clock) -> None:
+def test_results_that_nobody_fetches_are_forgotten(results: Results, clock: Clock) -> None:
     """A result waits a minute for whoever has asked for it."""
     calls = []
     ended = threading.Event()
@@ -269,9 +269,32 @@ def test_results_that_nobody_fetches_are_forgotten(decodes: Decodes, clock: Cloc
 
     begin = threading.Event()
     with pytest.raises(StillDecoding):
-        decodes.job(b"a", work, 0)
+        results.job(b"a", work, 0)
     begin.set()
     assert ended.wait(10)
-    decodes._jobs[b"a"].future.result(10)
+    results._jobs[b"a"].future.result(10)
     clock.now = 200
-    assert decodes.job(b"a", work, 10) == 2
+    assert results.job(b"a", work, 10) == 2
+
+
+def test_what_is_known_is_not_kept_waiting(results: Results, gate: threading.Event) -> None:
+    """While long work of others fills all places, what is known is fetched at once, and what is
+    not known has to wait; a job whose result became known meanwhile is given to nobody later."""
+
+    def sum_of(*keys: bytes) -> Callable[[Turn], int]:
+        def work(turn: Turn) -> int:
+            assert turn.known or gate.wait(30)
+            return sum(turn.get(key, lambda: 1) for key in keys)
+
+        return work
+
+    results.get(b"a", lambda: 1)
+    for name in (b"job", b"one", b"two"):
+        with pytest.raises(StillDecoding):
+            results.fetch(name, sum_of(b"a", name), 0, "")
+    results.keep(b"job", 5)
+    assert results.fetch(b"job", sum_of(b"a", b"job"), 0, "") == 6
+    with pytest.raises(StillDecoding):
+        results.fetch(b"job", sum_of(b"a", b"unknown"), 0, "")
+    gate.set()
+    assert results.fetch(b"job", sum_of(b"a", b"unknown"), 30, "") == 2

@@ -12,16 +12,16 @@ import numpy as np
 from deniable import Metric, Registry, Scheme
 from deniable.mechanisms import FrequencyOracle, Histogram
 from deniable.segments import LEAST_REPORTS
-from deniable_collector.stores.base import Store
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, segmented
+from deniable_estimator.asking.query import sliced
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import Part, Question, Selection, select, unfinished
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import reports_to_detect
 from deniable_estimator.forecasting.forecast import LARGE_SHARE
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import message
-from deniable_estimator.questions.asking import sliced
-from deniable_estimator.questions.reading import Part, Question, Selection, select, unfinished
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -81,7 +81,7 @@ def split(
     Raises:
         StoreUnavailable: the store cannot answer now.
     """
-    store, name = selection.store, selection.metric.name
+    reader, name = selection.reader, selection.metric.name
     found: dict[tuple[str, ...], list[Part]] = {}
     unsplit = 0
     for each in selection.chosen:
@@ -95,7 +95,7 @@ def split(
             for key in groups:
                 found.setdefault(key, [])
             continue
-        counts = store.segment_reports(name, fingerprint, each.windows)
+        counts = reader.segment_reports(name, fingerprint, each.windows)
         if not groups:
             unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
             continue
@@ -130,7 +130,7 @@ def _newest(metric: Metric, scheme: Scheme, reports: Mapping[str, int]) -> tuple
 
 
 def by_segment(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     by: Sequence[str],
@@ -158,7 +158,9 @@ def by_segment(
         EstimateError: as `reading.read`; or `by`, `where` or `against` are no segments of the
             metric.
     """
-    selection = select(store, registry, metric, first, last, candidates, without, where=where or {})
+    selection = select(
+        reader, registry, metric, first, last, candidates, without, where=where or {}
+    )
     question = split_question(selection, by, against=against, recent=recent)
     return question.answer(against=against, level=level, adjust=adjust, least=least, now=now)
 

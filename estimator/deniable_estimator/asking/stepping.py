@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from deniable_estimator.annotations import Annotation, between
+from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import joined, message, sentence, spaced
-from deniable_estimator.questions.trend import Period, Trend
 from deniable_estimator.statistics.step import Step, find_step
 
 _NAMED = 3

@@ -19,17 +19,17 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from deniable import Metric, Registry, windows
-from deniable_collector.stores.base import Store
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.periods import read_ranges
+from deniable_estimator.asking.query import check_days, find_metric
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.questions.asking import check_days, find_metric
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.periods import read_ranges
-from deniable_estimator.questions.reading import unfinished
 
 Points: TypeAlias = Callable[[Sequence[tuple[date, date]]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""
@@ -211,7 +211,7 @@ class Trend:
 
 
 def trend(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     first: date | None = None,
@@ -256,7 +256,7 @@ def trend(
     check_days(first, last)
     grouped = by != declared.window
     sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
-    stored = {label for each in sources for label in _stored(store, each)}.difference(without)
+    stored = {label for each in sources for label in _stored(reader, each)}.difference(without)
     if not stored:
         return Trend(metric, by, level, (), grouped)
     first = first or min(map(windows.first_day, stored))
@@ -276,12 +276,12 @@ def trend(
     now = time.time() if now is None else now
     # The first days are compared with those of the week before.
     earlier = [] if by != "day" else _week_before(first)
-    gone = {label for each in sources for label in _dropped(store, each)} if earlier else set()
+    gone = {label for each in sources for label in _dropped(reader, each)} if earlier else set()
     # Those that were dropped are missing in the same way as those without reports.
     earlier = [label for label in earlier if label not in gone]
     points = points or partial(
         read_ranges,
-        *(store, registry, metric),
+        *(reader, registry, metric),
         candidates=candidates,
         level=level,
         without=without,
@@ -377,19 +377,19 @@ def _count(by: windows.Kind, first: date, last: date) -> int:
     return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
 
 
-def _stored(store: Store, metric: Metric) -> list[str]:
+def _stored(reader: Reader, metric: Metric) -> list[str]:
     """All windows of the metric's kind with reports under any scheme."""
     return [
         label
-        for scheme in store.schemes().get(metric.name, {})
-        for label in store.all_windows(metric.name, scheme)
+        for scheme in reader.schemes().get(metric.name, {})
+        for label in reader.all_windows(metric.name, scheme)
         if windows.kind_of(label) == metric.window
     ]
 
 
-def _dropped(store: Store, metric: Metric) -> list[str]:
-    schemes = store.schemes().get(metric.name, {})
-    return [label for scheme in schemes for label in store.dropped(metric.name, scheme)]
+def _dropped(reader: Reader, metric: Metric) -> list[str]:
+    schemes = reader.schemes().get(metric.name, {})
+    return [label for scheme in schemes for label in reader.dropped(metric.name, scheme)]
 
 
 def _rows(period: Period) -> list[tuple[Any, ...]]:

@@ -1,17 +1,15 @@
-"""Digests of the data of a result: equal digests mean equal results.
-
-Stores tell the versions of their tallies without reading them (`Store.version`).
-"""
+"""Lists of strings that somebody names: with a digest, as a search looks at them, and as another
+process has them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from typing import NamedTuple, Self
 
 from deniable import DeniableError
 from deniable.value_list import read_values
-from deniable_estimator.dashboard.searching import SearchedValues
 from deniable_estimator.messages import message
 
 MOST_STRINGS = 100_000
@@ -20,14 +18,27 @@ MOST_STRINGS = 100_000
 _SIZE = 20
 
 
-def digest(*parts: object) -> bytes:
-    """A digest of plain values, by their `repr`."""
-    return _hash(parts).digest()
+class SearchedValues(NamedTuple):
+    """The values of a metric, and all of them in one text, one a line, in which a search through a
+    million of them takes a hundredth of a second."""
 
+    values: Sequence[str]
+    text: str
 
-def digest_of_bytes(content: bytes) -> bytes:
-    """The same of a long content, without making a text of it."""
-    return hashlib.blake2b(content, digest_size=_SIZE).digest()
+    @classmethod
+    def of(cls, values: Sequence[str]) -> Self:
+        """These values."""
+        return cls(values, "\n".join(values).casefold())
+
+    def having(self, word: str) -> Iterator[str]:
+        """Those in which a word occurs."""
+        place, line, counted = self.text.find(word), 0, 0
+        while place >= 0:
+            line += self.text.count("\n", counted, place)
+            yield self.values[line]
+            counted = place
+            end = self.text.find("\n", place)
+            place = -1 if end < 0 else self.text.find(word, end)
 
 
 class Listed(list[str]):
@@ -75,22 +86,14 @@ def _reread(path: str, digest: bytes) -> Listed:
 
 
 def digest_of_candidates(candidates: Sequence[str] | None) -> bytes:
-    """A digest of the requested strings, in their order."""
+    """A digest of the requested strings, in their order; of none, if nobody has named any."""
     if isinstance(candidates, Listed):
         return candidates.digest
-    return digest(None) if candidates is None else _digest_of(candidates)
+    return b"" if candidates is None else _digest_of(candidates)
 
 
 def _digest_of(candidates: Sequence[str]) -> bytes:
-    content = _hash((len(candidates),))
+    content = hashlib.blake2b(b"%d\n" % len(candidates), digest_size=_SIZE)
     # No candidate contains a line break, so different lists differ when joined.
     content.update("\n".join(candidates).encode())
     return content.digest()
-
-
-def _hash(parts: Sequence[object]) -> hashlib.blake2b:
-    return hashlib.blake2b(_bytes_of(*parts), digest_size=_SIZE)
-
-
-def _bytes_of(*parts: object) -> bytes:
-    return repr(parts).encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""The store as one request sees it."""
+"""The store as one page or command sees it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import pytest
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard.snapshot import Snapshot
+from deniable_estimator.asking.reader import Reader
 
 from .conftest import YESTERDAY, fill
 
 
 def test_a_snapshot_does_not_change_under_a_page(store: Store, registry: Registry) -> None:
     """What arrives meanwhile is not seen, so that one page cannot contradict itself."""
-    seen = Snapshot(store)
+    seen = Reader(store)
     fingerprint = registry["browser"].scheme.fingerprint
     seen.windows("browser", fingerprint)
     fill(store, registry, "browser", [0.25] * 4, 100, "2026-11-19")
     assert seen.windows("browser", fingerprint) == [YESTERDAY]
-    assert len(Snapshot(store).windows("browser", fingerprint)) == 2
+    assert len(Reader(store).windows("browser", fingerprint)) == 2
 
 
 def test_versions_in_a_snapshot(store: Store, registry: Registry) -> None:
@@ -27,16 +27,16 @@ def test_versions_in_a_snapshot(store: Store, registry: Registry) -> None:
     fingerprint, day = registry["browser"].scheme.fingerprint, "2026-11-19"
     ranges = [(), (day,), (YESTERDAY,), (day, YESTERDAY)]
 
-    def versions(seen: Snapshot) -> list[bytes]:
+    def versions(seen: Reader) -> list[bytes]:
         return [seen.version("browser", fingerprint, each) for each in ranges]
 
-    seen = Snapshot(store)
+    seen = Reader(store)
     fill(store, registry, "browser", [0.25] * 4, 100, day)
     before = versions(seen)
     assert len(set(before[1:])) == 3
     fill(store, registry, "browser", [0.25] * 4, 100, day)
     assert versions(seen) == before
-    after = versions(Snapshot(store))
+    after = versions(Reader(store))
     assert [old == new for old, new in zip(before, after, strict=True)] == [
         True,
         False,
@@ -59,14 +59,14 @@ def test_windows_of_a_snapshot_are_read_once(
         return real(metric, scheme, windows)
 
     monkeypatch.setattr(store, "each_tally", each_tally)
-    seen = Snapshot(store)
+    seen = Reader(store)
     first = seen.each_tally("browser", fingerprint, days[1:])
     both = seen.each_tally("browser", fingerprint, days)
     assert list(both) == days
     assert [each.reports for each in both.values()] == [100, 20_000]
     assert both[YESTERDAY] is first[YESTERDAY]
     assert asked == [YESTERDAY, days[0]]
-    seen = Snapshot(store)
+    seen = Reader(store)
     seen._room = 4
     for _ in range(2):
         assert seen.each_tally("browser", fingerprint, days)[days[0]].reports == 100

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, LEAST_REPORTS, Figure, Verdict
-from deniable_estimator.questions.looks import Look
+from deniable_estimator.asking.looks import Look
 from deniable_estimator.statistics.tails import student_tails
 
 LEAST_HISTORY = 7

@@ -14,13 +14,12 @@ from functools import cached_property
 
 from deniable import Metric, Registry, Scheme, windows
 from deniable.mechanisms import MemoizedRetention, Memoizing, PrefixTree
-from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.questions.asking import (
+from deniable_estimator.asking.query import (
     check_days,
     check_where,
     find_metric,
@@ -29,6 +28,7 @@ from deniable_estimator.questions.asking import (
     sliced,
     windows_within,
 )
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -37,7 +37,7 @@ _COUNTERS = 1 << 20
 
 
 def read(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     first: date | None = None,
@@ -63,7 +63,9 @@ def read(
             metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    selection = select(store, registry, metric, first, last, candidates, without, where=where or {})
+    selection = select(
+        reader, registry, metric, first, last, candidates, without, where=where or {}
+    )
     asked = selection.read()
     answer = asked.estimate(level=level, adjust=adjust)
     return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
@@ -87,7 +89,7 @@ class Part:
     @property
     def unnamed(self) -> bool:
         """Whether nothing names the strings to estimate: a string metric without a list, or a
-        discovery, which finds them (`deniable_estimator.questions.discoveries`)."""
+        discovery, which finds them (`deniable_estimator.asking.discoveries`)."""
         scheme = self.scheme
         open_list = scheme.needs_candidates and self.candidates is None
         return open_list or isinstance(scheme.mechanism, PrefixTree)
@@ -203,7 +205,7 @@ class Chosen:
 class Selection:
     """The tallies in a store that an estimate is based on; none of them is read yet."""
 
-    store: Store
+    reader: Reader
     metric: Metric
     chosen: tuple[Chosen, ...]
     pair: Selection | None = None
@@ -250,7 +252,7 @@ class Selection:
                     each.windows,
                     each.budget,
                     *((each.places,) if self.where else ()),
-                    self.store.version(name, each.scheme.fingerprint, each.read),
+                    self.reader.version(name, each.scheme.fingerprint, each.read),
                 )
                 if each.windows
                 else (each.scheme.fingerprint,)
@@ -267,7 +269,7 @@ class Selection:
             (name, rate, [(e.scheme.fingerprint, e.budget, e.places) for e in self.chosen])
         )
         found = [
-            self.store.each_version(name, each.scheme.fingerprint, each.read)
+            self.reader.each_version(name, each.scheme.fingerprint, each.read)
             for each in self.chosen
         ]
         of_pair = self.pair.each_version() if self.pair else {}
@@ -286,7 +288,8 @@ class Selection:
     def at_once(self) -> int:
         """How many of its windows may be read at once, so that their tallies take 8 MB at most."""
         sizes = [sum(row.width + 1 for row in each.scheme.rows) for each in self.chosen]
-        return max(1, _COUNTERS // max(1, sum(sizes)))
+        own = max(1, _COUNTERS // max(1, sum(sizes)))
+        return min(own, self.pair.at_once) if self.pair else own
 
     def read(self) -> Question:
         """All data of the estimate.
@@ -295,28 +298,44 @@ class Selection:
             EstimateError: single windows of a longer period are asked for, which were dropped.
             StoreUnavailable: the store cannot answer now.
         """
-        margin = None
-        if self.pair is not None:
-            margin = Margin(self.pair.read(), self.metric.name, self.candidates)
-        return Question(tuple(map(self._read, self.chosen)), self.metric.type.unit, margin)
+        (found,) = self.read_each([self.labels])
+        return found
 
-    def read_each(self, labels: Sequence[str]) -> list[Question]:
-        """What `within` each of these windows alone `read` returns, with one call of the store for
-        each scheme. All tallies are in memory at once.
+    def read_each(self, ranges: Sequence[Sequence[str]]) -> list[Question]:
+        """All data of the estimate of each of these ranges of its windows, with the same errors.
 
-        Raises:
-            EstimateError, StoreUnavailable: as `read` does.
+        Tallies of single windows come with one call of the store for each scheme, and so do the
+        reports of all others. All tallies are in memory at once.
         """
+        margins: list[Margin | None] = [None] * len(ranges)
         if self.pair is not None:
-            return [self.within({label}).read() for label in labels]
-        columns = []
-        for each in self.chosen:
-            tallies = self.tallies(each, set(each.windows).intersection(labels))
-            none = self.nothing(each)
-            columns.append([
-                self.part(each, tallies[label]) if label in tallies else none for label in labels
-            ])  # fmt: skip
-        return [Question(parts, self.metric.type.unit) for parts in zip(*columns, strict=True)]
+            name = self.metric.name
+            margins = [Margin(each, name, self.candidates) for each in self.pair.read_each(ranges)]
+        columns = [self._parts(each, ranges) for each in self.chosen]
+        return [
+            Question(tuple(column[place] for column in columns), self.metric.type.unit, margin)
+            for place, margin in enumerate(margins)
+        ]
+
+    def _parts(self, each: Chosen, ranges: Sequence[Sequence[str]]) -> list[Part]:
+        """What one scheme has in each of these ranges."""
+        there = set(each.windows)
+        own = [[label for label in labels if label in there] for labels in ranges]
+        alone = self.tallies(each, [labels[0] for labels in own if len(labels) == 1])
+        several = [label for labels in own if len(labels) > 1 for label in labels]
+        reports = self.reports(each, several) if several else {}
+        none, found = self.nothing(each), []
+        for labels in own:
+            if not labels:
+                found.append(none)
+            elif len(labels) == 1:
+                found.append(self.part(each, alone[labels[0]]))
+            else:
+                tally = sliced(self.tally(each, labels), each.scheme, each.places)
+                # Those that cannot be read are not in it.
+                counts = {label: reports[label] for label in tally.windows}
+                found.append(self.part(each, tally, counts if len(counts) > 1 else None))
+        return found
 
     def tallies(self, each: Chosen, labels: Collection[str]) -> dict[str, Tally]:
         """The tally of each of these windows of one scheme, for `part`.
@@ -327,7 +346,7 @@ class Selection:
         if not labels:
             return {}
         try:
-            found = self.store.each_tally(self.metric.name, each.scheme.fingerprint, labels)
+            found = self.reader.each_tally(self.metric.name, each.scheme.fingerprint, labels)
         except NotKept as error:
             raise only_longer(self.metric.name, error) from None
         return {label: sliced(tally, each.scheme, each.places) for label, tally in found.items()}
@@ -351,29 +370,18 @@ class Selection:
         labels = each.single(tally.windows)
         if not labels:
             return tally
-        found = self.store.each_tally(self.metric.name, each.scheme.fingerprint, labels)
+        found = self.reader.each_tally(self.metric.name, each.scheme.fingerprint, labels)
         return WindowedTally(
             *(tally.metric, tally.scheme, tally.windows, tally.rows, tally.unreadable),
             each=tuple(found.values()),
         )
 
-    def _read(self, each: Chosen) -> Part:
-        if not each.published:
-            return self.nothing(each)
-        whole = self.tally(each, each.windows)
-        tally = sliced(whole, each.scheme, each.places)
-        # Those that cannot be read are not in it.
-        labels = tally.windows
-        if len(labels) <= 1:
-            return self.part(each, tally)
-        return self.part(each, tally, self.reports(each, labels))
-
     def reports(self, each: Chosen, labels: Sequence[str]) -> dict[str, int]:
         """The reports of each of these windows of one scheme."""
         asked = self.metric.name, each.scheme.fingerprint, labels
         if not self.where:
-            return self.store.reports(*asked)
-        counts = self.store.segment_reports(*asked)
+            return self.reader.reports(*asked)
+        counts = self.reader.segment_reports(*asked)
         return {label: int(found[list(each.places)].sum()) for label, found in counts.items()}
 
     def tally(self, each: Chosen, labels: Sequence[str]) -> Tally:
@@ -383,7 +391,7 @@ class Selection:
             EstimateError, StoreUnavailable: as `read` does.
         """
         try:
-            return self.store.tally(self.metric.name, each.scheme.fingerprint, labels)
+            return self.reader.tally(self.metric.name, each.scheme.fingerprint, labels)
         except NotKept as error:
             raise only_longer(self.metric.name, error) from None
 
@@ -395,7 +403,7 @@ class Selection:
 
 
 def select(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     first: date | None = None,
@@ -411,12 +419,12 @@ def select(
     check_where(declared, where)
     check_days(first, last)
     current = declared.scheme.fingerprint
-    published = store.schemes().get(metric, {})
+    published = reader.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
     chosen = []
     for fingerprint, scheme in schemes.items():
-        labels = store.all_windows(metric, fingerprint) if fingerprint in published else []
-        gone = store.dropped(metric, fingerprint) if fingerprint in published else []
+        labels = reader.all_windows(metric, fingerprint) if fingerprint in published else []
+        gone = reader.dropped(metric, fingerprint) if fingerprint in published else []
         asked = candidates
         if fingerprint != current:
             asked = _answerable(candidates, scheme)
@@ -432,13 +440,13 @@ def select(
             looked = isinstance(scheme.mechanism, MemoizedRetention)
             single = tuple(label for label in kept if label not in gone) if looked else ()
             chosen.append(Chosen(scheme, there, within, asked, budget, places, apart, single))
-    found = Selection(store, declared, tuple(chosen), where=where)
+    found = Selection(reader, declared, tuple(chosen), where=where)
     pair = registry.unasked.get(metric)
     if pair is None:
         return found
     # In a window with reports of its own, the same devices may have reported for the pair.
     left_out = {*without, *found.labels}
-    rest = select(store, registry, pair.name, first, last, without=left_out)
+    rest = select(reader, registry, pair.name, first, last, without=left_out)
     return replace(found, pair=rest, candidates=candidates)
 
 

@@ -11,22 +11,21 @@ from functools import partial
 from deniable import Metric, Registry, windows
 from deniable.types import Discovery
 from deniable.types.deny import denied
-from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
+from deniable_estimator.asking.query import find_metric
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import Question, select, unfinished
+from deniable_estimator.asking.trend import Progress, Trend, trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.asking import find_metric
-from deniable_estimator.questions.looks import Look, look
-from deniable_estimator.questions.reading import Question, select, unfinished
-from deniable_estimator.questions.trend import Progress, Trend, trend
 
 
 def discover(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metric: str,
     first: date | None = None,
@@ -56,7 +55,7 @@ def discover(
     """
     declared = find_metric(registry, metric)
     _type_of(declared)
-    question = select(store, registry, metric, first, last, None, without).read()
+    question = select(reader, registry, metric, first, last, None, without).read()
     found = finds_of(
         question,
         declared,
@@ -95,22 +94,8 @@ def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
     return {each.name: frozenset(each.values) for each in registry if each.type.name == "category"}
 
 
-def looks_at_rows(
-    store: Store,
-    registry: Registry,
-    metric: str,
-    first: date | None = None,
-    last: date | None = None,
-    without: Collection[str] = (),
-) -> list[Look]:
-    """Whether each window's reports look honest, the oldest first: nothing is decoded for it."""
-    chosen = select(store, registry, metric, first, last, None, without).apart()
-    found = (look(label, chosen.within([label]).read()) for label in chosen.labels)
-    return [each for each in found if each is not None]
-
-
 def trend_of_finds(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     finds: Finds,
     first: date | None = None,
@@ -127,11 +112,11 @@ def trend_of_finds(
     as in the sum.
 
     Raises:
-        as `deniable_estimator.questions.trend.trend`.
+        as `deniable_estimator.asking.trend.trend`.
     """
     heads = [FoundHead(each.head, each.cut) for each in finds.finds]
     return trend(
-        store,
+        reader,
         registry,
         finds.metric,
         first,
@@ -140,7 +125,7 @@ def trend_of_finds(
         now=now,
         level=finds.level,
         without=without,
-        points=_FindsOfDays(store, registry, finds.metric, heads, finds.level, without),
+        points=_FindsOfDays(reader, registry, finds.metric, heads, finds.level, without),
         progress=progress,
     )
 
@@ -149,7 +134,7 @@ def trend_of_finds(
 class _FindsOfDays:
     """What a trend asks for each period."""
 
-    store: Store
+    reader: Reader
     registry: Registry
     metric: str
     heads: Sequence[FoundHead]
@@ -158,7 +143,9 @@ class _FindsOfDays:
 
     def __call__(self, ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
         for first, last in ranges:
-            chosen = select(self.store, self.registry, self.metric, first, last, None, self.without)
+            chosen = select(
+                self.reader, self.registry, self.metric, first, last, None, self.without
+            )
             yield shares_of(_reported(chosen.read()), self.heads, self.level)
 
 

@@ -1,11 +1,13 @@
-"""Estimates that were calculated are kept in memory; those that take long are in the background.
+"""Results that were calculated are kept in memory; those that take long are in the background.
 
-An estimate is known by a digest of all that it rests on (`versions.py`), so it is never out
-of date: it is asked for no more once a tally has changed, and makes room for others in time.
+A result is known by a digest of what is asked and of the version of the tallies that it rests on,
+so it is never out of date: it is asked for no more once a tally has changed, and makes room for
+others in time. Readers (`asking/reader.py`) tell versions without reading any tally.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 import time
@@ -20,10 +22,10 @@ from cachetools import LRUCache
 from deniable import DeniableError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.dashboard.workers import WorkersClosed
+from deniable_estimator.asking.history import History
+from deniable_estimator.asking.trend import Trend
+from deniable_estimator.asking.work import WorkersClosed
 from deniable_estimator.messages import message, sentence
-from deniable_estimator.questions.history import History
-from deniable_estimator.questions.trend import Trend
 
 _T = TypeVar("_T")
 
@@ -63,6 +65,8 @@ _YOURS = sentence(
     "Long calculations of yours that wait or are under way: {count}, as many as one reader may "
     "have. Ask again in {retry_after} s."
 )
+_DIGEST = 20
+"""Bytes of a key."""
 _TEXT = 100
 """Approximate bytes of a short string."""
 _ESTIMATE, _WINDOW, _VALUE = 3_000, 100, 140
@@ -99,6 +103,25 @@ class TooManyDecodes(DeniableError):
         super().__init__(message(_YOURS if yours else _ALL, count=count, retry_after=retry_after))
 
 
+def digest(*parts: object) -> bytes:
+    """A digest of plain values, by their `repr`: the key of what they ask for."""
+    return hashlib.blake2b(
+        repr(parts).encode("utf-8", "surrogatepass"), digest_size=_DIGEST
+    ).digest()
+
+
+@dataclass(frozen=True)
+class Versioned(Generic[_T]):
+    """A result, and the digest of the tallies that it is based on."""
+
+    answer: _T
+    version: bytes
+
+
+class _NotKnown(Exception):
+    """The result is not cached."""
+
+
 class _Abandoned(Exception):
     """Nobody requests this job any more."""
 
@@ -115,7 +138,27 @@ class _Job(Generic[_T]):
     future: Future[_T] = field(default_factory=Future)
 
 
-class Decodes:
+@dataclass(frozen=True)
+class Turn:
+    """One attempt to find a result: at first only of what is `known`, and then for good."""
+
+    results: Results
+    known: bool = False
+    progress: Callable[[int, int], None] = lambda done, of: None
+    """To be told how many of how many periods are done."""
+
+    def get(self, key: bytes, calculate: Callable[[], _T]) -> _T:
+        """What is known under the key, or else what `calculate` returns; it is known from then
+        on."""
+        if not self.known:
+            return self.results.get(key, calculate)
+        found: _T | None = self.results.known(key)
+        if found is None:
+            raise _NotKnown
+        return found
+
+
+class Results:
     """What was calculated, bounded by `capacity` in bytes, and what is being calculated: `workers`
     jobs at a time, while others wait, up to `most` in all and `most_of_one` of one reader."""
 
@@ -137,7 +180,7 @@ class Decodes:
         )
         self._coming: dict[bytes, Future[Any]] = {}
         self._jobs: dict[bytes, _Job[Any]] = {}
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="result")
         self._seats = threading.Semaphore(_MOST_WAITING)
         self._large = threading.Semaphore(_MOST_LARGE)
         self._brief_seats = threading.Semaphore(_MOST_WAITING)
@@ -179,11 +222,27 @@ class Decodes:
         future.set_result(found)
         return found
 
-    def keep(self, key: bytes, found: object) -> None:
-        """Have something known under the key; what is larger than the whole cache is not kept."""
-        size = size_of(found)
+    def keep(self, key: bytes, found: object, size: int | None = None) -> None:
+        """Have something of so many bytes known under the key; what is larger than the whole cache
+        is not kept."""
+        size = size_of(found) if size is None else size
         with self._lock, suppress(ValueError):
             self._known[key] = (found, size)
+
+    def fetch(self, name: bytes, work: Callable[[Turn], _T], patience: float, reader: str) -> _T:
+        """What `work` returns: at once, if all that it gets in its turn is known. Otherwise it is a
+        `job` of that name."""
+        # What is known is not kept waiting by long calculations of something else.
+        with suppress(_NotKnown):
+            found = work(Turn(self, known=True))
+            # What a job of that name finds, or has found, must not be given to the next one, who
+            # may ask later.
+            with self._lock:
+                self._jobs.pop(name, None)
+            return found
+        return self.job(
+            name, lambda progress: work(Turn(self, progress=progress)), patience, reader
+        )
 
     def job(
         self,
@@ -236,12 +295,6 @@ class Decodes:
             yield
         finally:
             self._large.release()
-
-    def forget(self, name: bytes) -> None:
-        """Whoever asked has been given what is known now: what a job of that name finds, or has
-        found, must not be given to the next one, who may ask later."""
-        with self._lock:
-            self._jobs.pop(name, None)
 
     def _wait(self, job: _Job[Any], patience: float) -> bool:
         """Whether the job is done before patience ends, or at once where all seats are taken."""
