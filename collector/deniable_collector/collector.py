@@ -20,6 +20,7 @@ from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.bodies import is_compressed
+from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.routes import answer, pace, read_at_once
@@ -196,6 +197,9 @@ class Collector:
         """Handle a body if that needs no waiting.
 
         Returns False if it cannot be handled so; then nothing was done. Call `handle_slowly`.
+
+        Raises:
+            IntakeError: it is no batch.
         """
         _, encoding, capsule_type = expected
         if encoding or len(body) > _INLINE:
@@ -210,10 +214,12 @@ class Collector:
             batch, seal = found
             self._group.add(batch, lambda outcome: respond(seal(outcome)))
             return True
-        read = self._batch_reader.intake.read_fast(body)
-        if read is not None:
-            self._group.add(read, partial(_tell, respond))
-        return read is not None
+        try:
+            batch = self._batch_reader.intake.read(body, wait=False)
+        except MustWait:
+            return False
+        self._group.add(batch, partial(_tell, respond))
+        return True
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

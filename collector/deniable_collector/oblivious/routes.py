@@ -12,6 +12,7 @@ from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.batches.bodies import is_compressed
+from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
@@ -56,10 +57,8 @@ def read_at_once(
         request = gateway.read(opened)
         if _encoding(batch_reader, request):
             return None
-        batch = batch_reader.intake.read_fast(request.content)
-    except (IntakeError, NoKey):
-        return None
-    if batch is None:
+        batch = batch_reader.intake.read(request.content, wait=False)
+    except (IntakeError, NoKey, MustWait):
         return None
 
     def seal(outcome: Receipt | Exception) -> HttpResponse:
