@@ -30,9 +30,8 @@ from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import GroupCommit
-from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.request import Request
 from deniable_collector.serving.responses import HttpResponse, accepted, lines_of
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings, port_of

@@ -24,10 +24,9 @@ from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of
 
-_MALFORMED = Refused(
-    "malformed",
+_MALFORMED = (
     "a report is an object of metric, scheme and window, which are texts, columns, and perhaps "
-    "row, and no more",
+    "row, and no more"
 )
 
 
@@ -81,7 +80,7 @@ class Intake:
         for index, report in enumerate(sent.reports):
             try:
                 if report is None:
-                    raise _MALFORMED
+                    raise Refused("malformed", _MALFORMED)
                 tally = find(report.metric, report.scheme, report.window, now, wait)
                 row = 0 if report.row is UNSET else report.row
                 if type(row) is not int or not 0 <= row < len(tally.rows):

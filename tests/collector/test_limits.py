@@ -10,7 +10,9 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 from tests.ports import free_port
 
-from deniable_collector.serving.limits import PIPELINED, ROOM, open_files
+from deniable_collector.serving.connection import PIPELINED
+from deniable_collector.serving.gunicorn import open_files
+from deniable_collector.serving.http import ROOM
 
 from .conftest import Collector
 

@@ -25,9 +25,8 @@ from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors, origin_refused
-from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.request import Request
 from deniable_collector.serving.responses import HttpResponse, lines_of
 from deniable_collector.settings import port_of
 
