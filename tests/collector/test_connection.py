@@ -17,8 +17,6 @@ from deniable_collector.app import create_app
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings
 
-pytestmark = pytest.mark.parametrize("serve", ["socket"], indirect=True)
-
 SETTINGS = Settings(rate="off")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 

@@ -115,7 +115,7 @@ class CapsuleRelay:
         peer, headers = request.connection.peer, request.headers
         capsule = request.path == _PATH and request.method == b"POST"
         if not capsule and request.connection.port != self._private_port:
-            self._others.pace_peer(peer, headers)
+            self._others.pace(peer, headers)
         if request.path != _PATH:
             return 0
         origin = headers.get(b"origin", b"").decode("latin-1")
@@ -129,7 +129,7 @@ class CapsuleRelay:
             request.given = lines_of(found)
         if not capsule:
             return 0
-        self._admission.pace_peer(peer, headers)
+        self._admission.pace(peer, headers)
         self._check_type(headers.get(b"content-type", b"").decode("latin-1"), origin)
         return self._most
 

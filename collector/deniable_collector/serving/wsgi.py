@@ -193,7 +193,7 @@ class WsgiHandler:
         Raises:
             IntakeError: the request's network sends too many.
         """
-        self._admission.pace_peer(request.connection.peer, request.headers)
+        self._admission.pace(request.connection.peer, request.headers)
         return next(most for path, most in self._limits.items() if request.path.startswith(path))
 
     def handle(self, request: Request) -> None:
