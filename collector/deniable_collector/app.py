@@ -80,7 +80,6 @@ def create_app(
         registry,
         store,
         max_reports=settings.max_reports,
-        max_metrics=settings.max_metrics,
     )
     app.extensions[BATCH_READER] = BatchReader(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)

@@ -24,6 +24,9 @@ from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of
 
+MOST_METRICS = 100
+"""Metrics in a batch. A batch of the SDK holds as many reports: none is refused for its metrics."""
+
 _MALFORMED = (
     "a report is an object of metric, scheme and window, which are texts, columns, and perhaps "
     "row, and no more"
@@ -33,8 +36,7 @@ _MALFORMED = (
 class Intake:
     """Reads batches by the registry and adds them to the store.
 
-    `max_reports` is the most reports in a batch, `max_metrics` the most metrics in one; `clock`
-    returns POSIX time in seconds.
+    `max_reports` is the most reports in a batch; `clock` returns POSIX time in seconds.
     """
 
     def __init__(
@@ -43,12 +45,10 @@ class Intake:
         store: Store,
         *,
         max_reports: int = 1000,
-        max_metrics: int = 100,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._max_reports = max_reports
-        self._max_metrics = max_metrics
         self._clock = clock
         self._catalogue = Catalogue(registry, store, clock)
 
@@ -70,7 +70,7 @@ class Intake:
             StoreUnavailable: the published schemes cannot be read.
         """
         sent = read_batch(body, self._max_reports)
-        if len(sent.reports) > self._max_metrics:
+        if len(sent.reports) > MOST_METRICS:
             # Fewer reports than that cannot be of more metrics.
             self._check_metrics(each.metric for each in sent.reports if each is not None)
         now, find = self._clock(), self._catalogue.find
@@ -160,9 +160,9 @@ class Intake:
         return {batch_id: seconds for batch_id, seconds in found.items() if seconds}
 
     def _check_metrics(self, metrics: Iterable[str]) -> None:
-        if len(set(metrics)) > self._max_metrics:
+        if len(set(metrics)) > MOST_METRICS:
             raise IntakeError(
                 "too-many-metrics",
-                f"a batch may have reports of up to {counted(self._max_metrics, 'metric')}: "
+                f"a batch may have reports of up to {counted(MOST_METRICS, 'metric')}: "
                 "send several batches",
             )

@@ -23,6 +23,10 @@ from deniable_collector.serving.framing import check_framing
 from deniable_collector.serving.http import ROOM, HttpHandler, HttpServer, Request, Response
 from deniable_collector.serving.rates import Peer
 
+MAX_HEADER: Final = 1 << 14
+MAX_LINES: Final = 64
+"""Bytes and lines of a header, the request line included."""
+
 PIPELINED: Final = 64
 """How many requests of one connection may wait. What was read at once can contain thousands, each
 of which needs a hundred times its bytes of memory."""
@@ -106,8 +110,8 @@ class Connection(asyncio.Protocol):
             why = error.__context__
             self._refuse(why if isinstance(why, Exception) else not_http())
         else:
-            if self._untold > self._server.settings.max_header:
-                self._refuse(self._header_too_large() if self._reading is None else _too_large())
+            if self._untold > MAX_HEADER:
+                self._refuse(_header_too_large() if self._reading is None else _too_large())
 
     def eof_received(self) -> bool:
         """The client sends no more. It may still read: requests that came whole are answered, and
@@ -158,9 +162,8 @@ class Connection(asyncio.Protocol):
         """Stop parsing a header or trailer that is too large."""
         self._untold = 0
         self._field_bytes += size
-        settings = self._server.settings
-        if self._field_bytes > settings.max_header or self._fields > settings.max_headers:
-            raise self._header_too_large()
+        if self._field_bytes > MAX_HEADER or self._fields > MAX_LINES:
+            raise _header_too_large()
 
     def on_headers_complete(self) -> None:
         self._header = False
@@ -400,18 +403,15 @@ class Connection(asyncio.Protocol):
             self._server.release(request.held)
             request.held, request.pieces, request.body = 0, [], b""
 
-    def _header_too_large(self) -> IntakeError:
-        settings = self._server.settings
-        told = (
-            f"a header may have up to {settings.max_headers} lines and {settings.max_header} "
-            "bytes, the request line included"
-        )
-        return IntakeError("header-too-large", told)
-
 
 def _too_many_connections() -> IntakeError:
     told = "the server has as many connections as it can serve: send the request again later, "
     return IntakeError("too-many-connections", f"{told}unchanged", retry_after=5.0)
+
+
+def _header_too_large() -> IntakeError:
+    told = f"a header may have up to {MAX_LINES} lines and {MAX_HEADER} bytes, the request line"
+    return IntakeError("header-too-large", f"{told} included")
 
 
 def _too_large() -> IntakeError:
