@@ -34,7 +34,7 @@ Columns: TypeAlias = int | bytes
 in `deniable.mechanisms.Report.columns`."""
 
 
-class SentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class UsualReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A report as devices send it; a row that was not sent is row 0."""
 
     metric: str
@@ -55,18 +55,14 @@ class _OddReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fal
 
 
 class SentBatch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A batch as it is sent; None stands for what is no report."""
+    """A batch as it is sent. Of one that is not as devices send it, the reports may be others, and
+    None stands for what is none."""
 
     batch: str
-    reports: list[SentReport] | list[Any]
+    reports: list[UsualReport]
 
 
-class _UsualBatch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    batch: str
-    reports: list[SentReport]
-
-
-_decode = msgspec.json.Decoder(_UsualBatch).decode
+_decode = msgspec.json.Decoder(SentBatch).decode
 
 
 def read_batch(body: bytes, most: int) -> SentBatch:
@@ -76,7 +72,6 @@ def read_batch(body: bytes, most: int) -> SentBatch:
         IntakeError: it is none.
     """
     check_counts(body, most)
-    batch: Any
     try:
         batch = _decode(body)
     except (ValueError, RecursionError):
@@ -93,10 +88,10 @@ def read_batch(body: bytes, most: int) -> SentBatch:
         raise IntakeError("bad-batch-id", str(error)) from None
     if len(batch.reports) > most:
         raise too_many_reports(most)
-    return batch  # type: ignore[no-any-return]
+    return batch
 
 
-def _quotes(report: SentReport) -> int:
+def _quotes(report: UsualReport) -> int:
     return 14 + 2 * (report.row is not UNSET) + 2 * (type(report.columns) is str)
 
 
@@ -110,7 +105,8 @@ def _read_oddly(body: bytes, most: int) -> SentBatch:
         )
     if document.keys() != {"batch", "reports"} or not isinstance(document["reports"], list):
         raise malformed("a batch is an object with a batch id and a list of reports, and no more")
-    return SentBatch(document["batch"], [*map(_odd, document["reports"])])
+    reports: list[Any] = [*map(_odd, document["reports"])]
+    return SentBatch(document["batch"], reports)
 
 
 def _odd(report: Any) -> _OddReport | None:
