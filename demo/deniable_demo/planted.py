@@ -66,7 +66,7 @@ def planted() -> list[Planted]:
 
 def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict[str, Any]]:
     """For each planted change the truth, the estimate and what a page says of it, as {"metric",
-    "series", "segment", "truth", "estimate", "low", "high", "unit", "says"}."""
+    "series", "label", "segment", "truth", "estimate", "low", "high", "unit", "says"}."""
     after = complete_days(RELEASED)
     day = timedelta(days=1)
     middle = newest - after * day
@@ -89,6 +89,7 @@ def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict
             {
                 "metric": each.metric,
                 "series": each.series,
+                "label": since.unit.label(each.series),
                 "segment": dict(each.where) if each.where else None,
                 "truth": each.truth,
                 "estimate": estimate,
@@ -130,7 +131,7 @@ def planted_table(compared: list[dict[str, Any]]) -> Table:
         high = math.inf if row["high"] is None else row["high"]
         inside = low <= row["truth"] <= high
         table.add_row(
-            f"{row['metric']} {row['series']}{of}{since}",
+            f"{row['metric']} {row['label']}{of}{since}",
             _change(row["truth"], row["unit"]),
             row["says"],
             "[green]holds the truth[/]" if inside else "[yellow]misses it[/]",

@@ -19,13 +19,12 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
-from deniable_estimator.checked_files import LastGood
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.caller import role_name
 from deniable_estimator.dashboard.access.door import Door
 from deniable_estimator.dashboard.access.guesses import Guesses
-from deniable_estimator.dashboard.access.people import PeopleError, PeopleFile
+from deniable_estimator.dashboard.access.people import PeopleFile
 from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.signing_in import access
@@ -65,8 +64,8 @@ from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
-from deniable_estimator.data_folder import ANNOTATIONS, LINKS, PEOPLE, SESSIONS
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.files import ANNOTATIONS, LINKS, PEOPLE, SESSIONS, LastGood
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 from deniable_estimator.questions.partial_store import PartialStore
@@ -225,10 +224,9 @@ def _make_folder(path: str) -> None:
 
 
 def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
-    try:
-        people = PeopleFile(settings.kept(PEOPLE))
-    except PeopleError as error:
-        raise SettingsError([str(error)]) from None
+    people = PeopleFile(settings.kept(PEOPLE))
+    if people.mistakes:
+        raise SettingsError([str(people.mistakes)])
     return Door(
         settings.dashboard_token,
         settings.dashboard_login_link,

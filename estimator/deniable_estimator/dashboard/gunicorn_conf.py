@@ -29,11 +29,11 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.workers import WorkersClosed
-from deniable_estimator.data_folder import FOLDER, SETTING
+from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
 _settings = DashboardSettings.from_env()
 # `deniable dashboard` names the folder; whoever starts gunicorn without it has the same default.
-os.environ[SETTING] = _settings.data or FOLDER
+os.environ[DATA_SETTING] = _settings.data or DATA_FOLDER
 
 bind = _settings.dashboard_bind
 # One process: a login link works once, and it alone remembers that; what is being decoded is

@@ -18,8 +18,8 @@ from deniable import Metric, WindowError, windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.units import half_width
-from deniable_estimator.checked_files import nearest
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.files import nearest
 from deniable_estimator.messages import message, sentence
 
 _HEADLINE = sentence("{series}: {value}, {change} since {moment}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
+from deniable_estimator.files import ANNOTATIONS, file_in_folder
 
 if TYPE_CHECKING:
     from deniable import Metric

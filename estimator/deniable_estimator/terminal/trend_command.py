@@ -15,7 +15,7 @@ import click
 
 from deniable.command_line import command
 from deniable_collector.options import registry_option, store_option
-from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
+from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,

@@ -11,7 +11,6 @@ from typing import Any, cast
 from deniable import Metric, Registry
 from deniable.types.number import Number
 from deniable_estimator.answers.distribution import series_names
-from deniable_estimator.checked_files import TomlChecker, is_plain_text, nearest, read_text
 from deniable_estimator.dashboard.boards.board import (
     SIZES,
     VIEWS,
@@ -21,6 +20,7 @@ from deniable_estimator.dashboard.boards.board import (
     BoardText,
 )
 from deniable_estimator.dashboard.charts.trend import MOST_LINES
+from deniable_estimator.files import TomlChecker, is_plain_text, nearest, read_text
 from deniable_estimator.questions.trend import GROUPS
 
 SCHEMA = 1
