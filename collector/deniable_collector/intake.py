@@ -82,12 +82,13 @@ class Intake:
                 if report is None:
                     raise Refused("malformed", _MALFORMED)
                 tally = find(report.metric, report.scheme, report.window, now, wait)
-                row = 0 if report.row is UNSET else report.row
-                if type(row) is not int or not 0 <= row < len(tally.rows):
-                    raise Refused(
-                        "bad_row", f"row must be a number from 0 to {len(tally.rows) - 1}"
-                    )
-                accepted.append((tally.places[row], tally.readers[row](report.columns)))
+                row, places = report.row, tally.places
+                if row is UNSET:
+                    row = 0
+                elif type(row) is not int or not 0 <= row < len(places):
+                    raise Refused("bad_row", f"row must be a number from 0 to {len(places) - 1}")
+                place, read = places[row]
+                accepted.append((place, read(report.columns)))
             except (Refused, WireError) as why:
                 reason = why.reason if isinstance(why, Refused) else "bad_columns"
                 refused[reason] = refused.get(reason, 0) + 1

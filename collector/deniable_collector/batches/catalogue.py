@@ -60,14 +60,9 @@ class OpenTally:
     closes: float
 
     @cached_property
-    def places(self) -> tuple[RowPlace, ...]:
-        """Where reports of each row are added up."""
-        return tuple(map(RowPlace, self.keys, self.rows))
-
-    @cached_property
-    def readers(self) -> tuple[Callable[[Any], Columns], ...]:
-        """What reads the columns of each row."""
-        return tuple(map(reader, self.rows))
+    def places(self) -> tuple[tuple[RowPlace, Callable[[Any], Columns]], ...]:
+        """Where reports of each row are added up, and what reads their columns."""
+        return tuple(zip(map(RowPlace, self.keys, self.rows), map(reader, self.rows), strict=True))
 
 
 class Catalogue:
