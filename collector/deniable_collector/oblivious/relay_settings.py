@@ -21,8 +21,7 @@ _SHARED = (
         "cors_origins",
         "max_body",
     ),
-    *("max_header", "max_headers", "request_timeout", "keep_alive", "max_connections"),
-    *("network_connections", "queue"),
+    *("request_timeout", "keep_alive", "max_connections", "network_connections", "queue"),
 )
 """The collector's settings that hold for a relay too."""
 
