@@ -248,7 +248,7 @@ def _taking_part(registry: Registry) -> Registry:
     metrics = {
         metric.name: metric
         if metric.rate == 1
-        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme)
+        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme.mechanism)
         for metric in registry
     }
     return replace(registry, metrics=metrics, lifetime_epsilon=None)

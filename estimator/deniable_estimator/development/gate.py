@@ -39,7 +39,7 @@ _LONGEST_NAME = 100
 def at_once(registry: Registry) -> Registry:
     """The registry as the collector has it: a window takes reports from its beginning."""
     metrics = {
-        metric.name: replace(metric, answer="at_once", compiled=metric.scheme)
+        metric.name: replace(metric, answer="at_once", compiled=metric.scheme.mechanism)
         for metric in registry
     }
     return replace(registry, metrics=metrics)
