@@ -22,9 +22,8 @@ from deniable import outbox
 from deniable.device import Device
 from deniable.errors import MetricError, RejectedError, SegmentError, TransportError
 from deniable.loopback import loopback_address
-from deniable.replies import Reply
 from deniable.state import State
-from deniable.transport import HttpTransport
+from deniable.transport import HttpTransport, Reply
 from deniable.wire import mark_development
 
 if TYPE_CHECKING:

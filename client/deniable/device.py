@@ -114,7 +114,7 @@ class Device:
         """
         if self.transport is None:
             raise TransportError("no endpoint was given, so nothing can be sent")
-        from deniable.replies import read_reply  # not needed by an app that only records
+        from deniable.transport import read_reply  # not needed by an app that only records
 
         try:
             rejected = read_reply(self.transport.send(batch.body), batch.id, self.clock)

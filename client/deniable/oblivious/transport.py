@@ -22,8 +22,14 @@ from deniable.oblivious.signed_keys import (
     verified,
 )
 from deniable.oblivious.sizes import sealed_size
-from deniable.replies import Reply, problem_code, retry_seconds
-from deniable.transport import HttpTransport, check_endpoint, check_ingest_key
+from deniable.transport import (
+    HttpTransport,
+    Reply,
+    check_endpoint,
+    check_ingest_key,
+    problem_code,
+    retry_seconds,
+)
 
 REQUEST_TYPE, RESPONSE_TYPE = "message/ohttp-req", "message/ohttp-res"
 
