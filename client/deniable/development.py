@@ -19,9 +19,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from deniable import outbox
+from deniable.addresses import loopback_address
 from deniable.device import Device
 from deniable.errors import MetricError, RejectedError, SegmentError, TransportError
-from deniable.loopback import loopback_address
 from deniable.state import State
 from deniable.transport import HttpTransport, Reply
 from deniable.wire import mark_development

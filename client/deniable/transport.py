@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
+from deniable.addresses import check_endpoint
 from deniable.errors import TransportError
 
 if TYPE_CHECKING:
@@ -152,36 +152,6 @@ class HttpTransport:
         return Reply(response.status, body, response.headers.get("Retry-After"))
 
 
-def check_endpoint(endpoint: str) -> None:
-    """Refuse an address that cannot be a collector's.
-
-    Raises:
-        ValueError: it is not an http or https address of a host, has an impossible port, or has
-            more than a path.
-    """
-    advice = "write it like https://telemetry.example.com"
-    if not isinstance(endpoint, str):
-        raise ValueError(f"the endpoint must be text, not {type(endpoint).__name__}: {advice}")
-    try:
-        parts = urlsplit(endpoint)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError(f"the endpoint {endpoint!r} is no address ({error}): {advice}") from None
-    if parts.scheme not in ("https", "http"):
-        raise ValueError(
-            "the endpoint must begin with https:// (or http:// on a private network), "
-            f"not {endpoint!r}"
-        )
-    if not _is_host(parts.hostname) or port == 0 or not re.fullmatch(r"[^\s\\]+", endpoint):
-        raise ValueError(f"the endpoint {endpoint!r} names no host that can be reached: {advice}")
-    if not parts.path.isascii():
-        raise ValueError(f"the path of {endpoint!r} must be ASCII: write other letters as %XX")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError(f"the endpoint holds a name or password, which is not sent: {advice}")
-    if parts.query or parts.fragment or endpoint.endswith(("?", "#")):
-        raise ValueError(f"the endpoint {endpoint!r} has a query or fragment: {advice}")
-
-
 def check_ingest_key(key: str | None) -> None:
     """Refuse a key that no collector could have.
 
@@ -193,13 +163,6 @@ def check_ingest_key(key: str | None) -> None:
             "an ingest key has 16 to 256 letters, digits and - . _ ~ + /: copy it from "
             "the collector's DENIABLE_INGEST_KEYS"
         )
-
-
-def _is_host(name: str | None) -> bool:
-    try:
-        return bool(name) and 0 < len((name or "").encode("idna")) <= 253
-    except UnicodeError:
-        return False
 
 
 def _reason(error: OSError) -> str:

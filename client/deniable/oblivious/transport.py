@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
+from deniable.addresses import check_endpoint
 from deniable.errors import TransportError, WireError
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import KeyConfiguration, Sealed, seal_request
@@ -25,7 +26,6 @@ from deniable.oblivious.sizes import sealed_size
 from deniable.transport import (
     HttpTransport,
     Reply,
-    check_endpoint,
     check_ingest_key,
     problem_code,
     retry_seconds,

@@ -17,8 +17,8 @@ from werkzeug.test import run_wsgi_app
 from werkzeug.wrappers import Request, Response
 
 from deniable import Registry
+from deniable.addresses import is_loopback_host
 from deniable.development import TROUBLE_CODES, TROUBLES
-from deniable.loopback import is_loopback_host
 from deniable.wire import SealedReport, is_development, unmarked
 from deniable_collector.app import create_app
 from deniable_collector.settings import Settings
