@@ -1,17 +1,33 @@
-"""From one `[metrics.NAME]` table of a `metrics.toml` to its metric, collecting every mistake."""
+"""From the table of one metric to its metric, collecting every mistake on the way.
+
+The table stands in a `metrics.toml`, or in the `metrics.json` that was compiled from one. That has
+the mechanism with its integers in force: it is built from these, what a report reveals is computed,
+and a table that reveals more than it declares, or that differs from what compiling its metric
+gives, is refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from deniable.checks import Check, is_number
 from deniable.errors import SchemeError
+from deniable.exact import exp_below
 from deniable.keep import mistakes, read_keep
-from deniable.keys import COMMON_KEYS, REQUIRED, SCHEME_KEYS, all_keys
-from deniable.mechanisms import MAX_MEMO_EPSILON
+from deniable.keys import (
+    COMMON_KEYS,
+    COMPILED_CHECKS,
+    COMPILED_KEYS,
+    REQUIRED,
+    SCHEME_KEYS,
+    SEGMENTED_KEYS,
+    all_keys,
+)
+from deniable.mechanisms import MAX_MEMO_EPSILON, Mechanism, Memoizing, rebuild
 from deniable.metric import Metric
+from deniable.scheme import check_values
 from deniable.segments import (
     LEAST_REPORTS,
     MAX_COMBINATIONS,
@@ -21,96 +37,203 @@ from deniable.segments import (
 )
 from deniable.types import TYPES, MetricType, Table
 
+_NULLS = ("forget", "memo_epsilon", "one_in", "other", "unit")
+"""The keys of a compiled metric that are null where they say nothing."""
 
-class MetricDeclaration:
-    """The table of one metric.
+_LISTS = ("platform", "segments")
+"""Those that are an empty list then."""
+
+_ABSENT = object()
+
+
+class Context(NamedTuple):
+    """What the document says beside the table of a metric.
+
+    Attributes:
+        folder: where a file that a key names is looked for.
+        defaults: those of the document's `[defaults]` that are right.
+        segments: the declared segments by name; None for one that could not be read.
+        kinds: the type of each metric of the document, by name.
+        metrics: the metrics without mistakes that were read before.
+        segmented: whether the document declares segments.
+    """
+
+    folder: str
+    defaults: Mapping[str, Any]
+    segments: Mapping[str, Segment | None]
+    kinds: Mapping[str, Any]
+    metrics: Mapping[str, Metric]
+    segmented: bool
+
+
+class MetricReading:
+    """The reading of one table.
 
     Args:
         name: the metric's name.
         table: what stands under it.
-        defaults: those of the document's `[defaults]` that are right.
-        folder: where a file that a key names is looked for.
+        context: what stands around it.
         report: takes a key (None: the metric itself) and what is wrong with it.
+        compiled: whether `deniable compile` has written the table.
     """
 
     def __init__(
         self,
         name: str,
         table: Mapping[str, Any],
-        defaults: Mapping[str, Any],
-        folder: str,
+        context: Context,
         report: Callable[[str | None, str], None],
+        *,
+        compiled: bool,
     ) -> None:
         self.name = name
         self.kind = TYPES.get(str(table.get("type")))
         self._table = table
-        self._folder = folder
+        self._context = context
         self._report_to = report
         self._refused: set[str | None] = set()
+        self._compiled = compiled
         self._known = self._checks()
-        undefaulted = frozenset() if self.kind is None else self.kind.undefaulted
-        self.settings: dict[str, Any] = {
-            **({} if self.kind is None else self.kind.presets),
-            **{key: value for key, value in defaults.items() if key not in undefaulted},
-            **{key: table[key] for key in self._known if key in table},
-        }
+        self.settings: dict[str, Any] = self._given()
 
     def report(self, key: str | None, message: str) -> None:
         self._refused.add(key)
         self._report_to(key, message)
 
-    def read(
-        self,
-        declared: Mapping[str, Any],
-        segments: Mapping[str, Segment],
-        kinds: Mapping[str, Any],
-        others: Mapping[str, Metric],
-    ) -> Metric | None:
-        """The metric; None, after reports, if there are mistakes.
-
-        Args:
-            declared: the document's segments, also those with mistakes.
-            segments: those of them that could be read.
-            kinds: the type of each metric of the document, by name.
-            others: the metrics without mistakes that were read before.
-        """
-        for key, value in self._table.items():
-            if key not in self._known:
-                self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
-            elif wrong := self._known[key](value):
-                self.report(key, wrong)
-        for key in REQUIRED:
-            if key not in self.settings:
-                self.report(None, f"lacks {key}")
-        metric_type = None if self.kind is None else self._type(self.kind, kinds, others)
+    def read(self) -> Metric | None:
+        """The metric; None, after reports, if there are mistakes."""
+        mechanism = None
+        self._check_keys()
+        if self._compiled:
+            # What is no compiled metric cannot be read further.
+            mechanism = None if self._refused else self._mechanism()
+            if mechanism is None:
+                return None
+        metric_type = None if self.kind is None else self._type(self.kind)
         self._check_epsilons()
         self._check_participation()
-        self._check_mechanism()
-        counted_by = self._segments(declared, segments)
+        if mechanism is None:
+            self._check_mechanism()
+        counted_by = self._segments()
         self._check_keep()
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         good = {key: value for key, value in self.settings.items() if key not in self._refused}
         metric = None
         if metric_type is not None and self._can_design(good):
-            metric = self._build(good, metric_type, counted_by)
+            metric = self._build(good, metric_type, counted_by, mechanism)
+        if metric is not None and mechanism is not None:
+            self._check_limits(metric, mechanism)
+            self._compare(metric)
         return None if self._refused else metric
 
     def _checks(self) -> Mapping[str, Check]:
-        """The keys that the table may hold. If it holds others, those of all types, because its
-        type may be what is wrong."""
+        """The keys that the table may hold, with their checks. If a declared table holds others,
+        those of all types, because its type may be what is wrong."""
         kind = self.kind
         known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
-        return known if known.keys() >= self._table.keys() else all_keys()
+        if not self._compiled:
+            return known if known.keys() >= self._table.keys() else all_keys()
+        known = {**known, **COMPILED_CHECKS}
+        required = (
+            *COMPILED_KEYS,
+            *(() if kind is None else kind.compiled),
+            *(SEGMENTED_KEYS if self._context.segmented else ()),
+            *(("keep",) if "keep" in self._table else ()),
+        )
+        # A key that the type has no use for is compared in the end.
+        return {key: known.get(key, _anything) for key in required}
 
-    def _type(
-        self,
-        kind: type[MetricType],
-        kinds: Mapping[str, Any],
-        others: Mapping[str, Metric],
-    ) -> MetricType | None:
+    def _given(self) -> dict[str, Any]:
+        """What the table and the defaults say together."""
+        kind = self.kind
+        found = {} if kind is None else dict(kind.presets)
+        undefaulted = frozenset() if kind is None else kind.undefaulted
+        if not self._compiled:
+            defaults = self._context.defaults.items()
+            found.update({key: value for key, value in defaults if key not in undefaulted})
+            return found | {key: self._table[key] for key in self._known if key in self._table}
+        own = {} if kind is None else kind.keys
+        for key, value in self._table.items():
+            # Null is nothing said, but of `other`, where it says that there is none.
+            said = (value is not None or key == "other") and not (value == [] and key in _LISTS)
+            if said and key not in undefaulted and (key in COMMON_KEYS or key in own):
+                found[key] = value
+        if COMPILED_CHECKS["expires"](found.get("expires")) is None:
+            found["expires"] = date.fromisoformat(found["expires"])
+        return found
+
+    def _check_keys(self) -> None:
+        for key, value in self._table.items():
+            nothing = self._compiled and (
+                (value is None and key in _NULLS) or (value == [] and key in _LISTS)
+            )
+            if key not in self._known:
+                self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
+            elif not nothing and (wrong := self._known[key](value)):
+                self.report(key, wrong)
+        if self._compiled:
+            for key in self._known:
+                if key not in self._table:
+                    self.report(key, "is missing")
+            return
+        for key in REQUIRED:
+            if key not in self.settings:
+                self.report(None, f"lacks {key}")
+
+    def _mechanism(self) -> Mechanism[Any] | None:
+        """The mechanism of a compiled metric, if it can be built and is one for this metric; what
+        it says of the type is added to the settings."""
+        kind, table = self.kind, self._table
+        assert kind is not None
+        try:
+            mechanism = rebuild(table["mechanism"], table["parameters"])
+        except SchemeError as error:
+            self.report("parameters", str(error))
+            return None
+        if not kind.suits(mechanism):
+            self.report("mechanism", f"is {mechanism.name}, which takes no {kind.name}")
+            return None
+        has_memos = isinstance(mechanism, Memoizing)
+        if has_memos != (table["longitudinal"] == "memoize"):
+            has = "has memos" if has_memos else "has no memos"
+            self.report("longitudinal", f"is {table['longitudinal']}, but {mechanism.name} {has}")
+            return None
+        for key, value in kind.told_by(mechanism).items():
+            if wrong := {**COMMON_KEYS, **kind.keys}[key](value):
+                self.report("parameters", f"say of {key} what it cannot be: it {wrong}")
+            self.settings[key] = value
+        return None if self._refused else mechanism
+
+    def _check_limits(self, metric: Metric, mechanism: Mechanism[Any]) -> None:
+        """Whether the mechanism in force keeps within what is declared."""
+        if mechanism.odds > exp_below(metric.epsilon):
+            self.report(
+                "epsilon",
+                f"is {metric.epsilon}, but a report with these parameters reveals "
+                f"{mechanism.epsilon}",
+            )
+        if isinstance(mechanism, Memoizing) and (
+            mechanism.lifetime_odds > exp_below(metric.memo_limit)
+        ):
+            self.report(
+                "memo_epsilon",
+                f"is {metric.memo_limit}, but a memo with these parameters reveals "
+                f"{mechanism.lifetime_epsilon}",
+            )
+
+    def _compare(self, metric: Metric) -> None:
+        """Whether the table says what compiling its metric gives: the ledger charges its figures,
+        and other SDKs trust its lists."""
+        made = metric.compile(segmented=self._context.segmented)
+        given = {key: value for key, value in self._table.items() if key != "keep"}
+        for path, true in _differences(given, made):
+            told = "be left out" if true is _ABSENT else f"be {_shown(true)}"
+            self.report(".".join(path), f"must {told}: that is what compiling this metric gives")
+
+    def _type(self, kind: type[MetricType]) -> MetricType | None:
         """The type as the table declares it, if it may be asked for with what was given."""
         settings = self.settings
-        for key in (each for each in self._table if each in self._known):
+        for key in () if self._compiled else [each for each in self._table if each in self._known]:
             if key in kind.undefaulted or (key not in COMMON_KEYS and key not in kind.keys):
                 why = f": {kind.foreign[key]}" if key in kind.foreign else ""
                 self.report(key, f"does not belong to a {kind.name}{why}")
@@ -126,13 +249,14 @@ class MetricDeclaration:
                 "is at_once, so the first value of a window is the one that counts: set "
                 'aggregate = "first"',
             )
-        return kind.read(Table(settings, self._folder, self.report, kinds, others))
+        context = self._context
+        return kind.read(
+            Table(settings, context.folder, self.report, context.kinds, context.metrics)
+        )
 
-    def _segments(
-        self, declared: Mapping[str, Any], segments: Mapping[str, Segment]
-    ) -> tuple[Segment, ...]:
+    def _segments(self) -> tuple[Segment, ...]:
         """The segments that a metric names, if it may be counted by them."""
-        settings = self.settings
+        settings, declared = self.settings, self._context.segments
         names = settings.get("segments", [])
         if COMMON_KEYS["segments"](names):
             return ()
@@ -146,7 +270,7 @@ class MetricDeclaration:
                     "segments",
                     f"names {name!r}, which is not declared: write [segments.{name}]{known}",
                 )
-        found = tuple(segments[name] for name in names if name in segments)
+        found = tuple(each for name in names if (each := declared.get(name)) is not None)
         count = combinations(found)
         if count > MAX_COMBINATIONS:
             self.report(
@@ -264,8 +388,15 @@ class MetricDeclaration:
         settings: Mapping[str, Any],
         metric_type: MetricType,
         segments: tuple[Segment, ...],
+        compiled: Mechanism[Any] | None,
     ) -> Metric | None:
         """The metric, if its mechanism can be built; keys that are missing are left empty."""
+        try:
+            if compiled is not None:
+                check_values(metric_type.values, compiled)
+        except SchemeError as error:
+            self.report("values", str(error))
+            return None
         optional = (
             "window",
             "answer",
@@ -289,6 +420,7 @@ class MetricDeclaration:
             platform=_named(settings.get("platform", ())),
             segments=segments,
             keep=read_keep(settings.get("keep", {})),
+            compiled=compiled,
             **{key: settings[key] for key in optional if key in settings},
         )
         try:
@@ -308,3 +440,23 @@ class MetricDeclaration:
 def _named(value: str | Sequence[str]) -> tuple[Any, ...]:
     """One text or several, in the order given."""
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _anything(value: Any) -> None:
+    """The check of a key that is compared in the end."""
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 100 else f"{text[:100]} ..."
+
+
+def _differences(
+    given: Any, made: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The paths at which two tables differ, with what the second one holds there."""
+    if isinstance(given, dict) and isinstance(made, dict):
+        for key in {**made, **given}:
+            yield from _differences(given.get(key, _ABSENT), made.get(key, _ABSENT), (*path, key))
+    elif given != made or isinstance(given, bool) != isinstance(made, bool):
+        yield path, made
