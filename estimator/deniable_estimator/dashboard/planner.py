@@ -14,16 +14,15 @@ from deniable import DeniableError, Scheme
 from deniable.mechanisms import Mechanism
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.dashboard.charts import BarChart, bar_chart
-from deniable_estimator.dashboard.charts.division import DivisionChart, division_chart
-from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
+from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.pages import keep_form
+from deniable_estimator.dashboard.plan_charts import division_chart, reach_chart
 from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.document.document import Document
+from deniable_estimator.document.plot.marks import Bars, Lines
 from deniable_estimator.inputs import Asked, Field, InputError, read_form
 from deniable_estimator.messages import message
 from deniable_estimator.planning.kinds import PLANS, PlanKind, Planned, make
@@ -46,7 +45,7 @@ class Example:
     """One window's reports of simulated devices."""
 
     estimate: Shares
-    chart: BarChart | None
+    chart: Bars | None
     """None if no simulated device reports."""
     found: str
 
@@ -57,8 +56,8 @@ class PlanPage:
 
     document: Document
     label: PrivacyLabel | None
-    reach: ReachChart | None = None
-    division: DivisionChart | None = None
+    reach: Lines | None = None
+    division: Lines | None = None
     example: Example | None = None
 
 
