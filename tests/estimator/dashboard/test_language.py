@@ -18,8 +18,8 @@ import deniable
 from deniable.mechanisms import all_names
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.dashboard.texts import files, template
-from deniable_estimator.dashboard.words import mechanism_words
 from deniable_estimator.messages import message, translated
+from deniable_estimator.planning.words import mechanism_words
 
 from .conftest import NUMBERS, REGISTRY, browser_of
 
