@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry
-from deniable.web_command import ALL, CLOSED, JOINT, web_files
+from deniable.web_command import CLOSED, FULL, JOINT, MEMOS, web_files
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "client/deniable/web"
@@ -18,24 +18,26 @@ SHIPPED = ROOT / "client/deniable/web"
 def test_it_is_what_the_sources_give(built: Path) -> None:
     """A fresh build has the bytes of the files that are shipped; `make web` renews them."""
     shipped = sorted(SHIPPED.iterdir())
-    assert len(shipped) == 16
+    assert len(shipped) == 14
     for each in shipped:
         assert each.read_bytes() == (built / each.name).read_bytes(), each.name
 
 
 def test_the_builds_have_these_mechanisms() -> None:
-    """`deniable compile web` takes the small build for exactly the mechanisms that it has, the
-    full one for those that it has, and the one with everything for the others."""
+    """`deniable compile web` knows the mechanisms of each entry and of each part."""
     found = {}
-    for name in ("closed", "all", "joint"):
-        source = (ROOT / f"client/web/src/parts_{name}.ts").read_text(encoding="utf-8")
+    for name in ("closed", "full", "joint", "memos"):
+        source = (ROOT / f"client/web/src/parts/{name}.ts").read_text(encoding="utf-8")
         listed = re.search(r"mechanisms: \{(.*?)\}", source, re.DOTALL)
         assert listed is not None
         found[name] = set(re.findall(r"^ *(?:mechanisms: \{ )?(\w+)(?=[:,])", listed[0], re.M))
         found[name] -= {"mechanisms"}
-    assert found["closed"] == CLOSED
-    assert found["all"] | CLOSED == ALL
-    assert found["joint"] | ALL == JOINT
+    assert found == {
+        "closed": CLOSED,
+        "full": FULL - CLOSED,
+        "joint": JOINT,
+        "memos": MEMOS,
+    }
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,7 @@ def test_the_builds_have_these_mechanisms() -> None:
         "deniable.js",
         "deniable.closed.js",
         "deniable.joint.js",
+        "deniable.memos.js",
         "deniable.oblivious.js",
         "deniable.owner.js",
     ],
@@ -72,7 +75,7 @@ def test_scripts_need_no_charset() -> None:
 
 def test_the_script_sets_one_name(node: str) -> None:
     """The file for a <script> tag adds `deniable` to a page, with the SDK and the registry, and
-    no other name; the small build and the whole one take the registries that get them."""
+    no other name; each entry takes the registries that get it, also with parts."""
     program = """
     const fs = require("fs"), vm = require("vm");
     const page = vm.createContext({ URL, TextEncoder });
@@ -85,7 +88,9 @@ def test_the_script_sets_one_name(node: str) -> None:
     """
     closed = Registry.parse(TEXT)
     whole = Registry.parse(TEXT.replace('"boolean"', '"string"'))
-    for registry in (closed, whole):
+    segments = '[segments.platform]\nvalues = ["web", "phone"]\n'
+    parts = Registry.parse(f'{TEXT}segments = ["platform"]\n{segments}')
+    for registry in (closed, whole, parts):
         done = subprocess.run(
             [node, "-e", program],
             input=web_files(registry)["deniable.min.js"].decode(),
