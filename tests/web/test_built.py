@@ -101,6 +101,29 @@ def test_the_script_sets_one_name(node: str) -> None:
         assert done.stdout.split() == ["deniable", "no_consent"], done.stderr
 
 
+def test_the_modules_find_one_another(node: str, tmp_path: Path) -> None:
+    """The registry's module brings along the parts that it needs, from its own folder, and the
+    SDK's module takes them; no file asks for another name."""
+    text = TEXT.replace("lifetime", 'longitudinal = "memoize"\nmemo_epsilon = 2.0\nlifetime')
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    for name, content in web_files(Registry.parse(text)).items():
+        (tmp_path / name).write_bytes(content)
+    program = """
+    import { Client, memoryStore } from "./deniable.js";
+    import metrics from "./metrics.js";
+    const client = new Client(metrics, { consent: true, state: memoryStore() });
+    client.record("dark_mode", true);
+    await client.close();
+    console.log(Object.keys(metrics.parts).join(), JSON.stringify(client.counters));
+    console.log((await client.accounts()).length);
+    """
+    (tmp_path / "app.js").write_text(program)
+    done = subprocess.run(
+        [node, tmp_path / "app.js"], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout.split() == ["memos", "{}", "1"], done.stderr
+
+
 TEXT = """
 schema = 1
 app = "shop"
