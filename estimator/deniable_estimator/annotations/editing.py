@@ -14,8 +14,7 @@ from pathlib import Path
 from deniable.starting.declaring import toml_value
 from deniable_estimator.annotations.annotation import Annotation
 from deniable_estimator.annotations.file import SCHEMA, parse_annotations
-from deniable_estimator.checked_files import read_text
-from deniable_estimator.edited_files import FileEditError, alone, replace_file
+from deniable_estimator.files import FileEditError, alone, read_text, replace_file
 
 _HEAD = f"# What happened when, drawn beside the metrics. docs/how-to/watch.md\nschema = {SCHEMA}\n"
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from deniable.errors import Problem
 from deniable_estimator.annotations.annotation import Annotation
-from deniable_estimator.checked_files import (
+from deniable_estimator.files import (
     TomlChecker,
     is_plain_text,
     nearest,

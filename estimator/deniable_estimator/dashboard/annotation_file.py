@@ -9,7 +9,7 @@ from flask import Flask, current_app
 
 from deniable import Metric
 from deniable_estimator.annotations import Annotation, between, load_annotations
-from deniable_estimator.checked_files import LastGood
+from deniable_estimator.files import LastGood
 from deniable_estimator.messages import message
 
 _MOST_MISTAKES = 5
@@ -20,22 +20,17 @@ _EXTENSION = "deniable_annotations"
 
 def keep_annotations(app: Flask, path: str) -> None:
     """Let the application read the file of annotations, if it is told of one."""
-    app.extensions[_EXTENSION] = LastGood(Path(path), _load, ()) if path else None
-    if path:
-        current = app.extensions[_EXTENSION]
-        # Mistakes are logged when the dashboard starts, not with the first reader.
-        _ = current.value
-
-
-def _load(path: Path) -> tuple[Annotation, ...]:
-    """What the file says; nothing before somebody has made it."""
-    return load_annotations(path) if path.exists() else ()
+    nothing: tuple[Annotation, ...] = ()
+    file = LastGood(Path(path) if path else None, load_annotations, nothing)
+    app.extensions[_EXTENSION] = file
+    # Mistakes are logged when the dashboard starts, not with the first reader.
+    _ = file.value
 
 
 def current_annotations() -> tuple[Annotation, ...] | None:
     """All annotations that are in force; None without a folder of data."""
     file = _file()
-    return None if file is None else file.value
+    return None if file.path is None else file.value
 
 
 def annotations_of(metric: Metric, first: date, last: date) -> tuple[Annotation, ...] | None:
@@ -46,8 +41,7 @@ def annotations_of(metric: Metric, first: date, last: date) -> tuple[Annotation,
 
 def file_mistakes() -> tuple[str, ...]:
     """What is wrong with the file, a line for each; the name of its folder is not told."""
-    file = _file()
-    error = None if file is None else file.mistakes
+    error = _file().mistakes
     if error is None:
         return ()
     told = [each.describe(Path(error.source).name) for each in error.problems]
@@ -56,6 +50,6 @@ def file_mistakes() -> tuple[str, ...]:
     return tuple(told)
 
 
-def _file() -> LastGood[tuple[Annotation, ...]] | None:
-    file: LastGood[tuple[Annotation, ...]] | None = current_app.extensions[_EXTENSION]
+def _file() -> LastGood[tuple[Annotation, ...]]:
+    file: LastGood[tuple[Annotation, ...]] = current_app.extensions[_EXTENSION]
     return file

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from deniable.doctor.result import CheckResult
 from deniable_collector.settings import Settings, SettingsError
 from deniable_estimator.annotations import load_annotations
-from deniable_estimator.checked_files import CheckedFileError
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
+from deniable_estimator.files import ANNOTATIONS, CheckedFileError, file_in_folder
 
 
 def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:

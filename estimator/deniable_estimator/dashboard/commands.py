@@ -14,7 +14,7 @@ from deniable_collector.serving.gunicorn import become, environment
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.data_folder import FOLDER, SETTING
+from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
 
 @command("deniable dashboard --registry metrics.toml --bind 127.0.0.1:8090")
@@ -29,8 +29,8 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     people, annotations and sessions are kept in the folder DENIABLE_DATA, by default deniable-data.
     """
     environ = environment(registry=registry, store=store, dashboard_bind=bind)
-    if not environ.get(SETTING):
-        environ[SETTING] = FOLDER
+    if not environ.get(DATA_SETTING):
+        environ[DATA_SETTING] = DATA_FOLDER
     try:
         settings = DashboardSettings.from_env(environ)
         Registry.load(settings.registry)

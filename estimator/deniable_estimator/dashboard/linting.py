@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deniable import Registry
 from deniable.errors import MistakesError, Problem
-from deniable_estimator.data_folder import ANNOTATIONS, PEOPLE, file_in_folder
+from deniable_estimator.files import ANNOTATIONS, PEOPLE, file_in_folder
 
 
 def check_files(
@@ -59,10 +59,10 @@ def _boards(folder: Path, registry: Registry) -> Iterator[tuple[str, Sequence[Pr
 
 
 def _people(path: Path) -> Sequence[Problem]:
-    from deniable_estimator.dashboard.access.people import PeopleError, load_people
+    from deniable_estimator.dashboard.access.people import load_people
 
     try:
         load_people(path)
-    except PeopleError as error:
+    except MistakesError as error:
         return error.problems
     return ()

@@ -9,8 +9,6 @@ proposal, because they change its scheme.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +17,8 @@ import click
 
 from deniable import Registry
 from deniable.value_list import read_values, value_text
-from deniable_estimator.questions.asking import find_metric
+from deniable_estimator.asking.query import find_metric
+from deniable_estimator.files import replace_file
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds
@@ -126,22 +125,9 @@ def _quoted(text: str) -> str:
 
 def _replace(path: Path, text: str) -> None:
     """Write a file whole, so that nobody reads half of it; if it is a link, the file behind it."""
-    path = path.resolve()
     if path.exists() and not path.is_file():
         raise click.ClickException(f"{path} is no file: name one that holds a string on each line")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        replace_file(path, text, 0o644)
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
-    draft = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # A private draft must not take from others what they could read.
-        draft.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
         raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error

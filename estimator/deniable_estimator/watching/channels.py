@@ -18,7 +18,8 @@ from typing import Any
 
 from deniable import DeniableError
 from deniable.errors import Problem
-from deniable_estimator.watching.rules_file import NoticeChannel, RulesError
+from deniable_estimator.files import CheckedFileError
+from deniable_estimator.watching.rules_file import NoticeChannel
 
 MOST_MESSAGES = 100
 """The most messages in one delivery."""
@@ -45,7 +46,7 @@ def check_channels(channels: Sequence[NoticeChannel], source: str) -> None:
     """Refuse addresses that Apprise does not know.
 
     Raises:
-        RulesError: it does not know one, or is not installed.
+        CheckedFileError: it does not know one, or is not installed.
     """
     problems = []
     for channel in channels:
@@ -71,7 +72,7 @@ def check_channels(channels: Sequence[NoticeChannel], source: str) -> None:
                     )
                 )
     if problems:
-        raise RulesError(problems, source)
+        raise CheckedFileError(problems, source)
 
 
 def send(channel: NoticeChannel, title: str, messages: Sequence[Mapping[str, Any]]) -> None:

@@ -18,7 +18,7 @@ import click
 from deniable import DeniableError
 from deniable.command_line import command, json_option
 from deniable_collector.options import registry_option, store_option
-from deniable_estimator.data_folder import ANNOTATIONS, file_in_folder
+from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import candidates_folder_option, opened, reported
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _annotations(path: Path) -> tuple[Annotation, ...]:
     """What the file says; with mistakes in it nothing, because a change must be told all the
     same."""
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.checked_files import CheckedFileError
+    from deniable_estimator.files import CheckedFileError
 
     try:
         return load_annotations(path) if path.exists() else ()

@@ -5,20 +5,14 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from deniable.errors import MistakesError, Problem
-from deniable.toml_lines import line_of, locate
+from deniable_estimator.files import TomlChecker, read_text
 from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per
-
-
-class RulesError(MistakesError):
-    """The rules have mistakes; `problems` holds all of them, in file order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +76,9 @@ def load_rules(
     """Read the rules from a file.
 
     Raises:
-        RulesError: the file cannot be read, or has mistakes (all of them are listed).
+        CheckedFileError: the file cannot be read, or has mistakes (all of them are listed).
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise RulesError([Problem(None, "", f"cannot be read: {reason}")], str(path)) from error
-    return parse_rules(text, metrics, environ, str(path))
+    return parse_rules(read_text(path), metrics, environ, str(path))
 
 
 def parse_rules(
@@ -102,19 +91,11 @@ def parse_rules(
     `${NAME}` in a channel's address stands for.
 
     Raises:
-        RulesError: the text has mistakes (all of them are listed).
+        CheckedFileError: the text has mistakes (all of them are listed).
     """
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        found = re.search(r"line (\d+)", str(error))
-        problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
-        raise RulesError([problem], source) from None
-    reader = _RulesReader(document, locate(text), metrics, environ)
-    rules = reader.read()
-    if reader.problems:
-        reader.problems.sort(key=lambda problem: problem.line or 0)
-        raise RulesError(reader.problems, source)
+    checker = TomlChecker(text, source)
+    rules = _RulesReader(checker, metrics, environ).read()
+    checker.finish()
     return rules
 
 
@@ -195,39 +176,20 @@ CHANNEL_KEYS = ("webhook", "apprise")
 
 
 class _RulesReader:
-    """Collects all problems of one document instead of stopping at the first."""
-
     def __init__(
-        self,
-        document: Mapping[str, Any],
-        lines: Mapping[tuple[str, ...], int],
-        known: Collection[str],
-        environ: Mapping[str, str],
+        self, checker: TomlChecker, known: Collection[str], environ: Mapping[str, str]
     ) -> None:
-        self.document, self.lines = document, lines
-        self.known, self.environ = known, environ
-        self.problems: list[Problem] = []
-
-    def report(self, path: tuple[str, ...], message: str) -> None:
-        self.problems.append(Problem(line_of(self.lines, path), ".".join(path), message))
+        self.checker, self.known, self.environ = checker, known, environ
+        self.document, self.report = checker.document, checker.report
 
     def read(self) -> WatchRules:
-        good: dict[str, Any] = {}
-        for key, value in self.document.items():
-            if key not in TOP_KEYS:
-                self.report((key,), f"is unknown; the file may hold {', '.join(TOP_KEYS)}")
-            elif (check := TOP_KEYS[key]) and (wrong := check(value)):
-                self.report((key,), wrong)
-            else:
-                good[key] = value
-        schema = self.document.get("schema")
-        if type(schema) is not int or schema != SCHEMA:
-            self.report(("schema",), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
+        self.checker.check_schema(SCHEMA)
+        good = self._checked((), self.document, TOP_KEYS)
         if "dashboard" not in self.document:
             self.report(("dashboard",), "is missing: name the address that links lead to")
-        defaults = MetricRules(**self._metric_keys(("defaults",), self._tables_of("defaults")))
+        defaults = MetricRules(**self._metric_keys(("defaults",), self.checker.table("defaults")))
         metrics = {}
-        for name, table in self._tables_of("metrics").items():
+        for name, table in self.checker.table("metrics").items():
             path = ("metrics", name)
             if name not in self.known:
                 self.report(path, "is not declared in the registry")
@@ -248,26 +210,25 @@ class _RulesReader:
             channels=self._channels(),
         )
 
-    def _tables_of(self, key: str) -> Mapping[str, Any]:
-        table = self.document.get(key, {})
-        if isinstance(table, dict):
-            return table
-        self.report((key,), f"must be a table: write [{key}]")
-        return {}
-
-    def _metric_keys(self, path: tuple[str, ...], table: Any) -> dict[str, Any]:
-        if not isinstance(table, dict):
-            self.report(path, f"must be a table: write [{'.'.join(path)}]")
-            return {}
+    def _checked(
+        self, path: tuple[str, ...], table: Mapping[str, Any], checks: Mapping[str, _Check | None]
+    ) -> dict[str, Any]:
+        """What is right in a table; the rest is reported."""
+        self.checker.check_keys(path, table, checks)
         good = {}
-        for key, value in table.items():
-            if key not in DEFAULT_KEYS:
-                self.report((*path, key), f"is unknown; it may hold {', '.join(DEFAULT_KEYS)}")
-            elif wrong := DEFAULT_KEYS[key](value):
+        for key in table.keys() & checks.keys():
+            check = checks[key]
+            if check and (wrong := check(table[key])):
                 self.report((*path, key), wrong)
             else:
-                good[key] = value
+                good[key] = table[key]
         return good
+
+    def _metric_keys(self, path: tuple[str, ...], table: Any) -> dict[str, Any]:
+        if isinstance(table, dict):
+            return self._checked(path, table, DEFAULT_KEYS)
+        self.report(path, f"must be a table: write [{'.'.join(path)}]")
+        return {}
 
     def _only(self) -> tuple[str, ...]:
         only = self.document.get("only", [])
@@ -280,7 +241,7 @@ class _RulesReader:
         return tuple(only)
 
     def _channels(self) -> tuple[NoticeChannel, ...]:
-        tables = self._tables_of("channels")
+        tables = self.checker.table("channels")
         if len(tables) > MOST_CHANNELS:
             self.report(("channels",), f"holds more than {MOST_CHANNELS} channels")
         found = []

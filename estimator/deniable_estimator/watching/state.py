@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable import DeniableError, WindowError, windows
-from deniable_estimator.edited_files import replace_file
+from deniable_estimator.files import replace_file
 
 SCHEMA = 1
 

@@ -16,8 +16,7 @@ from deniable_estimator.annotations import file as code
 from deniable_estimator.annotations import load_annotations, parse_annotations
 from deniable_estimator.annotations.editing import add_annotation
 from deniable_estimator.annotations.file import warnings_of
-from deniable_estimator.checked_files import MAX_FILE, CheckedFileError
-from deniable_estimator.edited_files import FileEditError
+from deniable_estimator.files import MAX_FILE, CheckedFileError, FileEditError
 from deniable_estimator.terminal.annotate import annotate
 
 GOOD = """# kept

@@ -11,11 +11,11 @@ from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.checked_files import CheckedFileError
 from deniable_estimator.dashboard.boards import file as code
 from deniable_estimator.dashboard.boards.board import BoardChart, BoardText
 from deniable_estimator.dashboard.boards.file import parse_board
 from deniable_estimator.dashboard.boards.folder import MOST_BOARDS, BoardFolder
+from deniable_estimator.files import CheckedFileError
 
 from .conftest import REGISTRY, browser_of, dashboard_of, fill, text_of
 

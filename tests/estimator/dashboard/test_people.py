@@ -22,10 +22,8 @@ from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access import people as module
 from deniable_estimator.dashboard.access.people import (
-    MOST_BYTES,
     MOST_PEOPLE,
     NAME_LENGTH,
-    PeopleError,
     check_name,
     hash_token,
     load_people,
@@ -33,6 +31,7 @@ from deniable_estimator.dashboard.access.people import (
 )
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.files import MAX_FILE, CheckedFileError
 
 from .conftest import TOKEN, browser_of, dashboard_of
 
@@ -48,7 +47,7 @@ def run(*arguments: str, fine: bool = True) -> str:
 
 def problems(text: str) -> list[tuple[int | None, str]]:
     """Line and place of every mistake."""
-    with pytest.raises(PeopleError) as caught:
+    with pytest.raises(CheckedFileError) as caught:
         parse_people(text)
     return [(each.line, each.where) for each in caught.value.problems]
 
@@ -100,7 +99,7 @@ role = "reader"
         (1, "schema"), (2, "people_"), (4, "people.a.role"), (7, "people.b.token"),
         (8, "people.b.colour"), (9, "people.<script>"), (16, "people.d.token"), (17, "people.D"),
     ]  # fmt: skip
-    with pytest.raises(PeopleError) as caught:
+    with pytest.raises(CheckedFileError) as caught:
         parse_people(text)
     assert "in-the-clear" not in str(caught.value), "no message quotes a secret"
     assert HASH not in str(caught.value)
@@ -120,16 +119,16 @@ def test_the_file_is_limited(tmp_path: Path) -> None:
     """A thousand people and a mebibyte are the most."""
     many = "schema = 1\n" + "".join(f'[people.p{n}]\nrole = "reader"\n' for n in range(MOST_PEOPLE))
     assert len(parse_people(many)) == MOST_PEOPLE == 1000
-    with pytest.raises(PeopleError, match="1001 people; 1000 are the most"):
+    with pytest.raises(CheckedFileError, match="1001 people; 1000 are the most"):
         parse_people(many + '[people.one_more]\nrole = "reader"\n')
     path = tmp_path / "people.toml"
-    path.write_text("schema = 1\n".ljust(MOST_BYTES, "#"))
+    path.write_text("schema = 1\n".ljust(MAX_FILE, "#"))
     assert load_people(path) == {}
-    path.write_text("schema = 1\n".ljust(MOST_BYTES + 1, "#"))
-    with pytest.raises(PeopleError, match="over 1048576 bytes"):
+    path.write_text("schema = 1\n".ljust(MAX_FILE + 1, "#"))
+    with pytest.raises(CheckedFileError, match="larger than 1,048,576 bytes"):
         load_people(path)
     path.write_bytes(b"schema = 1\n#\xff")
-    with pytest.raises(PeopleError, match="not UTF-8"):
+    with pytest.raises(CheckedFileError, match="not UTF-8"):
         load_people(path)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import windows
+from deniable_estimator.files import CheckedFileError
 from deniable_estimator.judging.levels import (
     DAYS,
     PERIODS,
@@ -23,7 +24,6 @@ from deniable_estimator.judging.levels import (
 )
 from deniable_estimator.watching.rules_file import (
     NoticeChannel,
-    RulesError,
     load_rules,
     parse_rules,
 )
@@ -62,10 +62,10 @@ def test_secrets_come_from_the_environment() -> None:
     rules = parse_rules(text, METRICS, {"HOOK": "s3cret"})
     assert rules.channels == (NoticeChannel("ops", "webhook", "https://chat.example/s3cret"),)
     assert "s3cret" not in repr(rules)
-    with pytest.raises(RulesError, match="environment variable HOOK, which is not set"):
+    with pytest.raises(CheckedFileError, match="environment variable HOOK, which is not set"):
         parse_rules(text, METRICS, {})
     wrong = HEAD + '[channels.ops]\nwebhook = "${HOOK}"\n'
-    with pytest.raises(RulesError) as error:
+    with pytest.raises(CheckedFileError) as error:
         parse_rules(wrong, METRICS, {"HOOK": "s3cret"})
     assert "s3cret" not in str(error.value)
 
@@ -96,7 +96,7 @@ apprise = "somewhere"
 [channels.c]
 mail = "me"
 """
-    with pytest.raises(RulesError) as error:
+    with pytest.raises(CheckedFileError) as error:
         parse_rules(text, METRICS, {}, "rules.toml")
     found = [(each.line, each.where) for each in error.value.problems]
     assert found == [
@@ -139,23 +139,23 @@ mail = "me"
 )
 def test_other_mistakes(text: str, told: str) -> None:
     """Each says what is wrong."""
-    with pytest.raises(RulesError, match=told):
+    with pytest.raises(CheckedFileError, match=told):
         parse_rules(text, METRICS, {})
 
 
 @given(st.text(max_size=60), st.sampled_from(["", HEAD, HEAD + "[defaults]\n"]))
 def test_any_text_is_read_or_refused(text: str, head: str) -> None:
     """No text makes any other error than a list of mistakes."""
-    with contextlib.suppress(RulesError):
+    with contextlib.suppress(CheckedFileError):
         parse_rules(head + text, METRICS, {})
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     """It is refused with the reason."""
-    with pytest.raises(RulesError, match="cannot be read: No such file"):
+    with pytest.raises(CheckedFileError, match="cannot be read: No such file"):
         load_rules(tmp_path / "rules.toml", METRICS)
     (tmp_path / "rules.toml").write_bytes(b"\xff")
-    with pytest.raises(RulesError, match="not UTF-8"):
+    with pytest.raises(CheckedFileError, match="not UTF-8"):
         load_rules(tmp_path / "rules.toml", METRICS)
 
 

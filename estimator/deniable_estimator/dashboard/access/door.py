@@ -158,7 +158,7 @@ def _by_session() -> Person | None:
     session, name = cookie.get(SESSION), cookie.get(_PERSON, "")
     if not isinstance(session, str):
         return None
-    person = door().people.current().get(name) if name else Person("", Role.OPERATOR)
+    person = door().people.value.get(name) if name else Person("", Role.OPERATOR)
     if person is None or not door().sessions.holds(session, _belonging(person)):
         return None
     return person
@@ -201,7 +201,7 @@ def _by_proxy() -> Person | None:
     """The person whom a proxy names in this request."""
     entrance = door()
     try:
-        person = entrance.proxy.person(request, entrance.people.current())
+        person = entrance.proxy.person(request, entrance.people.value)
     except UnknownPersonError:
         raise ApiProblem(
             403,

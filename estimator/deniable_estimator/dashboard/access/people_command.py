@@ -15,7 +15,6 @@ from deniable.commands import print_problems
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     SCHEMA,
-    PeopleError,
     Person,
     check_name,
     hash_token,
@@ -24,8 +23,14 @@ from deniable_estimator.dashboard.access.people import (
 )
 from deniable_estimator.dashboard.access.roles import ROLES
 from deniable_estimator.dashboard.access.tokens import new_token
-from deniable_estimator.data_folder import PEOPLE, file_in_folder
-from deniable_estimator.edited_files import FileEditError, alone, replace_file
+from deniable_estimator.files import (
+    PEOPLE,
+    CheckedFileError,
+    FileEditError,
+    alone,
+    file_in_folder,
+    replace_file,
+)
 
 
 @command("deniable dashboard people add Ana --role analyst")
@@ -91,7 +96,7 @@ def add(name: str, role: str, no_token: bool, replace: bool, path: Path, as_json
 def _known(path: Path) -> dict[str, Person]:
     try:
         return load_people(path)
-    except PeopleError as error:
+    except CheckedFileError as error:
         print_problems(error.problems, str(path))
         raise SystemExit(1) from None
 

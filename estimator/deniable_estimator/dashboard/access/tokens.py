@@ -19,7 +19,7 @@ from typing import Any
 
 from deniable import Metric
 from deniable.errors import Problem
-from deniable_estimator.checked_files import CheckedFileError, read_text
+from deniable_estimator.files import CheckedFileError, read_text
 
 SCOPES = {
     "read:metrics": "which metrics are declared, how many reported, what a report can reveal",

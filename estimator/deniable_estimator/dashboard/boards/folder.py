@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from deniable import Registry
-from deniable_estimator.checked_files import CheckedFileError, LastGood, nearest
 from deniable_estimator.dashboard.boards.board import Board
 from deniable_estimator.dashboard.boards.file import load_board
+from deniable_estimator.files import CheckedFileError, LastGood, nearest
 
 MOST_BOARDS = 100
 """The most files of a folder: the first by name are taken."""

@@ -17,7 +17,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable import Registry
-from deniable_estimator.checked_files import CheckedFileError
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.boards.board import Board
@@ -25,6 +24,7 @@ from deniable_estimator.dashboard.boards.drawing import draw
 from deniable_estimator.dashboard.boards.folder import BoardFolder
 from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.files import CheckedFileError
 from deniable_estimator.messages import message
 
 boards = Blueprint("boards", __name__)

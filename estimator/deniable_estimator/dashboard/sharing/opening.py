@@ -66,7 +66,7 @@ class _Openings:
         asked_path = environ["PATH_INFO"].encode("latin-1", "replace").decode("utf-8", "replace")
         secret, slash, rest = asked_path.removeprefix(_PREFIX).partition("/")
         # Reads the file again if it has changed, which ends the links of whoever has left.
-        self._people.current()
+        _ = self._people.value
         link = self._links.find(secret, self._today())
         if link is None or environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return None
@@ -115,8 +115,8 @@ def open_links(
     """Open these links at this application. `today` is the day in UTC. The links of people who
     leave the file of people end, also if they left while no dashboard ran."""
     people.on_read = lambda found: _end_links_of_gone(links, found)
-    if people:
-        people.on_read(people.current())
+    if people.exists:
+        people.on_read(people.value)
     app.extensions["deniable_links"] = links
     # It runs before what was registered earlier, such as what compresses the page.
     app.after_request(_close)

@@ -225,7 +225,7 @@ def _framable() -> bool:
 
 
 def _entry_of(person: Person | None) -> str | None:
-    listed = door().people.current().get(person.name) if person else None
+    listed = door().people.value.get(person.name) if person else None
     return listed.entry if listed else None
 
 
