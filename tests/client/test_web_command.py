@@ -1,11 +1,7 @@
 """`deniable compile web`: the files that a page needs."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -43,11 +39,11 @@ WHOLE = compiled_cases.REGISTRY.replace('mechanism = "symmetric_unary_encoding"\
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def run(tmp_path, monkeypatch):
     """Runs the command on a registry, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
 
-    def run(text: str, *arguments: str) -> Any:
+    def run(text, *arguments):
         Path("metrics.toml").write_text(text, encoding="utf-8")
         return CliRunner().invoke(web, arguments)
 
@@ -65,9 +61,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         (WHOLE, ("--oblivious", "--development"), "deniable.oblivious.development"),
     ],
 )
-def test_the_files_hold_sdk_and_registry(
-    run: Callable[..., Any], tmp_path: Path, text: str, flags: tuple[str, ...], build: str
-) -> None:
+def test_the_files_hold_sdk_and_registry(run, tmp_path, text, flags, build):
     """Folders are made; the registry is the compiled one in each form; a registry of booleans
     and categories gets the small build, one with segments that which tells them, any other the
     whole one; options ask for the build that explains mistakes or sends in two hops."""
@@ -87,7 +81,7 @@ def test_the_files_hold_sdk_and_registry(
     assert (folder / "deniable.js").read_bytes() == (BUILT / f"{build}.js").read_bytes()
 
 
-def test_a_mechanism_that_the_web_lacks_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_mechanism_that_the_web_lacks_is_named(run, tmp_path):
     """Nothing is written, and the metric and its line are told."""
     text = CLOSED + 'mechanism = "hadamard_response"\n'
     done = run(text, "--out", "static")
@@ -96,7 +90,7 @@ def test_a_mechanism_that_the_web_lacks_is_named(run: Callable[..., Any], tmp_pa
     assert not (tmp_path / "static").exists()
 
 
-def test_mistakes_are_named(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_mistakes_are_named(run, tmp_path):
     """A registry with mistakes writes nothing and exits 1 with each line; a folder that cannot be
     made is named; --out is needed."""
     done = run(CLOSED.replace("epsilon = 1.0", "epsilon = -1.0", 1), "--out", "static")

@@ -1,10 +1,7 @@
 """What was calculated is kept, what takes long goes on in the background, and nothing twice."""
 
-from __future__ import annotations
-
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from datetime import date
@@ -26,32 +23,30 @@ from deniable_estimator.statistics.participation import Participation
 
 from .conftest import Clock
 
-Progress = Callable[[int, int], None]
-
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 
 @pytest.fixture
-def decodes(clock: Clock) -> Decodes:
+def decodes(clock):
     return Decodes(10_000, clock, most=16, most_of_one=4)
 
 
 @pytest.fixture
-def gate() -> Iterator[threading.Event]:
+def gate():
     """What slow work waits for; opened at the end, so that no thread stays behind."""
     event = threading.Event()
     yield event
     event.set()
 
 
-def test_what_is_known_is_not_calculated_again(decodes: Decodes) -> None:
+def test_what_is_known_is_not_calculated_again(decodes):
     """The second call with a key returns the first one's object."""
     calls = []
 
-    def calculate() -> list[int]:
+    def calculate():
         calls.append(1)
         return [1]
 
@@ -60,12 +55,12 @@ def test_what_is_known_is_not_calculated_again(decodes: Decodes) -> None:
     assert len(calls) == 2
 
 
-def test_two_who_ask_at_once_share_one_calculation(decodes: Decodes, gate: threading.Event) -> None:
+def test_two_who_ask_at_once_share_one_calculation(decodes, gate):
     """While one calculates, the others wait for it and are given the same."""
     calls = []
     begun = threading.Event()
 
-    def calculate() -> list[int]:
+    def calculate():
         calls.append(1)
         begun.set()
         assert gate.wait(10)
@@ -80,10 +75,10 @@ def test_two_who_ask_at_once_share_one_calculation(decodes: Decodes, gate: threa
     assert len(calls) == 1
 
 
-def test_a_failure_is_not_kept(decodes: Decodes) -> None:
+def test_a_failure_is_not_kept(decodes):
     """Whoever asks after a failure makes another attempt."""
 
-    def fail() -> int:
+    def fail():
         raise ValueError("once")
 
     with pytest.raises(ValueError, match="once"):
@@ -91,7 +86,7 @@ def test_a_failure_is_not_kept(decodes: Decodes) -> None:
     assert decodes.get(b"a", lambda: 2) == 2
 
 
-def test_memory_is_bounded_in_bytes(decodes: Decodes) -> None:
+def test_memory_is_bounded_in_bytes(decodes):
     """What was asked for longest ago makes room, and what is larger than all is not kept."""
     for key in (b"a", b"b", b"c"):
         decodes.get(key, lambda: ["a"] * 39)
@@ -103,14 +98,14 @@ def test_memory_is_bounded_in_bytes(decodes: Decodes) -> None:
     assert decodes.size == before
 
 
-def weight(found: object, known: set[int]) -> int:
+def weight(found, known):
     """The bytes of everything that hangs on it, but for strings."""
     if id(found) in known or isinstance(found, str):
         return 0
     known.add(id(found))
     if isinstance(found, np.ndarray):
         return found.nbytes if found.base is None else weight(found.base, known)
-    parts: list[object] = list(found) if isinstance(found, tuple) else []
+    parts = list(found) if isinstance(found, tuple) else []
     if isinstance(found, dict):
         parts = list(found.values())
     if is_dataclass(found) and hasattr(found, "__dict__"):
@@ -121,7 +116,7 @@ def weight(found: object, known: set[int]) -> int:
 
 
 @pytest.mark.parametrize(("count", "listed"), [(10, True), (1_000, True), (20_000, False)])
-def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
+def test_estimates_and_texts_are_weighed(count, listed):
     """The bytes of an estimate over a year are told to within a third, orders and all; those of a
     list are about a hundred for each string."""
     values = tuple(f"{place}.example" for place in range(count))
@@ -143,25 +138,23 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
 
 
-def test_short_work_is_answered_at_once(decodes: Decodes) -> None:
+def test_short_work_is_answered_at_once(decodes):
     """Work that ends within one's patience needs no second request, and its error is raised."""
     assert decodes.job(b"a", lambda progress: 7, 10) == 7
 
-    def fail(progress: Progress) -> int:
+    def fail(progress):
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
         decodes.job(b"a", fail, 10)
 
 
-def test_long_work_says_how_far_it_is(
-    decodes: Decodes, clock: Clock, gate: threading.Event
-) -> None:
+def test_long_work_says_how_far_it_is(decodes, clock, gate):
     """Whoever loses patience is told, and finds the same work, and then its result."""
     calls = []
     counted = threading.Event()
 
-    def work(progress: Progress) -> str:
+    def work(progress):
         calls.append(1)
         progress(3, 12)
         counted.set()
@@ -182,14 +175,12 @@ def test_long_work_says_how_far_it_is(
     assert len(calls) == 2
 
 
-def test_work_that_nobody_asks_for_stops(
-    decodes: Decodes, clock: Clock, gate: threading.Event
-) -> None:
+def test_work_that_nobody_asks_for_stops(decodes, clock, gate):
     """An abandoned job ends at its next step, and asking again begins anew."""
     ended = threading.Event()
     steps = []
 
-    def work(progress: Progress) -> str:
+    def work(progress):
         try:
             for step in range(3):
                 progress(step, 3)
@@ -208,13 +199,13 @@ def test_work_that_nobody_asks_for_stops(
     assert decodes.job(b"a", work, 10) == "done"
 
 
-def test_a_refusal_says_when_there_will_be_room(clock: Clock) -> None:
+def test_a_refusal_says_when_there_will_be_room(clock):
     """After jobs that took half a minute each, one of two that run ends in about 15 seconds; of
     the four of a reader who shares the queue with another's four, in twice that time."""
     decodes = Decodes(10_000, clock, workers=2, most=8, most_of_one=4)
     gate = threading.Event()
 
-    def long(progress: Progress) -> None:
+    def long(progress):
         clock.now += 30
 
     for number in range(30):
@@ -229,12 +220,12 @@ def test_a_refusal_says_when_there_will_be_room(clock: Clock) -> None:
     gate.set()
 
 
-def test_few_may_wait_long(decodes: Decodes, gate: threading.Event) -> None:
+def test_few_may_wait_long(decodes, gate):
     """Four wait as long as they like, four more for a second, and the ninth is told at once to
     come back, so that threads stay free for others."""
     waiting = threading.Semaphore(0)
 
-    def work(progress: Progress) -> bool:
+    def work(progress):
         waiting.release()
         return gate.wait(30)
 
@@ -256,12 +247,12 @@ def test_few_may_wait_long(decodes: Decodes, gate: threading.Event) -> None:
     assert results == [True] * 4
 
 
-def test_results_that_nobody_fetches_are_forgotten(decodes: Decodes, clock: Clock) -> None:
+def test_results_that_nobody_fetches_are_forgotten(decodes, clock):
     """A result waits a minute for whoever has asked for it."""
     calls = []
     ended = threading.Event()
 
-    def work(progress: Progress) -> int:
+    def work(progress):
         assert begin.wait(10)
         calls.append(1)
         ended.set()
