@@ -33,12 +33,12 @@ from deniable.memo import draw
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.history import inspect
+from deniable_estimator.asking.looks import Look
+from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.judging.changes import judge
 from deniable_estimator.judging.levels import JudgementLevel, MetricRules
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.history import inspect
-from deniable_estimator.questions.looks import Look
-from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import (
     Noise,
