@@ -1,11 +1,7 @@
 """`deniable compile web`: the files that a page needs."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -46,11 +42,11 @@ WHOLE = compiled_cases.REGISTRY.replace('mechanism = "symmetric_unary_encoding"\
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def run(tmp_path, monkeypatch):
     """Runs the command on a registry, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
 
-    def run(text: str, *arguments: str) -> Any:
+    def run(text, *arguments):
         Path("metrics.toml").write_text(text, encoding="utf-8")
         return CliRunner().invoke(web, arguments)
 
@@ -69,14 +65,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         (WHOLE, ("--oblivious", "--development"), "deniable.development", ()),
     ],
 )
-def test_the_files_hold_sdk_and_registry(
-    run: Callable[..., Any],
-    tmp_path: Path,
-    text: str,
-    flags: tuple[str, ...],
-    build: str,
-    parts: tuple[str, ...],
-) -> None:
+def test_the_files_hold_sdk_and_registry(run, tmp_path, text, flags, build, parts):
     """Folders are made; the registry is the compiled one in each form; a registry of booleans
     and categories gets the small entry, any other the full one with the parts that it needs, in
     the script and as modules that the registry's own loads; options ask for the build that
@@ -108,7 +97,7 @@ def test_the_files_hold_sdk_and_registry(
         assert (folder / name).read_bytes() == (BUILT / source).read_bytes()
 
 
-def test_a_mechanism_that_the_web_lacks_is_named(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_mechanism_that_the_web_lacks_is_named(run, tmp_path):
     """Nothing is written, and the metric and its line are told."""
     text = CLOSED + 'mechanism = "hadamard_response"\n'
     done = run(text, "--out", "static")
@@ -117,7 +106,7 @@ def test_a_mechanism_that_the_web_lacks_is_named(run: Callable[..., Any], tmp_pa
     assert not (tmp_path / "static").exists()
 
 
-def test_mistakes_are_named(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_mistakes_are_named(run, tmp_path):
     """A registry with mistakes writes nothing and exits 1 with each line; a folder that cannot be
     made is named; --out is needed."""
     done = run(CLOSED.replace("epsilon = 1.0", "epsilon = -1.0", 1), "--out", "static")

@@ -1,7 +1,5 @@
 """The built SDK that the Python package ships."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
@@ -15,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "client/deniable/web"
 
 
-def test_it_is_what_the_sources_give(built: Path) -> None:
+def test_it_is_what_the_sources_give(built):
     """A fresh build has the bytes of the files that are shipped; `make web` renews them."""
     shipped = sorted(SHIPPED.iterdir())
     assert len(shipped) == 14
@@ -23,7 +21,7 @@ def test_it_is_what_the_sources_give(built: Path) -> None:
         assert each.read_bytes() == (built / each.name).read_bytes(), each.name
 
 
-def test_the_builds_have_these_mechanisms() -> None:
+def test_the_builds_have_these_mechanisms():
     """`deniable compile web` knows the mechanisms of each entry and of each part."""
     found = {}
     for name in ("closed", "full", "joint", "memos"):
@@ -51,7 +49,7 @@ def test_the_builds_have_these_mechanisms() -> None:
         "deniable.owner.js",
     ],
 )
-def test_no_way_around_a_policy(name: str) -> None:
+def test_no_way_around_a_policy(name):
     """The code needs no eval and no inline script or style, and names no address
     but those of examples."""
     for each in (name, name.replace(".js", ".min.js")):
@@ -61,7 +59,7 @@ def test_no_way_around_a_policy(name: str) -> None:
         assert addresses <= {"a", "telemetry.example.com", "iana.org"}
 
 
-def test_scripts_need_no_charset() -> None:
+def test_scripts_need_no_charset():
     """All scripts are ASCII, with a registry of any letters: a page that does not name its encoding
     reads them right."""
     text = TEXT.replace('"boolean"', '"category"').replace(
@@ -73,7 +71,7 @@ def test_scripts_need_no_charset() -> None:
     assert all(each.read_bytes().isascii() for each in SHIPPED.iterdir())
 
 
-def test_the_script_sets_one_name(node: str) -> None:
+def test_the_script_sets_one_name(node):
     """The file for a <script> tag adds `deniable` to a page, with the SDK and the registry, and
     no other name; each entry takes the registries that get it, also with parts."""
     program = """
