@@ -10,6 +10,7 @@ pictures drawn while another one asks for a page, and a probe for /healthz.
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import os
 import re
@@ -33,13 +34,14 @@ from urllib.parse import urlencode
 import numpy as np
 
 from common.tables import Table, run
-from deniable import Registry, wire
-from deniable_collector.stores import open_store
+from deniable import Metric, Registry, wire
+from deniable.mechanisms import Report
+from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
-from floods.bodies import hostile
+from floods.bodies import Body, hostile
 from floods.strangers import KINDS, besiege
-from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load
+from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load, redis
 
 HONEST, HOSTILE = 200.0, 20.0
 """Requests a second."""
@@ -55,6 +57,14 @@ BODIES = (
     "a text without end, gzip",
     "empty reports to the limit of bytes, gzip",
 )
+SCATTERED, MILLION = "1,000 reports far from each other, gzip", 1_000_000
+WORDS = """
+[metrics.word]
+type = "string"
+description = "Discovery."
+epsilon = 4.0
+lifetime_epsilon = 8.0
+"""
 DAYS = 90
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -96,9 +106,11 @@ class Place(NamedTuple):
         return self._replace(network=network, cookie=self.ask("/login", token=TOKEN).cookie)
 
 
-def flood(address: tuple[str, int], name: str, seconds: float) -> Counter[int]:
+def flood(
+    address: tuple[str, int], name: str, seconds: float, metrics: str = METRICS
+) -> Counter[int]:
     """What hostile requests were answered, which one connection sends at a rate."""
-    body = hostile(Registry.parse(METRICS), WINDOW)[name]
+    body = {**hostile(Registry.parse(metrics), WINDOW), **scattered(metrics)}[name]
     encoding = {"Content-Encoding": body.encoding} if body.encoding else {}
     made = [body.make(wire.new_batch_id()) for _ in range(50)]
     connection = http.client.HTTPConnection(*address, source_address=("127.2.0.1", 0))
@@ -139,9 +151,84 @@ def waits(quick: bool) -> Iterator[Table]:
     yield table
 
 
+def scattered(metrics: str) -> dict[str, Body]:
+    """A batch of the last metric that adds to 1,000 cells far from each other, as gzip."""
+    metric, rng = [*Registry.parse(metrics)][-1], np.random.default_rng(1)
+    rows = metric.scheme.rows
+
+    def make(batch: str) -> bytes:
+        reports = []
+        for row in rng.integers(len(rows), size=1000).tolist():
+            packed = wire.pack_columns(rows[row], Report(row, int(rng.integers(rows[row].width))))
+            reports.append(
+                wire.SealedReport(metric.name, metric.scheme.fingerprint, WINDOW, row, packed)
+            )
+        return gzip.compress(wire.encode_batch(batch, reports))
+
+    return {SCATTERED: Body("gzip", make)}
+
+
+def dense(quick: bool) -> Iterator[Table]:
+    """A window with a million reports, to which each body adds everywhere."""
+    title = f"The same, where each hostile body adds to {MILLION:,} reports in 1,000 places"
+    table = Table("dense", title)
+    seconds = 5 if quick else 20
+    metrics = METRICS + WORDS
+    metric = Registry.parse(metrics)["word"]
+    with tempfile.TemporaryDirectory() as name, redis(Path(name)) as (url, pid):
+        for store, address in (("SQLite", ""), ("Redis", url)):
+            with collecting(metrics, address, pid) as (server, pool, honest):
+                with closing(open_store(address or server.store)) as filled:
+                    filled.publish({metric.name: [metric.scheme]})
+                    fill_densely(filled, metric)
+                honest(2)
+                alone = honest(seconds).latency(0.99)
+                pids = server.workers() + ([pid] if address else [])
+                began, spent, wrote = time.monotonic(), server.cpu(), written(pids)
+                told = pool.submit(flood, server.address, SCATTERED, seconds + 2, metrics)
+                time.sleep(1)
+                beside = honest(seconds).latency(0.99)
+                statuses = told.result()
+                honest_cost = server.cpu() - spent, written(pids) - wrote
+                lasted, bodies = time.monotonic() - began, statuses.total()
+                # What honest batches cost alone for as many seconds.
+                spent, wrote = server.cpu(), written(pids)
+                honest(seconds)
+                quiet = server.cpu() - spent, written(pids) - wrote
+                table.rows.append(
+                    {
+                        "store": store,
+                        "CPU of a body, ms": 1000 * (honest_cost[0] - quiet[0]) / bodies,
+                        "written for a body, kB": (honest_cost[1] - quiet[1]) / bodies / 1000,
+                        "honest p99, ms": 1000 * beside,
+                        "p99 without": 1000 * alone,
+                        "bodies a second": bodies / lasted,
+                        "responses": ", ".join(f"{n:,} x {code}" for code, n in statuses.items()),
+                    }
+                )
+    yield table
+
+
+def fill_densely(store: Store, metric: Metric) -> None:
+    """Add a million reports."""
+    rng, key = np.random.default_rng(1), TallyKey(metric.name, metric.scheme.fingerprint, WINDOW)
+    rows = {}
+    for number, row in enumerate(metric.scheme.rows):
+        reports = MILLION // len(metric.scheme.rows)
+        cells = np.bincount(rng.integers(row.width, size=reports), minlength=row.width)
+        rows[TallyRowKey(key, number)] = Increment(row.width, reports, range(row.width), cells)
+    store.fold(Commit((secrets.token_hex(16),), rows), time.time())
+
+
+def written(pids: Sequence[int]) -> int:
+    """Bytes that these processes have sent to the disk so far."""
+    texts = (Path(f"/proc/{pid}/io").read_text() for pid in pids)
+    return sum(int(text.partition("\nwrite_bytes: ")[2].split()[0]) for text in texts)
+
+
 @contextmanager
 def collecting(
-    **settings: str,
+    metrics: str = METRICS, store: str = "", pid: int | None = None, **settings: str
 ) -> Iterator[tuple[Server, ProcessPoolExecutor, Callable[[float], Outcome]]]:
     """A collector, a process for those who mean harm, and what sends it honest batches for so many
     seconds, from 50 networks."""
@@ -149,8 +236,8 @@ def collecting(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
-        (folder / "metrics.toml").write_text(METRICS)
-        server = Server(folder, f"sqlite:///{folder}/store.db", **settings)
+        (folder / "metrics.toml").write_text(metrics)
+        server = Server(folder, store or f"sqlite:///{folder}/store.db", pid, **settings)
         stack.callback(server.stop)
         yield (
             server,
@@ -317,4 +404,4 @@ def pictures(quick: bool) -> Iterator[Table]:
 
 
 if __name__ == "__main__":
-    run(__doc__, {"waits": waits, "strangers": strangers, "pictures": pictures})
+    run(__doc__, {"waits": waits, "dense": dense, "strangers": strangers, "pictures": pictures})

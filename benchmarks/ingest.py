@@ -143,7 +143,7 @@ class Server:
         app: tuple[str, ...] = EVENT_LOOP,
         **settings: str,
     ) -> None:
-        self.redis_pid = redis_pid
+        self.redis_pid, self.store = redis_pid, store
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = probe.getsockname()

@@ -1,8 +1,8 @@
 """The collector as a Flask app: public, write-only, and silent about who sends.
 
-POST /v1/reports accepts a batch. GET /v1/registry shows everyone the metrics, and
-/v1/openapi.json the protocol. /healthz and /readyz are for the operator's probes. A server takes
-batches past this app (`connection`), by the same code; `deniable dev` calls the app itself.
+GET /v1/registry shows everyone the metrics, and /v1/openapi.json the protocol. /healthz and /readyz
+are for the operator's probes. What devices send, batches and capsules, is not the app's
+(`collector`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from deniable_collector.oblivious.routes import add_gateway
 from deniable_collector.openapi import description
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore
-from deniable_collector.serving import framing
 from deniable_collector.serving.batch_reader import BatchReader
-from deniable_collector.serving.cors import tell_refused
 from deniable_collector.serving.problems import problem, problem_of
-from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, accepted, head
+from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse, head
 from deniable_collector.settings import Settings, port_of
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
@@ -45,9 +43,6 @@ SEALER = "deniable_sealer"
 
 GATEWAY = "deniable_gateway"
 """Where it keeps its `Gateway`, or None if it is none."""
-
-_SENDER = ("Authorization", "X-Deniable-Key", "X-Forwarded-For")
-_DESCRIBED = ("Content-Type", "Origin", "Sec-Fetch-Site")
 
 
 def create_app(
@@ -85,48 +80,17 @@ def create_app(
         registry,
         store,
         max_reports=settings.max_reports,
-        max_metrics=settings.max_metrics,
     )
     app.extensions[BATCH_READER] = BatchReader(intake, settings)
     app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
     app.extensions[SEALER] = Sealer(store)
     keep(store, settings.keep_days, registry)
-    _add_routes(app, app.extensions[BATCH_READER])
     app.extensions[GATEWAY] = None if keys is None else Gateway(settings, keys)
     if keys is not None:
         add_gateway(app, app.extensions[GATEWAY])
     _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry, settings)
     return app
-
-
-def _add_routes(app: Flask, batch_reader: BatchReader) -> None:
-    @app.post("/v1/reports")
-    def reports() -> Response:
-        if batch_reader.admission is not None:
-            authorization, key, forwarded = (request.headers.get(name, "") for name in _SENDER)
-            address = request.remote_addr or ""
-            batch_reader.admission.admit(
-                address, authorization, key, forwarded=forwarded, query=request.query_string
-            )
-        described = (request.headers.get(name, "") for name in _DESCRIBED)
-        batch_reader.check_type(*described)
-        encoding = framing.token(request.headers.get("Content-Encoding", ""))
-        body = batch_reader.decompressed(request.stream, encoding)
-        (receipt,) = batch_reader.intake.take([batch_reader.intake.read(body)])
-        return _response(accepted(receipt))
-
-    @app.after_request
-    def let_pages_read(response: Response) -> Response:
-        if request.path == "/v1/reports":
-            origin = request.headers.get("Origin", "")
-            asked = request.method == "OPTIONS"
-            if batch_reader.cors is not None:
-                headers = batch_reader.cors.preflight if asked else batch_reader.cors.headers
-                response.headers.extend(headers(origin))
-            elif asked:
-                tell_refused(origin)
-        return response
 
 
 def _add_probes(app: Flask, intake: Intake, store: Store, mistakes: Sequence[str]) -> None:
@@ -210,9 +174,11 @@ def _http_error(error: HTTPException) -> Response:
     return response
 
 
+NOT_ALLOWED = "this path does not accept this method: see the Allow header"
+
 _DETAILS = {
     404: "there is nothing at this path",
-    405: "this path does not accept this method: see the Allow header",
+    405: NOT_ALLOWED,
     413: "the body is larger than the collector accepts: send several batches",
 }
 

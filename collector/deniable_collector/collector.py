@@ -1,13 +1,11 @@
 """The collector for an event loop: batches and capsules by a short way, all else by the Flask app.
 
-POST /v1/reports and capsules are answered by callbacks, with the same code for reading and the same
-responses as in the app, which answers everything else in threads.
+POST /v1/reports and capsules are answered by callbacks, and everything else by the app in threads.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,21 +15,29 @@ from flask import Flask
 
 from deniable.oblivious.signed_keys import PATH
 from deniable.oblivious.transport import REQUEST_TYPE
-from deniable_collector.app import BATCH_READER, GATEWAY, JOURNAL, SEALER, create_app
+from deniable_collector.app import (
+    BATCH_READER,
+    GATEWAY,
+    JOURNAL,
+    NOT_ALLOWED,
+    SEALER,
+    create_app,
+)
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.bodies import is_compressed
+from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.routes import answer, pace, read_at_once
-from deniable_collector.operation.metrics import QUEUE
-from deniable_collector.refusals import too_large
+from deniable_collector.operation.metrics import QUEUE, count_answer
+from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.batch_reader import JSON, BatchReader
+from deniable_collector.serving.cors import tell_refused
 from deniable_collector.serving.group import GroupCommit
-from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.request import Request
 from deniable_collector.serving.responses import HttpResponse, accepted, lines_of
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings, port_of
@@ -94,7 +100,7 @@ class Collector:
         self.max_body = settings.max_body
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """The app alone, for a server that knows no short way."""
+        """The app alone: gunicorn takes for an app what can be called so."""
         return self._flask(environ, start)
 
     async def start(self, server: HttpServer) -> None:
@@ -132,21 +138,26 @@ class Collector:
             IntakeError: as `Admission.admit` does, or a batch does not come like this; for all
                 but batches, the network sends too much; a relay that has a key may.
         """
-        if request.path not in self._resources or request.method != b"POST":
+        reader, headers, peer = self._batch_reader, request.headers, request.connection.peer
+        posted, asked = request.method == b"POST", request.method == b"OPTIONS"
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if reader.cors is not None and (
+            request.path == REPORTS or (posted and request.path in self._resources)
+        ):
+            cors = reader.cors.preflight if asked else reader.cors.headers
+            request.given = lines_of(cors(origin))
+        elif asked and request.path == REPORTS:
+            tell_refused(origin)
+        if request.path not in self._resources or not posted:
             if request.connection.port != self._private_port:
-                self._others.pace_peer(request.connection.peer, request.headers)
+                self._others.pace(peer, headers)
             # No route of the app reads a body.
             return 0
-        reader, headers = self._batch_reader, request.headers
-        if reader.cors is not None:
-            origin = headers.get(b"origin", b"").decode("latin-1")
-            request.given = lines_of(reader.cors.headers(origin))
-        peer = request.connection.peer
         if request.path == CAPSULES:
             assert self._gateway is not None
             pace(self._gateway, reader, peer, headers)
         elif reader.admission is not None:
-            reader.admission.admit_peer(peer, headers, request.query)
+            reader.admission.admit(peer, headers, request.query)
         request.context = expected = self._expect(request)
         return expected.limit
 
@@ -179,12 +190,27 @@ class Collector:
         """
         expected: Expected | None = request.context
         if expected is None:
-            self._threads.handle(request)
+            if request.path == REPORTS:
+                self._answer_others(request)
+            else:
+                self._threads.handle(request)
             return
         if request.size > expected.limit:
             raise too_large(expected.limit, compressed=bool(expected.encoding))
         if not self.handle_fast(expected, request.body, request.respond):
             self._keep(self._slowly(request, expected))
+
+    def _answer_others(self, request: Request) -> None:
+        """Answer what is no POST to the reports.
+
+        Raises:
+            IntakeError: it is no OPTIONS either.
+        """
+        request.given += ((b"allow", b"OPTIONS, POST"),)
+        if request.method != b"OPTIONS":
+            raise IntakeError("http-405", NOT_ALLOWED)
+        count_answer(200)
+        request.respond(HttpResponse(200, b"", "text/plain"))
 
     def problem(self, error: Exception) -> HttpResponse:
         """The response for an exception, which is counted."""
@@ -196,6 +222,9 @@ class Collector:
         """Handle a body if that needs no waiting.
 
         Returns False if it cannot be handled so; then nothing was done. Call `handle_slowly`.
+
+        Raises:
+            IntakeError: it is no batch.
         """
         _, encoding, capsule_type = expected
         if encoding or len(body) > _INLINE:
@@ -210,10 +239,12 @@ class Collector:
             batch, seal = found
             self._group.add(batch, lambda outcome: respond(seal(outcome)))
             return True
-        read = self._batch_reader.intake.read_fast(body)
-        if read is not None:
-            self._group.add(read, partial(_tell, respond))
-        return read is not None
+        try:
+            batch = self._batch_reader.intake.read(body, wait=False)
+        except MustWait:
+            return False
+        self._group.add(batch, partial(_tell, respond))
+        return True
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -251,7 +282,7 @@ class Collector:
         try:
             if encoding:
                 read = self._batch_reader.decompressed
-                body = await run(self._readers, read, io.BytesIO(body), encoding)
+                body = await run(self._readers, read, body, encoding)
                 # What waits for its commit is as large as this, however little was sent.
                 grown = len(body)
                 self._server.reserve(grown)

@@ -14,7 +14,7 @@ from deniable_collector import inherited
 from deniable_collector.listening import cannot_listen
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.gunicorn import shared
+from deniable_collector.serving.gunicorn import open_files, shared
 from deniable_collector.settings import Settings
 
 _settings = Settings.from_env()
@@ -23,9 +23,6 @@ globals().update(shared(_settings, "collector", "deniable"))
 
 def on_starting(server: Any) -> None:
     """Raise the limit of open files for the connections; here, because the log is open now."""
-    # Imported here, because it imports prometheus_client, which needs the folder of `shared`.
-    from deniable_collector.serving.limits import open_files
-
     open_files(_settings.max_connections)
     if problems := cannot_listen(_settings.addresses):
         _leave(problems)

@@ -7,39 +7,36 @@ batches into one commit for each shard. Both are safe to call from several threa
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+
+from msgspec import UNSET
 
 from deniable import Registry, WireError
 from deniable.coded_message import counted
-from deniable.mechanisms import Packing
-from deniable.wire import check_batch_id, unpack_columns
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
-from deniable_collector.batches.bodies import check_commas, check_counts, parse
-from deniable_collector.batches.catalogue import Catalogue, OpenTally, Refused
-from deniable_collector.batches.common import CommonReports
+from deniable_collector.batches.catalogue import Catalogue, Refused
 from deniable_collector.batches.folding import Accepted, increments
-from deniable_collector.batches.typed import (
-    TypedBatch,
-    TypedReport,
-    decode_batch,
-    decode_report,
-)
+from deniable_collector.batches.reports import read_batch
 from deniable_collector.operation.metrics import count_receipts
-from deniable_collector.refusals import IntakeError, malformed, too_many_reports
+from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of
 
-_FIELDS = {"metric", "scheme", "window", "row", "columns"}
+MOST_METRICS = 100
+"""Metrics in a batch. A batch of the SDK holds as many reports: none is refused for its metrics."""
+
+_MALFORMED = (
+    "a report is an object of metric, scheme and window, which are texts, columns, and perhaps "
+    "row, and no more"
+)
 
 
 class Intake:
     """Reads batches by the registry and adds them to the store.
 
-    `max_reports` is the most reports in a batch, `max_metrics` the most metrics in one; `clock`
-    returns POSIX time in seconds.
+    `max_reports` is the most reports in a batch; `clock` returns POSIX time in seconds.
     """
 
     def __init__(
@@ -48,15 +45,12 @@ class Intake:
         store: Store,
         *,
         max_reports: int = 1000,
-        max_metrics: int = 100,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._max_reports = max_reports
-        self._max_metrics = max_metrics
         self._clock = clock
         self._catalogue = Catalogue(registry, store, clock)
-        self._common = CommonReports(self._catalogue)
 
     def prepare(self) -> None:
         """Publish the registry's schemes and read those of earlier registries, once.
@@ -66,86 +60,41 @@ class Intake:
         """
         self._catalogue.prepare()
 
-    def read_fast(self, body: bytes) -> Batch | None:
-        """The fast path of `read`, for a valid batch whose tallies are all known.
-
-        It never calls the store, and so never waits. If it returns None, call `read`.
-        """
-        typed = decode_batch(body)
-        try:
-            return None if typed is None else self._find(typed)
-        except IntakeError:
-            return None
-
-    def read(self, body: bytes) -> Batch:
-        """Decode a body and validate each of its reports.
+    def read(self, body: bytes, wait: bool = True) -> Batch:
+        """Read a body and validate each of its reports; without `wait`, if that needs no call of
+        the store.
 
         Raises:
             IntakeError: the body is not a batch, so nothing of it can be counted.
+            MustWait: it has reports for tallies that were not met before.
             StoreUnavailable: the published schemes cannot be read.
         """
-        check_counts(body, self._max_reports)
-        typed = decode_batch(body)
-        if typed is not None:
-            batch = self._find(typed)
-            if batch is not None:
-                return batch
-            reports = [*map(decode_report, typed.reports)]
-            if None not in reports:
-                self._check_metrics(each.metric for each in reports if each is not None)
-                return self._sift(typed.batch, reports, self._validate_typed)
-        return self._read_strictly(body)
-
-    def _read_strictly(self, body: bytes) -> Batch:
-        """What `read` makes of a body that is not typed as devices type it."""
-        check_commas(body, self._max_reports)
-        document = parse(body)
-        batch_id = _check_id(document.get("batch"))
-        reports = document.get("reports")
-        if "development" in document:
-            raise malformed(
-                "the app is in development mode, whose reports only `deniable dev` takes: leave "
-                "DENIABLE_DEV and the option `development` out"
-            )
-        if set(document) != {"batch", "reports"} or not isinstance(reports, list):
-            raise malformed(
-                "a batch is an object with a batch id and a list of reports, and no more"
-            )
-        names = (report.get("metric") for report in reports if isinstance(report, dict))
-        self._check_number(len(reports))
-        self._check_metrics(name for name in names if isinstance(name, str))
-        return self._sift(batch_id, reports, self._validate)
-
-    def _find(self, typed: TypedBatch) -> Batch | None:
-        """The batch, if it is one without fault in tallies met before.
-
-        Raises:
-            IntakeError: it is none.
-        """
-        self._check_number(len(typed.reports))
-        accepted = self._common.find(typed.reports, self._clock())
-        if accepted is None:
-            return None
-        if len(accepted) > self._max_metrics:
+        sent = read_batch(body, self._max_reports)
+        if len(sent.reports) > MOST_METRICS:
             # Fewer reports than that cannot be of more metrics.
-            self._check_metrics(place.key.tally.metric for place, _ in accepted)
-        return Batch(typed.batch, accepted, ())
-
-    def _sift(
-        self, batch_id: str, reports: Sequence[Any], validate: Callable[[Any, float], Accepted]
-    ) -> Batch:
-        now = self._clock()
+            self._check_metrics(each.metric for each in sent.reports if each is not None)
+        now, find = self._clock(), self._catalogue.find
         accepted: list[Accepted] = []
         named: list[Rejection] = []
-        refused: Counter[str] = Counter()
-        for index, report in enumerate(reports):
+        refused: dict[str, int] = {}
+        for index, report in enumerate(sent.reports):
             try:
-                accepted.append(validate(report, now))
-            except Refused as why:
-                refused[why.reason] += 1
+                if report is None:
+                    raise Refused("malformed", _MALFORMED)
+                tally = find(report.metric, report.scheme, report.window, now, wait)
+                row, places = report.row, tally.places
+                if row is UNSET:
+                    row = 0
+                elif type(row) is not int or not 0 <= row < len(places):
+                    raise Refused("bad_row", f"row must be a number from 0 to {len(places) - 1}")
+                place, read = places[row]
+                accepted.append((place, read(report.columns)))
+            except (Refused, WireError) as why:
+                reason = why.reason if isinstance(why, Refused) else "bad_columns"
+                refused[reason] = refused.get(reason, 0) + 1
                 if len(named) < NAMED:
-                    named.append(Rejection(index, why.reason, why.detail))
-        return Batch(batch_id, tuple(accepted), tuple(named), refused=refused)
+                    named.append(Rejection(index, reason, str(why)))
+        return Batch(sent.batch, tuple(accepted), tuple(named), refused)
 
     @property
     def shards(self) -> int:
@@ -211,52 +160,10 @@ class Intake:
         }
         return {batch_id: seconds for batch_id, seconds in found.items() if seconds}
 
-    def _check_number(self, reports: int) -> None:
-        if reports > self._max_reports:
-            raise too_many_reports(self._max_reports)
-
     def _check_metrics(self, metrics: Iterable[str]) -> None:
-        if len(set(metrics)) > self._max_metrics:
+        if len(set(metrics)) > MOST_METRICS:
             raise IntakeError(
                 "too-many-metrics",
-                f"a batch may have reports of up to {counted(self._max_metrics, 'metric')}: "
+                f"a batch may have reports of up to {counted(MOST_METRICS, 'metric')}: "
                 "send several batches",
             )
-
-    def _validate(self, report: Any, now: float) -> Accepted:
-        if not isinstance(report, dict) or not report.keys() <= _FIELDS:
-            raise Refused("malformed", "a report is an object of metric, scheme, window, row "
-                          "and columns, and no more")  # fmt: skip
-        name, fingerprint, window = (report.get(key) for key in ("metric", "scheme", "window"))
-        if not (isinstance(name, str) and isinstance(fingerprint, str) and isinstance(window, str)):
-            raise Refused("malformed", "metric, scheme and window must be texts")
-        if "columns" not in report:
-            raise Refused("malformed", "the report lacks its columns")
-        tally = self._catalogue.find(name, fingerprint, window, now)
-        return _accept(tally, report.get("row", 0), report["columns"])
-
-    def _validate_typed(self, report: TypedReport, now: float) -> Accepted:
-        tally = self._catalogue.find(report.metric, report.scheme, report.window, now)
-        return _accept(tally, 0 if report.row == -1 else report.row, report.columns)
-
-
-def _accept(tally: OpenTally, row: Any, packed: Any) -> Accepted:
-    if type(row) is not int or not 0 <= row < len(tally.rows):
-        raise Refused("bad_row", _row_detail(len(tally.rows)))
-    try:
-        columns = unpack_columns(tally.rows[row], packed)
-    except WireError as error:
-        raise Refused("bad_columns", str(error)) from None
-    bitmap = tally.rows[row].packing is Packing.BITMAP
-    return tally.places[row], packed.encode() if bitmap else columns
-
-
-def _row_detail(rows: int) -> str:
-    return f"row must be a number from 0 to {rows - 1}"
-
-
-def _check_id(text: object) -> str:
-    try:
-        return check_batch_id(text)
-    except WireError as error:
-        raise IntakeError("bad-batch-id", str(error)) from None

@@ -12,10 +12,7 @@ from deniable_collector.settings import Settings
 
 Json: TypeAlias = dict[str, Any]
 
-_LIMITS = (
-    *("MAX_BODY", "MAX_REPORTS", "MAX_METRICS", "MAX_HEADER", "MAX_HEADERS"),
-    *("REQUEST_TIMEOUT", "MAX_CONNECTIONS", "RATE", "QUEUE"),
-)
+_LIMITS = (*("MAX_BODY", "MAX_REPORTS", "REQUEST_TIMEOUT", "MAX_CONNECTIONS", "RATE", "QUEUE"),)
 
 _ANYWHERE = ("too-slow", "header-too-large", "internal", "too-many-connections")
 """Problems of every path."""

@@ -62,7 +62,7 @@ PROBLEMS = {
     "too-many-metrics": ProblemKind(
         413,
         "Too many metrics",
-        "The batch names more metrics than its limit. Send several batches.",
+        "The batch names more than 100 metrics. Send several batches.",
     ),
     "http-415": ProblemKind(
         415, "Unsupported Media Type", "The body's media type is none of those below."
@@ -74,7 +74,7 @@ PROBLEMS = {
         429, "Too many requests", f"The network has sent too many requests. {_AGAIN}"
     ),
     "header-too-large": ProblemKind(
-        431, "Header too large", "The header has too many lines or bytes."
+        431, "Header too large", "The header has more than 64 lines or 16 KiB."
     ),
     "store-refused": ProblemKind(
         500,

@@ -199,13 +199,9 @@ class Settings:
     shards: int = setting(
         1, _whole(1, 1024), "shards of a new store in Redis; cannot change once it is in use"
     )
-    redis_user: str = setting("", _text, "user of Redis, if the address names none")
-    redis_password: str = setting("", _text, "that user's password", secret=True)
-    redis_ca: str = setting(
-        "", _text, "PEM file of who signs Redis's certificate; by default whom the system trusts"
+    redis_password: str = setting(
+        "", _text, "password of the user whom Redis's address names, if it has none", secret=True
     )
-    redis_cert: str = setting("", _text, "PEM file of the certificate shown to Redis")
-    redis_key: str = setting("", _text, "PEM file of that certificate's key")
     redis_replicas: int = setting(
         0, _whole(0, 16), "replicas that must have a batch before it is acknowledged"
     )
@@ -236,10 +232,6 @@ class Settings:
         "", _private_bind, "private host:port to serve /metrics at as well; empty: nowhere"
     )
     log_format: str = setting("text", _one_of("text", "json"), "lines of the log: text or json")
-    # A batch of the SDK holds up to 100 reports: none may be refused for its metrics.
-    max_metrics: int = setting(100, _whole(100, 100_000), "most metrics in one batch")
-    max_header: int = setting(1 << 14, _size, "largest request line and header of a request")
-    max_headers: int = setting(64, _whole(8, 1000), "most lines in the header of a request")
     request_timeout: int = setting(
         30, _whole(1, 3600), "seconds in which a request must arrive whole"
     )

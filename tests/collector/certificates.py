@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -27,10 +28,10 @@ class Certificates:
     def path(self, name: str) -> str:
         return str(self.folder / name)
 
-    @property
-    def access(self) -> dict[str, str]:
-        """What a store needs to connect: the arguments of `open_store`."""
-        return {name: self.path(file) for name, file in _ACCESS.items()}
+    def query(self, **changes: str) -> str:
+        """What an address needs to connect; other files than usual, or none where one is ""."""
+        files = {**_FILES, **changes}
+        return urlencode({name: self.path(file) for name, file in files.items() if file})
 
     def server(self) -> tuple[str, ...]:
         """The options of a Redis that shows this certificate, and asks for one of its clients."""
@@ -41,7 +42,7 @@ class Certificates:
         )
 
 
-_ACCESS = {"ca": "ca.pem", "cert": "client.pem", "key": "client.key"}
+_FILES = {"ssl_ca_certs": "ca.pem", "ssl_certfile": "client.pem", "ssl_keyfile": "client.key"}
 
 
 def make_certificates(folder: Path) -> Certificates:

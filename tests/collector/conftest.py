@@ -290,14 +290,12 @@ class Here(Connection):
         self.peer = Peer(self._client.peer)
 
 
-@pytest.fixture(params=["flask", "socket"])
-def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Makes a client of an app, as `deniable dev` calls it and as the worker serves it."""
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Any]]:
+    """Makes a client of an app as the worker serves it."""
     opened: list[SocketClient] = []
 
     def serve(app: Flask, settings: Settings | None = None) -> Any:
-        if request.param == "flask":
-            return app.test_client()
         opened.append(SocketClient(app, settings or Settings()))
         return opened[-1]
 

@@ -1,5 +1,4 @@
-"""The collector over HTTP, as an app and on an event loop: every route, every problem, and
-what it never says."""
+"""The collector over HTTP: every route, every problem, and what it never says."""
 
 from __future__ import annotations
 
@@ -88,6 +87,16 @@ def test_a_batch_is_answered_after_its_commit(client, store, registry, report, b
     assert again.status_code == 202
     assert (again.json["accepted"], again.json["duplicate"]) == (0, 2)
     assert counted(store, registry, report) == 2
+
+
+def test_what_is_no_batch_by_its_method(client):
+    """The path of batches takes POST alone, and says so."""
+    for method in ("GET", "HEAD", "PUT"):
+        response = client.open("/v1/reports", method=method)
+        assert (response.status_code, response.headers["Allow"]) == (405, "OPTIONS, POST")
+    problem(client.get("/v1/reports"), 405, "http-405")
+    asked = client.open("/v1/reports", method="OPTIONS")
+    assert (asked.status_code, asked.headers["Allow"], asked.data) == (200, "OPTIONS, POST", b"")
 
 
 def test_a_store_that_is_down(client, store, body, monkeypatch):

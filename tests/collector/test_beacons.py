@@ -14,8 +14,6 @@ from deniable_collector.settings import Settings
 
 from .test_admission import KEY, OTHER, hashed
 
-socket_only = pytest.mark.parametrize("serve", ["socket"], indirect=True)
-
 TEXT, JSON = "text/plain;charset=UTF-8", "application/json"
 OURS, THEIRS = "https://app.example", "https://evil.example"
 
@@ -49,7 +47,6 @@ def test_no_header_is_both(value):
         assert told == (kind == "text/plain" and not others)
 
 
-@socket_only
 def test_pages_of_other_origins_may_send_no_text(client, new_body, store, registry):
     """Text of a page whose origin is not listed is refused, and nothing of it counted, whatever it
     claims; of a listed one, of the collector's own, and of no page at all it is counted."""
@@ -79,36 +76,33 @@ def test_pages_of_other_origins_may_send_no_text(client, new_body, store, regist
 
 
 @pytest.mark.parametrize("listed", [(), (OURS,)])
-def test_a_refused_origin_is_logged_once(store, registry, new_body, monkeypatch, caplog, listed):
+def test_a_refused_origin_is_logged_once(client, new_body, monkeypatch, caplog, listed):
     """The operator reads which pages were turned away, as they ask and as they send text: each
     origin once, and only so many. What is no origin of a page is not repeated."""
     monkeypatch.setattr(cors, "_told", set())
-    settings = Settings(rate="off", cors_origins=listed)
-    client = create_app(settings, store, registry).test_client()
+    client = client(cors_origins=listed)
     evil = [f"https://{number}.example" for number in range(30)]
     with caplog.at_level("WARNING", "deniable_collector"):
         for origin in (THEIRS, THEIRS, "null", "https://a.example/a?secret", "x" * 300, *evil):
             send(client, new_body(), Origin=origin)
-            client.options("/v1/reports", headers={"Origin": origin})
-        client.options("/v1/reports", headers={"Origin": evil[0]})
+            client.open("/v1/reports", method="OPTIONS", headers={"Origin": origin})
+        client.open("/v1/reports", method="OPTIONS", headers={"Origin": evil[0]})
     told = [
         record.fields["origin"] for record in caplog.records if record.event == "origin-refused"
     ]
     assert told == [THEIRS, *evil[:19]]
 
 
-def test_a_listed_origin_is_not_logged(store, registry, monkeypatch, caplog):
+def test_a_listed_origin_is_not_logged(client, monkeypatch, caplog):
     """Pages that may send leave nothing in the log."""
     monkeypatch.setattr(cors, "_told", set())
-    settings = Settings(rate="off", cors_origins=(OURS,))
-    client = create_app(settings, store, registry).test_client()
+    client = client(cors_origins=(OURS,))
     with caplog.at_level("WARNING", "deniable_collector"):
-        client.options("/v1/reports", headers={"Origin": OURS})
+        client.open("/v1/reports", method="OPTIONS", headers={"Origin": OURS})
         client.post("/v1/reports", data=b"{}", content_type=JSON, headers={"Origin": OURS})
     assert not [record for record in caplog.records if record.name == "deniable_collector"]
 
 
-@socket_only
 def test_a_page_is_answered_on_the_fast_path(client, new_body, monkeypatch):
     """What pages send, as text and as JSON, needs no way around; listed pages may read the
     response, others may send JSON alone."""
@@ -132,7 +126,6 @@ def test_a_page_is_answered_on_the_fast_path(client, new_body, monkeypatch):
 PLUS = "key+of/the-app.example=="
 
 
-@socket_only
 @pytest.mark.parametrize(
     ("query", "headers", "status"),
     [

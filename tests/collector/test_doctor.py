@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.server
 import json
 import os
@@ -23,14 +22,11 @@ from unittest import mock
 import pytest
 import redis
 from click.testing import CliRunner
-from werkzeug.serving import make_server
 
 from deniable import Client, Registry
 from deniable.doctor import endpoint
 from deniable.doctor.command import doctor
-from deniable_collector.app import create_app
 from deniable_collector.operation import checkup
-from deniable_collector.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -273,22 +269,16 @@ def test_a_path_too_much(running):
     assert errors(run("--endpoint", f"{address}/v1/reports")[1]) == {"wrong_path"}
 
 
-def test_an_ingest_key(store, registry, monkeypatch):
+def test_an_ingest_key(new_collector, monkeypatch):
     """A missing key, a wrong key and the right one are told apart."""
     key = "a-key-of-the-editor-app"
-    settings = Settings(ingest_keys=(hashlib.sha256(key.encode()).digest(),))
-    server = make_server("127.0.0.1", 0, create_app(settings, store, registry))
-    threading.Thread(target=server.serve_forever).start()
-    try:
-        told = []
-        for given in ("", "a-key-of-another-app", key):
-            monkeypatch.setenv("DENIABLE_INGEST_KEY", given)
-            found = run("--endpoint", f"http://127.0.0.1:{server.port}")[1]
-            assert "another-app" not in str(found)
-            told.append(found.get(("endpoint", "ingest_key"), {}).get("message", ""))
-    finally:
-        server.shutdown()
-        server.server_close()
+    address = new_collector(DENIABLE_INGEST_KEYS=key, DENIABLE_WORKERS="1").address
+    told = []
+    for given in ("", "a-key-of-another-app", key):
+        monkeypatch.setenv("DENIABLE_INGEST_KEY", given)
+        found = run("--endpoint", address)[1]
+        assert "another-app" not in str(found)
+        told.append(found.get(("endpoint", "ingest_key"), {}).get("message", ""))
     assert ("asks for" in told[0], "does not accept" in told[1], told[2]) == (True, True, "")
     assert ("registry", "accepted") in found
 
@@ -510,8 +500,8 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
     The nodes are faked: a real one has no clock that is off."""
 
     class FakeDriver:
-        def __init__(self, url: str, access: Any) -> None:
-            assert (url, access.replicas) == ("redis://127.0.0.1:1/0", 1)
+        def __init__(self, *given: Any) -> None:
+            assert given == ("redis://127.0.0.1:1/0", "", 1)
 
         def nodes(self) -> dict[str, _Node]:
             return {"10.0.0.7:6379": _Node(config, info, off)}

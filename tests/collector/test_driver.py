@@ -5,18 +5,19 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from types import SimpleNamespace
 from unittest.mock import MagicMock
+from urllib.parse import urlencode
 
 import pytest
 import redis
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.redis import driver
-from deniable_collector.stores.redis.driver import Access, Driver
+from deniable_collector.stores.redis.driver import Driver
 
 
-def options(url, **access):
+def options(url, password=""):
     """What each connection of one server is made with."""
-    return Driver(url, Access(**access)).client.connection_pool.connection_kwargs
+    return Driver(url, password).client.connection_pool.connection_kwargs
 
 
 def test_what_an_address_becomes():
@@ -35,32 +36,33 @@ def test_what_an_address_becomes():
         found["retry"].call_with_retry(fails, lambda error: None)
     assert tries == [1]
     assert "ssl_cert_reqs" not in found
-    given = options("redis://example.test", user="app", password="p@ss")
+    given = options("redis://app@example.test", password="p@ss")
     assert (given["username"], given["password"]) == ("app", "p@ss")
     assert "username" not in options("redis://example.test", password="p@ss")
 
 
-def test_tls_always_asks_for_a_certificate(tmp_path):
-    """The files are those of the access, or the system's; the server must show a certificate for
+@pytest.mark.parametrize("scheme", ["rediss", "rediss+cluster"])
+def test_tls_always_asks_for_a_certificate(tmp_path, scheme, monkeypatch):
+    """The files are those of the address, or the system's; the server must show a certificate for
     its host."""
-    files = {}
-    for name in ("ca", "cert", "key"):
-        (tmp_path / name).write_text("")
-        files[name] = str(tmp_path / name)
+    made = []
+    monkeypatch.setattr(driver, "_Cluster", lambda **options: made.append(options))
+    path = tmp_path / "a&b.pem"
+    path.write_text("")
+    files = dict.fromkeys(("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"), str(path))
     for given in ({}, files):
-        found = options("rediss://example.test", **given)
-        assert found["ssl_ca_certs"] == given.get("ca")
-        assert found["ssl_certfile"] == given.get("cert")
-        assert found["ssl_keyfile"] == given.get("key")
+        one = Driver(f"{scheme}://example.test?{urlencode(given)}").client
+        found = made[-1] if made else one.connection_pool.connection_kwargs
+        assert {name: found[name] for name in given} == given
         assert found["ssl_cert_reqs"] == "required"
         assert found["ssl_check_hostname"] is True
-    for name, setting in (("ca", "CA"), ("cert", "CERT"), ("key", "KEY")):
-        with pytest.raises(StoreError, match=f"^DENIABLE_REDIS_{setting} is for TLS"):
-            Driver("redis://example.test", Access(**{name: files[name]}))
-        with pytest.raises(StoreError, match=f"^DENIABLE_REDIS_{setting} names no file"):
-            Driver("rediss://example.test", Access(**{name: str(tmp_path)}))
-    with pytest.raises(StoreError, match=r"^DENIABLE_REDIS_CERT, DENIABLE_REDIS_KEY is for TLS"):
-        Driver("unix:///socket", Access(cert=files["cert"], key=files["key"]))
+    for name in files:
+        with pytest.raises(StoreError, match=f"^{name} is for TLS"):
+            Driver(f"{scheme[:5]}{scheme[6:]}://example.test?{name}={path}")
+        with pytest.raises(StoreError, match=f"^{name} names no file"):
+            Driver(f"{scheme}://example.test?{name}={tmp_path}")
+    with pytest.raises(StoreError, match="always checked"):
+        Driver(f"{scheme}://example.test?ssl_cert_reqs=none")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_what_a_cluster_is_made_with(scheme, monkeypatch):
 @pytest.mark.parametrize("reached", [1, 2, 3])
 def test_a_commit_waits_for_its_replicas(reached):
     """Two seconds for as many as are asked for; fewer are too few."""
-    one = Driver("redis://example.test", Access(replicas=2))
+    one = Driver("redis://example.test", replicas=2)
     one._made = server = MagicMock()
     pipeline = server.pipeline.return_value.__enter__.return_value
     pipeline.execute.return_value = [True, reached]
@@ -142,16 +144,11 @@ def test_a_node_that_has_joined_is_found(monkeypatch):
     assert set(asked) == {("h", 1, "n")}
 
 
-@pytest.mark.parametrize(
-    ("url", "options", "words"),
-    [
-        ("rediss://localhost?ssl_cert_reqs=none", {}, "always checked"),
-        ("redis://me:hush@localhost", {"user": "app"}, "keep one of them"),
-        ("redis://me:hush@localhost", {"password": "other"}, "keep one of them"),
-    ],
-)
-def test_what_does_not_go_together(url, options, words):
-    """A mistake that would leave TLS or the user aside is told before anything is sent."""
-    with pytest.raises(StoreError, match=words) as caught:
-        open_store(url, **options)
-    assert "hush" not in str(caught.value)
+def test_one_password():
+    """Two of them do not go together, which is told before anything is sent."""
+    for url in ("redis://me:hush@localhost", "redis+cluster://:hush@localhost"):
+        with pytest.raises(StoreError, match="keep one of them") as caught:
+            open_store(url, password="other")
+        assert "hush" not in str(caught.value)
+    with pytest.raises(StoreError, match="cannot be read"):
+        open_store("rediss+cluster://localhost?db=1")

@@ -13,7 +13,7 @@ from deniable.oblivious import ObliviousTransport, transport
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import NoKey, seal_request
 from deniable.oblivious.signed_keys import PATH
-from deniable.replies import Reply
+from deniable.transport import Reply
 from deniable_collector.app import create_app
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile
@@ -160,10 +160,6 @@ def counted(store, registry):
     return store.tally("browser", scheme, store.windows("browser", scheme)).reports
 
 
-socket_only = pytest.mark.parametrize("serve", ["socket"], indirect=True)
-
-
-@socket_only
 def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, registry):
     """Whether its tally is known or not, in one piece or compressed, a batch is counted once; the
     same capsule again counts nothing."""
@@ -188,7 +184,6 @@ def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, r
     assert keys.headers["Deniable-Signature"]
 
 
-@socket_only
 def test_bad_capsules_are_refused_in_the_clear(client, sealed, new_body, store):
     """What is no capsule for this gateway is refused as RFC 9458 says, and nothing is counted."""
     client, good = client(), sealed(new_body()).capsule
@@ -209,7 +204,6 @@ def test_bad_capsules_are_refused_in_the_clear(client, sealed, new_body, store):
     assert store.schemes().keys() == {"dark_mode", "browser", "country"}
 
 
-@socket_only
 def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
     """What is wrong inside a capsule is told inside one, so that the relay does not learn it."""
     client = client(max_body=4096)
@@ -229,7 +223,6 @@ def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
         assert len(response.data) == 16 + 1024 + 16  # a nonce, a padded response, a tag
 
 
-@socket_only
 def test_rates_and_keys_of_capsules(client, sealed, new_body):
     """A relay has a rate as any network, unless it shows a key. An app's key travels inside the
     capsule, and its refusal comes back under seal."""

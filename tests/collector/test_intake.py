@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import operator
 from contextlib import closing
 from datetime import date
 
@@ -15,7 +14,7 @@ from deniable import Registry, windows, wire
 from deniable.windows import end, start
 from deniable.wire import LATEST
 from deniable_collector.batches import catalogue as module
-from deniable_collector.batches.catalogue import SKEW
+from deniable_collector.batches.catalogue import SKEW, MustWait
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import StoreUnavailable
@@ -108,13 +107,10 @@ def test_a_bad_report_is_set_aside(intake, store, registry, new_id, reason, spoi
 
 
 def test_the_mark_of_development(intake, registry, new_id):
-    """A batch of development mode is refused as a whole, by the fast path and by the strict one,
-    and the message says what to leave out."""
+    """A batch of development mode is refused as a whole, and the message says what to leave out."""
     good = body(new_id(), report(registry["browser"]))
     assert len(intake.read(good).accepted) == 1
-    assert intake.read_fast(good)
     marked = wire.mark_development(good)
-    assert intake.read_fast(marked) is None
     with pytest.raises(IntakeError, match="DENIABLE_DEV") as refused:
         intake.read(marked)
     assert (refused.value.code, refused.value.status) == ("malformed-batch", 400)
@@ -370,15 +366,30 @@ def shown(batch):
     return msgspec.structs.replace(batch, accepted=accepted)
 
 
-def test_the_fast_path_asks_no_store(intake, store, registry, new_id, clock, monkeypatch):
-    """The fast path knows only tallies that were met before, and only while they take reports."""
+def test_what_may_not_wait_asks_no_store(intake, store, registry, new_id, clock, monkeypatch):
+    """Without waiting, only tallies are known that were met before, while they take reports."""
     good = body(new_id(), report(registry["browser"]), report(registry["dark_mode"], row=0))
-    assert intake.read_fast(good) is None
+    with pytest.raises(MustWait):
+        intake.read(good, wait=False)
     slow = intake.read(good)
     monkeypatch.setattr(store, "schemes", None)
-    quick = intake.read_fast(good)
+    quick = intake.read(good, wait=False)
     assert shown(quick) == shown(slow)
     assert not quick.rejected
-    assert all(map(operator.is_, quick.accepted, intake.read_fast(good).accepted))
     clock.now = end("2026-11-20") + LATEST + 1
-    assert intake.read_fast(good) is None
+    with pytest.raises(MustWait):
+        intake.read(good, wait=False)
+
+
+@pytest.mark.parametrize("again", ["batch", "reports", "metric", "window", "row", "columns"])
+def test_no_key_may_be_there_twice(intake, registry, new_id, again):
+    """Readers differ in which of two equal keys they take, so nobody takes either."""
+    text = body(new_id(), report(registry["browser"], row=0))
+    name = f'"{again}": '.encode()
+    rest = text[text.index(name) :]
+    value = json.JSONDecoder().raw_decode(rest[len(name) :].decode())[0]
+    twice = text.replace(name, name + json.dumps(value).encode() + b", " + name, 1)
+    with pytest.raises(IntakeError) as refused:
+        intake.read(twice)
+    assert refused.value.code == "not-json"
+    assert len(intake.read(text).accepted) == 1

@@ -64,12 +64,10 @@ def tls_error(kind=ssl.SSLError, **more):
 
 
 OURS = (
-    "Redis does not accept our certificate: check DENIABLE_REDIS_CERT and DENIABLE_REDIS_KEY, and "
+    "Redis does not accept our certificate: check ssl_certfile and ssl_keyfile, and "
     "that an authority of Redis has signed it"
 )
-UNSIGNED = (
-    "its certificate is signed by nobody whom we trust: set DENIABLE_REDIS_CA to the authority's"
-)
+UNSIGNED = "its certificate is signed by nobody whom we trust: set ssl_ca_certs to the authority's"
 
 
 @pytest.mark.parametrize(
@@ -83,11 +81,11 @@ UNSIGNED = (
         (tls_error(ssl.SSLEOFError), OURS),
         (tls_error(reason="TLSV13_ALERT_CERTIFICATE_REQUIRED"), OURS),
         (tls_error(reason="KEY_VALUES_MISMATCH"),
-         "DENIABLE_REDIS_KEY is not the key of DENIABLE_REDIS_CERT"),
+         "ssl_keyfile is not the key of ssl_certfile"),
         (tls_error(reason="WRONG_VERSION_NUMBER"),
          "this port does not speak TLS: write redis://, or name another port"),
-        (tls_error(reason="hush"), "check DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and the port"),
-        (tls_error(), "check DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and the port"),
+        (tls_error(reason="hush"), "check ssl_ca_certs, ssl_certfile and the port"),
+        (tls_error(), "check ssl_ca_certs, ssl_certfile and the port"),
     ],
 )  # fmt: skip
 def test_tls_is_told_apart(error, words):
@@ -107,8 +105,8 @@ def test_a_certificate_of_another_host(code):
 
 
 LOGIN = (
-    "it does not take the user or the password: check DENIABLE_REDIS_USER and "
-    "DENIABLE_REDIS_PASSWORD, or those in the address"
+    "it does not take the user or the password: check those in the address, "
+    "and DENIABLE_REDIS_PASSWORD"
 )
 MEMORY = "its memory is full: raise maxmemory, or drop old windows"
 REPLICA = "it is a replica, which takes no writes: name the master"

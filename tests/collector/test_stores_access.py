@@ -25,6 +25,11 @@ def scheme(shelf):
     return shelf(8)
 
 
+def as_user(url, name):
+    """The address with a user."""
+    return url.replace("://", f"://{name}@", 1)
+
+
 def rights(role):
     """The rules of a role, as the page gives them: ACL SETUSER deniable-ROLE on >PASSWORD ..."""
     found = re.search(rf"^ACL SETUSER deniable-{role} on >\S+ (.+)$", PAGE, re.MULTILINE)
@@ -51,8 +56,8 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
     url, options, _ = guarded
     batch, wide = new_id(), shelf(20_000)
     with (
-        closing(open_store(url, user="collector", **options)) as store,
-        closing(open_store(url, user="dashboard", **options)) as reader,
+        closing(open_store(as_user(url, "collector"), **options)) as store,
+        closing(open_store(as_user(url, "dashboard"), **options)) as reader,
     ):
         store.publish({"m": [scheme]})
         assert store.shards == 1
@@ -85,11 +90,14 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
         until(lambda: store.clear_journal(0.0) is None, "the journal is not cleared")
         with pytest.raises(StoreError, match=r"\+info and \+bgrewriteaof"):
             reader.clear_journal(0.0)
-    other = open_store(url, user="collector", **{**options, "prefix": "other"})
+    other = open_store(as_user(url, "collector"), **{**options, "prefix": "other"})
     with closing(other), pytest.raises(StoreUnavailable, match=r"give it ~PREFIX:\*"):
         other.publish({"m": [scheme]})
-    wrong = open_store(url, user="collector", **{**options, "password": "hush"})
-    with closing(wrong), pytest.raises(StoreUnavailable, match="check DENIABLE_REDIS_") as caught:
+    wrong = open_store(as_user(url, "collector"), **{**options, "password": "hush"})
+    with (
+        closing(wrong),
+        pytest.raises(StoreUnavailable, match="check those in the address") as caught,
+    ):
         wrong.ping()
     assert "hush" not in str(caught.value)
 
@@ -131,7 +139,7 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon):
     """Without any single right of the page something fails and the error names the right. No batch
     is counted in part: sent again when the right is back, each is counted once."""
     url, options, everywhere = guarded
-    options = {**options, "user": "collector"}
+    url = as_user(url, "collector")
     listed = {right[1:] for right in rights("collector") if right.startswith("+")}
     assert len(listed) > 20
     for right in sorted(listed - ONCE - {"wait"}):
@@ -170,18 +178,18 @@ def test_each_right_of_a_reader(guarded, scheme, noon):
     """A reader needs each right of its line, and the error names the one that is missing."""
     url, options, everywhere = guarded
     listed = {right[1:] for right in rights("dashboard") if right.startswith("+")}
-    with closing(open_store(url, user="collector", **options)) as store:
+    with closing(open_store(as_user(url, "collector"), **options)) as store:
         store.publish({"m": [scheme]})
         fold_all(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
         store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
     for right in sorted(listed - ONCE):
         everywhere("ACL", "SETUSER", "dashboard", f"-{right}")
-        with closing(open_store(url, user="dashboard", **options)) as reader:
+        with closing(open_store(as_user(url, "dashboard"), **options)) as reader:
             with pytest.raises(StoreError) as caught:
                 read_everything(reader, scheme)
             assert f"+{right}" in str(caught.value), str(caught.value)
         everywhere("ACL", "SETUSER", "dashboard", f"+{right}")
-    with closing(open_store(url, user="dashboard", **options)) as reader:
+    with closing(open_store(as_user(url, "dashboard"), **options)) as reader:
         read_everything(reader, scheme)
-    with closing(open_store(url, user="collector", **options)) as store:
+    with closing(open_store(as_user(url, "collector"), **options)) as store:
         store.drop(noon)

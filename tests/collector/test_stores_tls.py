@@ -31,22 +31,18 @@ def tls_port(tls_server):
     return tls_server[1]
 
 
-@pytest.fixture
-def tls(certificates):
-    return certificates.access
-
-
-def test_a_store_over_tls(tls_port, tls, scheme, new_id, noon):
+def test_a_store_over_tls(tls_port, certificates, scheme, new_id, noon):
     """With the CA, a certificate and its key, everything goes over TLS."""
-    with closing(open_store(f"rediss://localhost:{tls_port}/0", prefix="tls", **tls)) as store:
+    url = f"rediss://localhost:{tls_port}/0?{certificates.query()}"
+    with closing(open_store(url, prefix="tls")) as store:
         store.publish({"m": [scheme]})
         assert store.fold(one_report(scheme, new_id()), noon) == frozenset()
         assert reports_in(store, scheme) == 1
 
 
 ANNOUNCE = "does not name the host of the address; or, in a cluster, a node announces"
-UNSIGNED = "signed by nobody whom we trust: set DENIABLE_REDIS_CA"
-OURS = "does not accept our certificate: check DENIABLE_REDIS_CERT and DENIABLE_REDIS_KEY"
+UNSIGNED = "signed by nobody whom we trust: set ssl_ca_certs"
+OURS = "does not accept our certificate: check ssl_certfile and ssl_keyfile"
 
 
 @pytest.mark.parametrize(
@@ -54,21 +50,20 @@ OURS = "does not accept our certificate: check DENIABLE_REDIS_CERT and DENIABLE_
     [
         # The certificate is for localhost, and nobody else's name is taken for it.
         ("127.0.0.1", {}, ANNOUNCE),
-        ("localhost", {"ca": "stranger.pem"}, UNSIGNED),
-        ("localhost", {"ca": ""}, UNSIGNED),
-        ("localhost", {"cert": "", "key": ""}, OURS),
-        ("localhost", {"cert": "expired.pem", "key": "expired.key"}, OURS),
-        ("localhost", {"cert": "stranger.pem", "key": "stranger.key"}, OURS),
-        ("localhost", {"key": "server.key"}, "REDIS_KEY is not the key of DENIABLE_REDIS_CERT"),
-        ("localhost", {"ca": "ca.key"}, "is not in PEM form|check DENIABLE_REDIS_CA"),
+        ("localhost", {"ssl_ca_certs": "stranger.pem"}, UNSIGNED),
+        ("localhost", {"ssl_ca_certs": ""}, UNSIGNED),
+        ("localhost", {"ssl_certfile": "", "ssl_keyfile": ""}, OURS),
+        ("localhost", {"ssl_certfile": "expired.pem", "ssl_keyfile": "expired.key"}, OURS),
+        ("localhost", {"ssl_certfile": "stranger.pem", "ssl_keyfile": "stranger.key"}, OURS),
+        ("localhost", {"ssl_keyfile": "server.key"}, "ssl_keyfile is not the key of ssl_certfile"),
+        ("localhost", {"ssl_ca_certs": "ca.key"}, "is not in PEM form|check ssl_ca_certs"),
     ],
 )
-def test_who_cannot_show_who_he_is(tls_port, tls, certificates, host, changes, words):
+def test_who_cannot_show_who_he_is(tls_port, certificates, host, changes, words):
     """A server with another name or another CA, and a client without a good certificate, do not
     meet; the error says where to look and not where to."""
-    changed = {name: path and certificates.path(path) for name, path in changes.items()}
-    url = f"rediss://{host}:{tls_port}/0"
-    with closing(open_store(url, **{**tls, **changed})) as store:
+    url = f"rediss://{host}:{tls_port}/0?{certificates.query(**changes)}"
+    with closing(open_store(url)) as store:
         with pytest.raises(StoreUnavailable, match=words) as caught:
             store.ping()
         assert host not in str(caught.value)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from deniable_collector.refusals import IntakeError, malformed, too_large, too_many_reports
 
-_PIECE = 1 << 16
 _GZIP = zlib.MAX_WBITS | 16
 
 _MEMBERS = 5
@@ -29,45 +28,31 @@ _LONG = b"0" * 40
 `_LARGE` bytes cannot hold enough of them to matter."""
 
 
-class Readable(Protocol):
-    """Where a body comes from: the readable half of a binary file."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-
 def is_compressed(encoding: str) -> bool:
     """Whether a content encoding, in lower case, is any but `identity`."""
     return encoding not in ("", "identity")
 
 
-def read_body(source: Readable, encoding: str, limit: int, packed_limit: int) -> bytes:
-    """The body, of at most `limit` bytes; compressed it has at most `packed_limit`.
-
-    `encoding` is a Content-Encoding in lower case, or "".
+def decompress(body: bytes, encoding: str, limit: int) -> bytes:
+    """What was compressed into a body, of at most `limit` bytes; `encoding` is a Content-Encoding
+    in lower case.
 
     Raises:
-        IntakeError: the body is longer, or not in the encoding that it claims.
+        IntakeError: it is longer, or not in the encoding that it claims.
     """
-    if not is_compressed(encoding):
-        return b"".join(_pieces(source, limit))
     if encoding not in ("gzip", "x-gzip"):
         raise IntakeError("unsupported-encoding", "send the body plain or as gzip")
     inflater = zlib.decompressobj(_GZIP)
-    body = bytearray()
     try:
-        # A kilobyte of nothing but Huffman tables takes twenty times as long as one of text.
-        for piece in _pieces(source, packed_limit, compressed=True):
-            # One byte beyond the limit is enough to know, and no bomb gets further.
-            body += inflater.decompress(piece, limit + 1 - len(body))
-            if len(body) > limit:
-                raise too_large(limit)
-            if inflater.unused_data:
-                break
+        # One byte beyond the limit is enough to know, and no bomb gets further.
+        found = inflater.decompress(body, limit + 1)
     except zlib.error:
         raise _not_gzip() from None
+    if len(found) > limit:
+        raise too_large(limit)
     if not inflater.eof or inflater.unused_data:
         raise _not_gzip()
-    return bytes(body)
+    return found
 
 
 def check_counts(body: bytes, reports: int) -> None:
@@ -120,17 +105,6 @@ def parse(body: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise IntakeError("not-json", "the body must be one JSON object in UTF-8")
     return document
-
-
-def _pieces(source: Readable, limit: int, *, compressed: bool = False) -> list[bytes]:
-    pieces: list[bytes] = []
-    left = limit + 1
-    while left and (piece := source.read(min(_PIECE, left))):
-        pieces.append(piece)
-        left -= len(piece)
-    if not left:
-        raise too_large(limit, compressed=compressed)
-    return pieces
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

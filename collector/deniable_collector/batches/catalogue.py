@@ -12,12 +12,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from typing import Any
 
 from deniable import Metric, Registry, Scheme, WindowError, windows
 from deniable.mechanisms import Row
 from deniable.wire import LATEST
 from deniable_collector.batches.folding import RowPlace
-from deniable_collector.batches.typed import reader
+from deniable_collector.batches.reports import Columns, reader
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
 from deniable_collector.stores.errors import StoreUnavailable
@@ -42,8 +43,11 @@ class Refused(Exception):
 
     def __init__(self, reason: str, detail: str) -> None:
         self.reason = reason
-        self.detail = detail
-        super().__init__(reason)
+        super().__init__(detail)
+
+
+class MustWait(Exception):
+    """What was asked for needs a call of the store."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,9 @@ class OpenTally:
     closes: float
 
     @cached_property
-    def places(self) -> tuple[RowPlace, ...]:
-        """Where reports of each row are added up."""
-        return tuple(map(RowPlace, self.keys, self.rows))
-
-    @cached_property
-    def readers(self) -> tuple[Callable[[bytes], int | bytes | None], ...]:
-        """What reads the columns of each row (`typed.reader`)."""
-        return tuple(map(reader, self.rows))
+    def places(self) -> tuple[tuple[RowPlace, Callable[[Any], Columns]], ...]:
+        """Where reports of each row are added up, and what reads their columns."""
+        return tuple(zip(map(RowPlace, self.keys, self.rows), map(reader, self.rows), strict=True))
 
 
 class Catalogue:
@@ -111,23 +110,21 @@ class Catalogue:
             with suppress(StoreUnavailable):
                 self._store.publish({metric: each.values() for metric, each in known.items()})
 
-    def remembered(
-        self, metric: str, fingerprint: str, window: str, now: float
-    ) -> OpenTally | None:
-        """The tally, if it is cached and still accepts reports; does not call the store."""
-        tally = self._open_tallies.get((metric, fingerprint, window))
-        return tally if tally is not None and tally.opens <= now <= tally.closes else None
-
-    def find(self, name: str, fingerprint: str, window: str, now: float) -> OpenTally:
-        """The tally of that name.
+    def find(
+        self, name: str, fingerprint: str, window: str, now: float, wait: bool = True
+    ) -> OpenTally:
+        """The tally of that name; without `wait`, if that needs no call of the store.
 
         Raises:
             Refused: there is none, or it accepts no reports now.
+            MustWait: it is not cached.
             StoreUnavailable: the published schemes cannot be read.
         """
-        tally = self.remembered(name, fingerprint, window, now)
-        if tally is not None:
+        tally = self._open_tallies.get((name, fingerprint, window))
+        if tally is not None and tally.opens <= now <= tally.closes:
             return tally
+        if not wait:
+            raise MustWait
         metric = self._registry.metrics.get(name)
         if metric is None:
             raise Refused("unknown_metric", "the registry declares no metric of that name")

@@ -25,9 +25,8 @@ from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.cors import Cors, origin_refused
-from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.request import Request
 from deniable_collector.serving.responses import HttpResponse, lines_of
 from deniable_collector.settings import port_of
 
@@ -116,7 +115,7 @@ class CapsuleRelay:
         peer, headers = request.connection.peer, request.headers
         capsule = request.path == _PATH and request.method == b"POST"
         if not capsule and request.connection.port != self._private_port:
-            self._others.pace_peer(peer, headers)
+            self._others.pace(peer, headers)
         if request.path != _PATH:
             return 0
         origin = headers.get(b"origin", b"").decode("latin-1")
@@ -130,7 +129,7 @@ class CapsuleRelay:
             request.given = lines_of(found)
         if not capsule:
             return 0
-        self._admission.pace_peer(peer, headers)
+        self._admission.pace(peer, headers)
         self._check_type(headers.get(b"content-type", b"").decode("latin-1"), origin)
         return self._most
 

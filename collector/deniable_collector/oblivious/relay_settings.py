@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import deniable_collector.settings
-from deniable.transport import check_endpoint
+from deniable.addresses import check_endpoint
 from deniable_collector.settings import parse_bind, setting
 
 _SHARED = (
@@ -21,8 +21,7 @@ _SHARED = (
         "cors_origins",
         "max_body",
     ),
-    *("max_header", "max_headers", "request_timeout", "keep_alive", "max_connections"),
-    *("network_connections", "queue"),
+    *("request_timeout", "keep_alive", "max_connections", "network_connections", "queue"),
 )
 """The collector's settings that hold for a relay too."""
 

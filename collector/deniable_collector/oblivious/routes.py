@@ -12,6 +12,7 @@ from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.oblivious.transport import REQUEST_TYPE
 from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.batches.bodies import is_compressed
+from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving import framing
@@ -41,7 +42,7 @@ def pace(
     if admission is None:
         return
     if not gateway.admits(headers.get(b"authorization", b"").decode("latin-1")):
-        admission.pace_peer(peer, headers)
+        admission.pace(peer, headers)
 
 
 def read_at_once(
@@ -56,10 +57,8 @@ def read_at_once(
         request = gateway.read(opened)
         if _encoding(batch_reader, request):
             return None
-        batch = batch_reader.intake.read_fast(request.content)
-    except (IntakeError, NoKey):
-        return None
-    if batch is None:
+        batch = batch_reader.intake.read(request.content, wait=False)
+    except (IntakeError, NoKey, MustWait):
         return None
 
     def seal(outcome: Receipt | Exception) -> HttpResponse:
@@ -112,13 +111,11 @@ def _encoding(batch_reader: BatchReader, batch: InnerRequest) -> str:
         IntakeError: it may not be sent: another type, too large, or without a key. It has no rate,
             which is the relay's.
     """
-    authorization, packing, content_type, key = (
-        batch.header(name).decode("latin-1") for name in _READ
-    )
+    headers = {name: batch.header(name) for name in _READ}
     if batch_reader.admission is not None:
-        batch_reader.admission.admit("", authorization, key)
-    batch_reader.check_type(content_type)
-    encoding = framing.token(packing)
+        batch_reader.admission.check_key(headers)
+    batch_reader.check_type(headers[b"content-type"].decode("latin-1"))
+    encoding = framing.token(headers[b"content-encoding"].decode("latin-1"))
     packed = is_compressed(encoding)
     limit = batch_reader.limit(encoding)
     if len(batch.content) > limit:

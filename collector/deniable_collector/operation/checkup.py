@@ -22,11 +22,10 @@ from deniable.coded_message import counted
 from deniable.doctor.device import read_registry
 from deniable.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.doctor.result import CheckResult, listed
-from deniable.replies import problem_code
-from deniable.transport import HttpTransport
+from deniable.transport import HttpTransport, problem_code
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, store_of
-from deniable_collector.stores.redis.driver import Access, Driver
+from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
 
 FEW_BYTES = 1 << 30
@@ -167,11 +166,7 @@ def _disk(folder: Path) -> Iterator[CheckResult]:
 
 def _redis(settings: Settings) -> Iterator[CheckResult]:
     """What a crash of Redis, a full memory and its clock would do."""
-    access = Access(
-        settings.redis_user, settings.redis_password, settings.redis_ca, settings.redis_cert,
-        settings.redis_key, settings.redis_replicas,
-    )  # fmt: skip
-    driver = Driver(settings.store, access)
+    driver = Driver(settings.store, settings.redis_password, settings.redis_replicas)
     try:
         with translated():
             nodes = driver.nodes()

@@ -32,65 +32,47 @@ class Admission:
         """What the settings ask for; None if they ask for nothing, which then costs nothing."""
         return cls(settings) if settings.rate != OFF or settings.ingest_keys else None
 
-    def admit(
-        self,
-        address: str,
-        authorization: str,
-        key: str,
-        *,
-        forwarded: str = "",
-        query: bytes = b"",
-    ) -> None:
-        """Let one request in.
+    def admit(self, peer: Peer, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
+        """Let one request in, with its header, whose names are in lower case.
 
-        `address` is the client's as `client_address` finds it, `authorization`, `key` and
-        `forwarded` the headers Authorization, X-Deniable-Key and X-Forwarded-For, `query` the
-        address's query string; each is empty where there is none. A beacon has no headers of the
-        page's choice, so its key is in the query, which counts only where no header has one.
+        A beacon has no headers of the page's choice, so its key is in the address's query, which
+        counts only where no header has one.
 
         Raises:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
         # The rate comes first, so that it limits how fast keys can be guessed.
-        self._pace(Peer(address), forwarded)
-        if self._keys:
-            self._check_key(authorization, key, query)
+        self.pace(peer, headers)
+        self.check_key(headers, query)
 
-    def _pace(self, peer: Peer, forwarded: str) -> None:
+    def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
+        """Count one request, as `admit` does, and ask for no key.
+
+        Raises:
+            IntakeError: 429 if the client's network sends too much.
+        """
         rate = self._rate
-        if rate is None or not peer.address or rate.hit(peer):
+        if rate is None:
+            return
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        if self._hops:
+            peer = Peer(client_address(peer.address, forwarded, self._hops))
+        if not peer.address or rate.hit(peer):
             return
         if forwarded and not self._hops:
             self._tell_of_a_proxy()
         raise _too_many(rate.seconds_left())
 
-    def pace_peer(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
-        """Count one request, as `admit` does, and ask for no key; for the event loop: with the
-        header, whose names are in lower case.
+    def check_key(self, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
+        """Ask for one of the keys, where there are any.
 
         Raises:
-            IntakeError: 429 if the client's network sends too much.
+            IntakeError: 401 without a good one.
         """
-        if self._rate is None:
+        if not self._keys:
             return
-        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
-        if self._hops:
-            peer = Peer(client_address(peer.address, forwarded, self._hops))
-        self._pace(peer, forwarded)
-
-    def admit_peer(self, peer: Peer, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
-        """`admit` for the event loop: with the header, whose names are in lower case.
-
-        Raises:
-            IntakeError: as `admit` does.
-        """
-        self.pace_peer(peer, headers)
-        if self._keys:
-            named = (headers.get(name, b"") for name in (b"authorization", b"x-deniable-key"))
-            authorization, key = (each.decode("latin-1") for each in named)
-            self._check_key(authorization, key, query)
-
-    def _check_key(self, authorization: str, key: str, query: bytes) -> None:
+        named = (headers.get(name, b"") for name in (b"authorization", b"x-deniable-key"))
+        authorization, key = (each.decode("latin-1") for each in named)
         if not self._known(authorization, key or _asked_key(authorization, query)):
             raise _no_key()
 

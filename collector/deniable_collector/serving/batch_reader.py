@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deniable_collector.batches.bodies import Readable, is_compressed, read_body
+from deniable_collector.batches.bodies import decompress, is_compressed
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import framing
@@ -52,10 +52,10 @@ class BatchReader:
         """The most bytes that a body may have as it is sent, in this encoding (`framing.token`)."""
         return self._compressed_limit if is_compressed(encoding) else self._limit
 
-    def decompressed(self, source: Readable, encoding: str) -> bytes:
+    def decompressed(self, body: bytes, encoding: str) -> bytes:
         """The whole body, as it was before it was encoded.
 
         Raises:
             IntakeError: it is too long, or not in the encoding that it claims.
         """
-        return read_body(source, encoding, self._limit, self._compressed_limit)
+        return decompress(body, encoding, self._limit)

@@ -13,17 +13,34 @@ from collections import deque
 from collections.abc import Awaitable, Iterable
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 import httptools
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving import limits
 from deniable_collector.serving.framing import check_framing
-from deniable_collector.serving.http import HttpHandler, HttpServer
+from deniable_collector.serving.http import ROOM, HttpHandler, HttpServer, Request, Response
 from deniable_collector.serving.rates import Peer
-from deniable_collector.serving.request import Request, Response
+
+MAX_HEADER: Final = 1 << 14
+MAX_LINES: Final = 64
+"""Bytes and lines of a header, the request line included."""
+
+PIPELINED: Final = 64
+"""How many requests of one connection may wait. What was read at once can contain thousands, each
+of which needs a hundred times its bytes of memory."""
+
+_PACE = 1 << 15
+"""Bytes a second: a client that sends or reads as fast has more time than the limit."""
+
+_LINGER_SECONDS = 2.0
+"""Seconds for which a refused client may read the reason. Closing at once would reset the
+connection, and what the client had not read yet would be lost."""
+
+_CHUNKS = 2048
+_CHUNK_BYTES = 256
+"""A body may come in so many chunks, and in one more for each so many bytes: each takes a call."""
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -40,10 +57,8 @@ class Connection(asyncio.Protocol):
         """The one whose body is coming."""
         self._header = False
         """Whether a header has begun and not ended."""
-        self._lines: list[tuple[bytes, bytes]] = []
+        self._headers: dict[bytes, bytes] = {}
         self._url = b""
-        self._host = b" "
-        """The Host of an earlier request, which need not be checked again; none at first."""
         self._untold = 0
         """Bytes that have come since the parser told anything: of a line that has not ended."""
         self._fields = self._field_bytes = 0
@@ -51,11 +66,9 @@ class Connection(asyncio.Protocol):
         self._chunks = self._received = 0
         """Chunks and bytes of this body."""
         self._advancing = self._deaf = self._eof = self._full = self._paused = False
-        self._read_by = self._write_by = inf
-        """When the client must have sent its request, or read its response."""
-        self._unread = 0
+        self._since, self._write_by, self._unread = server.loop.time(), inf, 0
+        """Since when the client is waited for, and when it must have read its response."""
         self.host, self.port = "localhost", -1
-        """Where the client connected; -1 for a Unix socket."""
 
     # What the event loop tells.
 
@@ -66,12 +79,11 @@ class Connection(asyncio.Protocol):
         place = transport.get_extra_info("sockname")
         if isinstance(place, tuple):
             self.host, self.port = place[:2]
-        self._read_by = self._server.loop.time() + self._server.timeout
         over = self._server.enter(self)
-        if over > limits.ROOM:
+        if over > ROOM:
             transport.abort()
         elif over > 0:
-            self._refuse(limits.too_many_connections())
+            self._refuse(_too_many_connections())
         elif self._server.ending:
             self.finish()
 
@@ -94,14 +106,12 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._deaf = True
         except httptools.HttpParserError as error:
-            if not self._deaf:
-                # What a callback of ours has raised, or the parser itself.
-                why = error.__context__
-                self._refuse(why if isinstance(why, Exception) else not_http())
-            return
-        if self._untold > self._server.settings.max_header and not self._deaf:
-            within = self._reading is not None
-            self._refuse(limits.request_too_large() if within else self._header_too_large())
+            # What a callback of ours has raised, or the parser itself.
+            why = error.__context__
+            self._refuse(why if isinstance(why, Exception) else not_http())
+        else:
+            if self._untold > MAX_HEADER:
+                self._refuse(_header_too_large() if self._reading is None else _too_large())
 
     def eof_received(self) -> bool:
         """The client sends no more. It may still read: requests that came whole are answered, and
@@ -128,10 +138,9 @@ class Connection(asyncio.Protocol):
             # The request before was the last one, which the parser does not know.
             raise not_http()
         self._header = True
-        self._url = b""
-        self._lines = []
+        self._url, self._headers = b"", {}
         self._untold = self._fields = self._field_bytes = self._chunks = self._received = 0
-        self._read_by = self._server.loop.time() + self._server.timeout
+        self._since = self._server.loop.time()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -143,36 +152,52 @@ class Connection(asyncio.Protocol):
         # A line of a trailer, behind a body in chunks, is read by nobody: as a header it would come
         # too late to be checked (RFC 9110, 6.5.1).
         if self._header:
-            self._lines.append((name.lower(), value.strip(b" \t")))
+            name, value = name.lower(), value.strip(b" \t")
+            if name in self._headers:
+                mark = b"; " if name == b"cookie" else b","
+                value = self._headers[name] + mark + value
+            self._headers[name] = value
 
     def _count_field(self, size: int) -> None:
         """Stop parsing a header or trailer that is too large."""
         self._untold = 0
         self._field_bytes += size
-        settings = self._server.settings
-        if self._field_bytes > settings.max_header or self._fields > settings.max_headers:
-            raise self._header_too_large()
+        if self._field_bytes > MAX_HEADER or self._fields > MAX_LINES:
+            raise _header_too_large()
 
     def on_headers_complete(self) -> None:
+        self._header = False
         self._untold = self._fields = self._field_bytes = 0
-        headers = self._check_header()
-        request = Request(self, self._parser.get_method(), self._url)
-        request.headers = headers
-        request.http_version = version = self._parser.get_http_version()
-        # HTTP/1.0 would want to hear that the connection stays, where it may.
-        request.keep_alive = version != "1.0" and self._parser.should_keep_alive()
-        request.path, request.query = self._split_target()
+        version, headers = self._parser.get_http_version(), self._headers
+        check_framing(version, headers)
+        if len(self._queue) >= PIPELINED:
+            # The connection ends: whoever sends so many ahead can send the rest again.
+            raise _too_many_connections()
+        try:
+            url = httptools.parse_url(self._url)
+        except httptools.HttpParserInvalidURLError:
+            raise not_http("the request names no path") from None
+        request = Request(
+            self,
+            self._parser.get_method(),
+            self._url,
+            version,
+            headers,
+            unquote_to_bytes(url.path or b"/"),
+            url.query or b"",
+            # HTTP/1.0 would want to hear that the connection stays, where it may.
+            version != "1.0" and self._parser.should_keep_alive(),
+            # The parser has checked that this is a number; one as long is large enough.
+            int(headers.get(b"content-length", b"0")[:19]),
+        )
         if self._parser.should_upgrade():
             # The parser reads no further, for what follows would be of the other protocol. A proxy
             # in front, which knows better, could be made to see another request than we do.
             if b"content-length" in headers or b"transfer-encoding" in headers:
                 raise not_http("a request with a body may ask for no upgrade")
             request.keep_alive = False
-        self._header = False
         self._reading = request
         self._queue.append(request)
-        # The parser has checked that this is a number; one as long is large enough.
-        request.size = int(headers.get(b"content-length", b"0")[:19])
         try:
             request.limit = self._server.handler.admit(request)
         except Exception as error:
@@ -181,12 +206,8 @@ class Connection(asyncio.Protocol):
             if isinstance(error, IntakeError) and error.code == "too-many-requests":
                 # What else it sends would have to be read and refused as well.
                 request.keep_alive = False
-        if (
-            b"expect" in headers
-            and headers[b"expect"].lower() == b"100-continue"
-            # One of HTTP/1.0 would take it for the response (RFC 9110, 10.1.1).
-            and version == "1.1"
-        ):
+        # One of HTTP/1.0 would take the leave for the response (RFC 9110, 10.1.1).
+        if version == "1.1" and headers.get(b"expect", b"").lower() == b"100-continue":
             request.waits = True
             self._advance()
         if len(self._queue) > 1:
@@ -195,27 +216,26 @@ class Connection(asyncio.Protocol):
     def on_chunk_header(self) -> None:
         self._untold = 0
         self._chunks += 1
-        if limits.too_many_chunks(self._chunks, self._received):
+        if self._chunks > _CHUNKS + self._received // _CHUNK_BYTES:
             raise not_http("send a body in fewer and longer chunks")
 
     def on_body(self, body: bytes) -> None:
-        size = len(body)
         self._untold = 0
-        self._received += size
+        self._received += len(body)
         if self._received > self._server.most_received:
-            raise limits.request_too_large()
+            raise _too_large()
         request = self._reading
         if request is None or request.refusal is not None:
             return
         if self._chunks:
-            request.size += size
+            request.size += len(body)
         if request.size > request.limit:
             self._release(request)
             return
         request.pieces.append(body)
-        request.held += size
+        request.held += len(body)
         try:
-            self._server.reserve(size)
+            self._server.reserve(len(body))
         except Exception as error:
             # Answered only when all has come: if unread bytes are left when the connection
             # closes, the response is lost.
@@ -225,12 +245,10 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         request, self._reading = self._reading, None
         self._untold = 0
-        self._read_by = inf
         if request is None:
             return
         request.whole = True
-        request.body = b"".join(request.pieces)
-        request.pieces = []
+        request.body, request.pieces = b"".join(request.pieces), []
         if not request.keep_alive:
             self._deaf = True
         self._advance()
@@ -266,21 +284,23 @@ class Connection(asyncio.Protocol):
 
     def look(self, now: float) -> None:
         """Close the connection, if it has waited too long for its client."""
+        settings, left = self._server.settings, self._transport.get_write_buffer_size()
         if now >= self._write_by:
-            left = self._transport.get_write_buffer_size()
-            if self._unread - left < limits.PACE * self._server.timeout or not left:
-                self._transport.abort()
-            else:
+            if left and self._unread - left >= _PACE * settings.request_timeout:
                 self._limit_writing(0.0)
-        elif now >= self._read_by:
-            if self._header or self._reading is not None:
-                if now >= self._read_by + self._received / limits.PACE:
-                    self._refuse(limits.too_slow(self._server.timeout))
-            elif self._transport.get_write_buffer_size():
-                self._transport.abort()
             else:
-                self._transport.close()
-                self._read_by = inf
+                self._transport.abort()
+        elif self._paused or self._deaf:
+            return
+        elif self._header or self._reading is not None:
+            if now >= self._since + settings.request_timeout + self._received / _PACE:
+                told = (
+                    f"a request must arrive whole within {settings.request_timeout} seconds, and "
+                    f"one more for each {_PACE >> 10} KiB: send it again, unchanged"
+                )
+                self._refuse(IntakeError("too-slow", told))
+        elif not self._queue and now >= self._since + settings.keep_alive:
+            self._transport.abort() if left else self._transport.close()
 
     def _advance(self) -> None:
         """Handle and answer as many requests as can be now."""
@@ -293,9 +313,6 @@ class Connection(asyncio.Protocol):
                 if request.response is not None:
                     self._queue.popleft()
                     self._write(request, request.response)
-                    if not request.keep_alive:
-                        self._end()
-                        return
                 elif request.begun or not self._ready(request):
                     break
                 else:
@@ -303,15 +320,14 @@ class Connection(asyncio.Protocol):
                     self._handle(request)
         finally:
             self._advancing = False
-        if self._transport.is_closing():
+        if self._transport.is_closing() or self._deaf:
             return
         if self._paused and len(self._queue) < 2 and not self._full:
             self._paused = False
             self._transport.resume_reading()
-            if self._header or self._reading is not None:
-                self._read_by = self._server.loop.time() + self._server.timeout
-        if not self._queue and not self._header:
-            self._read_by = self._server.loop.time() + self._server.keep_alive
+            self._since = self._server.loop.time()
+        elif not self._queue and not self._header:
+            self._since = self._server.loop.time()
 
     def _ready(self, request: Request) -> bool:
         """Whether the first request can be handled; its client is told if it waits for leave."""
@@ -332,33 +348,28 @@ class Connection(asyncio.Protocol):
                 raise request.refusal
             handler.handle(request)
         except Exception as error:
-            self._release(request)
-            request.response = handler.problem(error)
+            self.answer(request, handler.problem(error))
 
     def _write(self, request: Request, response: Response) -> None:
         if self._server.ending and not self._queue:
             request.keep_alive = False
-        try:
-            start = response.start(request.keep_alive, request.given)
-        except Exception as error:
-            response = self._server.handler.problem(error)
-            start = response.start(request.keep_alive, request.given)
-        body = response.body
-        if request.method == b"HEAD":
-            body = b""
-        length = response.length
-        sized = b"" if length is None else b"content-length: %d\r\n" % length
-        self._transport.write(b"%b%b%b\r\n\r\n%b" % (start, sized, self._server.date, body))
+        start = response.start(request.keep_alive, request.given)
+        if response.length is not None:
+            start += b"content-length: %d\r\n" % response.length
+        body = b"" if request.method == b"HEAD" else response.body
+        self._transport.write(b"%b%b\r\n\r\n%b" % (start, self._server.date, body))
+        if not request.keep_alive:
+            self._end()
 
     def _refuse(self, why: Exception) -> None:
         """Read no more, and answer with the problem behind all that came before."""
-        self._deaf = True
+        if self._deaf:
+            return
+        self._deaf, self._header = True, False
         request, self._reading = self._reading, None
         if request is None:
-            request = Request(self, b"", b"")
+            request = Request(self)
             self._queue.append(request)
-        self._header = False
-        self._read_by = inf
         request.begun = True
         request.keep_alive = False
         self.answer(request, self._server.handler.problem(why))
@@ -367,26 +378,23 @@ class Connection(asyncio.Protocol):
         """Close, as soon as the client has read all, or has had the time for it."""
         self._deaf = True
         self._queue.clear()
-        self._read_by = inf
-        self._limit_writing(limits.LINGER_SECONDS)
+        self._limit_writing(_LINGER_SECONDS)
         if self._eof or not self._transport.can_write_eof():
             self._transport.close()
         else:
             self._transport.write_eof()
             # What the client sends meanwhile is read, and discarded.
-            self._paused = False
             self._transport.resume_reading()
 
     def _limit_writing(self, linger: float) -> None:
         """From now on the client has a limited time to read what was written."""
         self._unread = self._transport.get_write_buffer_size()
-        seconds = self._server.timeout if self._unread else 0.0
+        seconds = self._server.settings.request_timeout if self._unread else 0.0
         self._write_by = self._server.loop.time() + max(linger, seconds)
 
     def _pause(self) -> None:
         if not self._paused and not self._deaf:
             self._paused = True
-            self._read_by = inf
             self._transport.pause_reading()
 
     def _release(self, request: Request) -> None:
@@ -395,39 +403,20 @@ class Connection(asyncio.Protocol):
             self._server.release(request.held)
             request.held, request.pieces, request.body = 0, [], b""
 
-    def _check_header(self) -> dict[bytes, bytes]:
-        """Stop parsing a request that nobody may read, or that is one too many. Returns its
-        headers."""
-        lines, version = self._lines, self._parser.get_http_version()
-        headers = dict(lines)
-        if (
-            headers.get(b"host") != self._host
-            or len(headers) != len(lines)
-            or version != "1.1"
-            or b"transfer-encoding" in headers
-        ):
-            check_framing(version, lines)
-            self._host = headers.get(b"host", b" ")
-            headers = {}
-            for name, value in lines:
-                mark = b"; " if name == b"cookie" else b","
-                headers[name] = headers[name] + mark + value if name in headers else value
-        if len(self._queue) >= limits.PIPELINED:
-            # The connection ends: whoever sends so many ahead can send the rest again.
-            raise limits.too_many_connections()
-        return headers
 
-    def _split_target(self) -> tuple[bytes, bytes]:
-        """The path and the query that a request names."""
-        try:
-            parsed = httptools.parse_url(self._url)
-        except httptools.HttpParserInvalidURLError:
-            raise not_http("the request names no path") from None
-        return unquote_to_bytes(parsed.path or b"/"), parsed.query or b""
+def _too_many_connections() -> IntakeError:
+    told = "the server has as many connections as it can serve: send the request again later, "
+    return IntakeError("too-many-connections", f"{told}unchanged", retry_after=5.0)
 
-    def _header_too_large(self) -> Exception:
-        settings = self._server.settings
-        return limits.header_too_large(settings.max_headers, settings.max_header)
+
+def _header_too_large() -> IntakeError:
+    told = f"a header may have up to {MAX_LINES} lines and {MAX_HEADER} bytes, the request line"
+    return IntakeError("header-too-large", f"{told} included")
+
+
+def _too_large() -> IntakeError:
+    told = "a request may not be longer than its body's limit allows: send less at once"
+    return IntakeError("body-too-large", told)
 
 
 async def serve(

@@ -7,39 +7,34 @@ nobody reads it: a proxy in front must not be made to see another request than t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from deniable_collector.refusals import not_http
 
-VERSIONS = ("1.1", "1.0")
-"""Of HTTP, those that are served."""
+_VERSIONS = ("1.1", "1.0")
 
-is_host = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:\[\]-]*").fullmatch
-"""Whether this can be the value of a Host header."""
+_is_host = re.compile(rb"[A-Za-z0-9._~%!$&'()*+;=:\[\]-]*").fullmatch
+"""Whether this can be a Host. It has no comma, so two lines, which are joined by one, are none."""
 
 _PRINTABLE = re.compile(r"[\t\x20-\x7e]*")
 
 
-def check_framing(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+def check_framing(version: str, headers: Mapping[bytes, bytes]) -> None:
     """Refuse a request of another version, without its one Host, or in an unknown coding.
 
-    `version` is "1.1"; the names of `headers` are in lower case.
+    `version` is "1.1"; the names of `headers` are in lower case, and lines of one name joined.
 
     Raises:
         IntakeError: `not-http`.
     """
-    hosts = 0
-    for name, value in headers:
-        if name == b"host":
-            hosts += 1
-            if not is_host(value):
-                raise not_http("the Host header names no host")
-        elif name == b"transfer-encoding" and (version != "1.1" or value.lower() != b"chunked"):
-            raise not_http("a body may come in chunks over HTTP/1.1, and in no other coding")
-    if version not in VERSIONS:
+    if version not in _VERSIONS:
         raise not_http("no other version is served but 1.0")
-    if hosts > 1 or (hosts == 0 and version == "1.1"):
-        raise not_http("a request has one Host header")
+    host = headers.get(b"host", None if version == "1.1" else b"")
+    if host is None or not _is_host(host):
+        raise not_http("a request has one Host header, which names a host")
+    coding = headers.get(b"transfer-encoding")
+    if coding is not None and (version != "1.1" or coding.lower() != b"chunked"):
+        raise not_http("a body may come in chunks over HTTP/1.1, and in no other coding")
 
 
 def token(value: str) -> str:

@@ -7,6 +7,7 @@ gunicorn reads its settings from the names of a module: `deniable_collector.guni
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -14,8 +15,31 @@ from typing import Any, NoReturn
 import deniable
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
+from deniable_collector.serving.http import ROOM
 from deniable_collector.serving.signals import pre_fork
 from deniable_collector.settings import Settings
+
+_SPARE = 3 * ROOM
+"""Open files that are needed in addition to the connections."""
+
+
+def open_files(connections: int) -> None:
+    """Raise the limit of open files of this process and its children, if the system allows it.
+
+    Without it, a server that reaches the system's limit (often 1,024) stops accepting.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
+        if allowed < wanted:
+            tell(
+                "warning",
+                "few-files",
+                f"the system allows {hard} open files, too few for {connections} connections: "
+                f"lower DENIABLE_MAX_CONNECTIONS to {max(1, hard - _SPARE)}, or raise the limit",
+            )
 
 
 def environment(**options: str | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The server of a process: its connections, and the limits that they share."""
+"""Requests, and what the connections of one process share: their limits, and their end."""
 
 from __future__ import annotations
 
@@ -7,15 +7,92 @@ from collections import Counter
 from collections.abc import Mapping
 from email.utils import formatdate
 from math import inf
-from typing import Protocol
+from typing import Any, Final, Protocol
 
-from deniable_collector.operation.events import tell_unexpected
-from deniable_collector.serving import limits
-from deniable_collector.serving.rates import network_of
-from deniable_collector.serving.request import OpenConnection, Request, Response
+import msgspec
+
+from deniable_collector.refusals import IntakeError
+from deniable_collector.serving.rates import Peer, network_of
 from deniable_collector.settings import Settings, port_of
 
+ROOM: Final = 64
+"""How many connections beyond a limit get an answer at the same time; others are cut off. As many
+connections are reserved for the private address."""
+
+_SLACK = 1 << 16
+"""Bytes that are read of a body beyond twice its limit. One that is too long is read and forgotten
+so far, as its sender may look for the response only when it has sent all."""
+
 _LOOK_SECONDS = 0.5
+
+
+class Response(Protocol):
+    """What a handler answers: `body`, and by `start` all of the header but Date and length."""
+
+    @property
+    def body(self) -> bytes: ...
+
+    @property
+    def length(self) -> int | None:
+        """Of the body; None if the response has none by its status."""
+
+    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes: ...
+
+
+class OpenConnection(Protocol):
+    """A connection, as those see it that answer its requests or end it."""
+
+    peer: Peer
+    host: str
+    port: int
+    """Where the client connected; -1 for a Unix socket."""
+
+    def answer(self, request: Request, response: Response) -> None:
+        """Write a response, when the requests before have theirs."""
+
+    def look(self, now: float) -> None:
+        """End it, if it has waited too long for its client."""
+
+    def finish(self) -> None:
+        """Answer what has come whole, and end."""
+
+    def abort(self) -> None:
+        """End at once."""
+
+
+class Request(msgspec.Struct, eq=False):
+    """A request whose header has come; its handler calls `respond`, once, on the event loop.
+
+    Header names are in lower case, and lines of one name joined by commas (RFC 9110, 5.3). `size`
+    is that of the body which it announces, or else which has come; where it is more than `limit`,
+    `body` is empty. `given` are headers that a handler adds to any response, `context` is what it
+    keeps of `admit` for `handle`.
+    """
+
+    connection: OpenConnection
+    method: bytes = b""
+    target: bytes = b""
+    http_version: str = "1.1"
+    headers: dict[bytes, bytes] = {}
+    path: bytes = b""
+    query: bytes = b""
+    keep_alive: bool = False
+    size: int = 0
+    limit: int = 0
+    body: bytes = b""
+    given: tuple[tuple[bytes, bytes], ...] = ()
+    context: Any = None
+    pieces: list[bytes] = []
+    held: int = 0
+    refusal: Exception | None = None
+    response: Response | None = None
+    waits: bool = False
+    whole: bool = False
+    begun: bool = False
+
+    def respond(self, response: Response) -> None:
+        """Answer it, when those before it have been answered."""
+        self.connection.answer(self, response)
 
 
 class HttpHandler(Protocol):
@@ -50,12 +127,9 @@ class HttpServer:
     request needs a timer."""
 
     def __init__(self, handler: HttpHandler) -> None:
-        settings = handler.settings
         self.handler = handler
-        self.settings = settings
-        self.most_received = limits.most_received(handler.max_body)
-        self.timeout = float(settings.request_timeout)
-        self.keep_alive = float(settings.keep_alive)
+        self.settings = settings = handler.settings
+        self.most_received = 2 * handler.max_body + _SLACK
         self.ending = False
         self.held = 0
         """Bytes of bodies that have come and are not answered."""
@@ -81,7 +155,7 @@ class HttpServer:
         most during a flood. Behind a proxy all clients share the proxy's network.
         """
         if connection.port == self._private_port:
-            return {b"at the private address": limits.ROOM}
+            return {b"at the private address": ROOM}
         found = {b"all others": self.settings.max_connections}
         if connection.peer.address and not self.settings.trusted_proxies:
             found[network_of(connection.peer.address)] = self.settings.network_connections
@@ -104,7 +178,8 @@ class HttpServer:
         """
         self.held += size
         if self.held > self.settings.queue:
-            raise limits.queue_full()
+            told = "the server is busy: send the request again later, unchanged"
+            raise IntakeError("queue-full", told, retry_after=1.0)
 
     def release(self, size: int) -> None:
         """Stop counting these bytes as waiting."""
@@ -117,22 +192,16 @@ class HttpServer:
         for connection in tuple(self._open):
             connection.finish()
         if self._open:
-            with_limit = None if seconds == inf else seconds
             try:
-                await asyncio.wait_for(self._gone.wait(), with_limit)
+                await asyncio.wait_for(self._gone.wait(), None if seconds == inf else seconds)
             except TimeoutError:
                 for connection in tuple(self._open):
                     connection.abort()
         self._timer.cancel()
 
     def _look(self) -> None:
+        self._timer = self.loop.call_later(_LOOK_SECONDS, self._look)
         self.date = b"date: " + formatdate(usegmt=True).encode()
         now = self.loop.time()
         for connection in tuple(self._open):
-            try:
-                connection.look(now)
-            except Exception as error:
-                # An error with one connection must not keep the others from being closed.
-                tell_unexpected(error)
-                connection.abort()
-        self._timer = self.loop.call_later(_LOOK_SECONDS, self._look)
+            connection.look(now)

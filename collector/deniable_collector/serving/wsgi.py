@@ -7,18 +7,19 @@ import asyncio
 import io
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 from wsgiref.types import WSGIApplication
 
+from werkzeug.test import run_wsgi_app
+
 from deniable_collector.operation.events import tell_unexpected
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, client_address
-from deniable_collector.serving.http import HttpServer
+from deniable_collector.serving.http import HttpServer, Request, Response
 from deniable_collector.serving.rates import network_of
-from deniable_collector.serving.request import Request, Response
 from deniable_collector.serving.responses import problem_document
 from deniable_collector.settings import OFF, Settings
 
@@ -30,22 +31,15 @@ _OWN = frozenset(("connection", "content-length", "date", "server", "transfer-en
 
 
 class WsgiResponse(NamedTuple):
-    """What an app answered: the status line's end, headers, body and its length."""
+    """What an app answered: the header up to its length, and the body with its length."""
 
-    status: str
-    headers: list[tuple[str, str]]
+    head: bytes
     body: bytes
     length: int | None
 
     def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes:
         """The header up to its length."""
-        lines = [f"HTTP/1.1 {self.status}"]
-        lines += [f"{name}: {text}" for name, text in self.headers if name.lower() not in _OWN]
-        if not keep_alive:
-            lines.append("connection: close")
-        if any("\r" in line or "\n" in line for line in lines):
-            raise ValueError("a header of two lines")
-        return "\r\n".join([*lines, ""]).encode("latin-1")
+        return self.head if keep_alive else self.head + b"connection: close\r\n"
 
 
 class WsgiThreads:
@@ -115,30 +109,16 @@ class WsgiThreads:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _call(self, environ: dict[str, Any]) -> WsgiResponse:
-        pieces: list[bytes] = []
-        said: list[tuple[str, list[tuple[str, str]]]] = []
-
-        def start_response(
-            status: str, headers: list[tuple[str, str]], exc_info: object = None
-        ) -> Callable[[bytes], object]:
-            said.append((status, headers))
-            return pieces.append
-
-        found: Iterable[bytes] = self._app(environ, start_response)
-        try:
-            pieces.extend(found)
-        finally:
-            if hasattr(found, "close"):
-                found.close()
-        status, headers = said[-1]
+        pieces, status, headers = run_wsgi_app(self._app, environ, buffered=True)
         body = b"".join(pieces)
         length: int | None = len(body)
-        named = [text for name, text in headers if name.lower() == "content-length"]
         if environ["REQUEST_METHOD"] == "HEAD":
-            length = int(named[0]) if named else None
+            length = headers.get("content-length", type=int)
         elif status[:3] in ("204", "304"):
             length = None
-        return WsgiResponse(status, headers, body, length)
+        lines = [f"{name}: {text}" for name, text in headers if name.lower() not in _OWN]
+        head = "\r\n".join([f"HTTP/1.1 {status}", *lines, ""]).encode("latin-1")
+        return WsgiResponse(head, body, length)
 
 
 def environ_of(request: Request) -> dict[str, Any]:
@@ -213,7 +193,7 @@ class WsgiHandler:
         Raises:
             IntakeError: the request's network sends too many.
         """
-        self._admission.pace_peer(request.connection.peer, request.headers)
+        self._admission.pace(request.connection.peer, request.headers)
         return next(most for path, most in self._limits.items() if request.path.startswith(path))
 
     def handle(self, request: Request) -> None:

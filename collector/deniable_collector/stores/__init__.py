@@ -19,11 +19,7 @@ def open_store(
     *,
     prefix: str = "deniable",
     shards: int = 1,
-    user: str = "",
     password: str = "",
-    ca: str = "",
-    cert: str = "",
-    key: str = "",
     replicas: int = 0,
 ) -> Store:
     """The store at an address; nothing is connected before it is used.
@@ -31,19 +27,17 @@ def open_store(
     sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/0, rediss://... (TLS),
     unix:///path/to/socket, or redis+cluster://host:port,host:port and rediss+cluster://...
     for a cluster, with one or more of its nodes. The rest is for Redis: `prefix` begins every key,
-    `shards` is the number of shards of a new store, and the others are the fields of
-    `driver.Access`.
+    `shards` is the number of shards of a new store, and the others are those of `driver.Driver`.
 
     Raises:
         StoreError: the address names no store, or a file for TLS is missing.
     """
     scheme = url.partition("://")[0]
     if scheme in _REDIS:
-        from deniable_collector.stores.redis.driver import Access, Driver
+        from deniable_collector.stores.redis.driver import Driver
         from deniable_collector.stores.redis.store import RedisStore
 
-        access = Access(user, password, ca, cert, key, replicas)
-        return RedisStore(Driver(url, access), prefix=prefix, shards=shards)
+        return RedisStore(Driver(url, password, replicas), prefix=prefix, shards=shards)
     try:
         scheme, host, path, query, fragment = urlsplit(url)
     except ValueError:
@@ -68,10 +62,6 @@ def store_of(settings: Settings) -> Store:
         settings.store,
         prefix=settings.redis_prefix,
         shards=settings.shards,
-        user=settings.redis_user,
         password=settings.redis_password,
-        ca=settings.redis_ca,
-        cert=settings.redis_cert,
-        key=settings.redis_key,
         replicas=settings.redis_replicas,
     )

@@ -46,7 +46,7 @@ from deniable_estimator.dashboard.number_planner import number_planner
 from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pair_planner import pair_planner
-from deniable_estimator.dashboard.pictures import pictures
+from deniable_estimator.dashboard.pictures import offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import (
     ApiProblem,
@@ -206,6 +206,7 @@ def create_app(
         isolated=isolated,
         is_day=is_day,
     )
+    offer_plots(app)
     app.jinja_env.globals["version"] = deniable.__version__
     if settings.trusted_proxies:
         hops = settings.trusted_proxies

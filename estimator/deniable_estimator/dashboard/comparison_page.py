@@ -15,7 +15,7 @@ from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
-from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
+from deniable_estimator.dashboard.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed

@@ -16,8 +16,8 @@ from typing import Any
 from flask import Flask
 
 from deniable_collector.operation.logs import DiscreetLogger
+from deniable_collector.serving.gunicorn import open_files
 from deniable_collector.serving.http import HttpHandler
-from deniable_collector.serving.limits import open_files
 from deniable_collector.serving.signals import pre_fork as pre_fork
 from deniable_collector.serving.worker import HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler

@@ -22,7 +22,6 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
-from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
@@ -41,6 +40,7 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
 from deniable_estimator.dashboard.view import View, names_of, read_view
+from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 

@@ -14,7 +14,7 @@ from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.since import since_headline
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
-from deniable_estimator.dashboard.charts.changes import change_headline
+from deniable_estimator.dashboard.changes import change_headline
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period

@@ -11,8 +11,8 @@ from werkzeug.datastructures import MultiDict
 from deniable import Metric, windows
 from deniable.types.number import Number
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.charts.trend import MOST_LINES
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
+from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.messages import alternatives, message
 
 Order = Literal["share", "declared"]

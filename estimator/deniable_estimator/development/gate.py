@@ -6,21 +6,22 @@ mark is taken off before it sees a batch, and windows count as open while they l
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.exceptions import HTTPException
-from werkzeug.test import run_wsgi_app
 from werkzeug.wrappers import Request, Response
 
 from deniable import Registry
+from deniable.addresses import is_loopback_host
 from deniable.development import TROUBLE_CODES, TROUBLES
-from deniable.loopback import is_loopback_host
 from deniable.wire import SealedReport, is_development, unmarked
-from deniable_collector.app import create_app
+from deniable_collector.app import BATCH_READER, create_app
+from deniable_collector.serving.batch_reader import BatchReader
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.responses import accepted, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
 from deniable_estimator.development.arrivals import Arrivals
@@ -39,7 +40,7 @@ _LONGEST_NAME = 100
 def at_once(registry: Registry) -> Registry:
     """The registry as the collector has it: a window takes reports from its beginning."""
     metrics = {
-        metric.name: replace(metric, answer="at_once", compiled=metric.scheme)
+        metric.name: replace(metric, answer="at_once", compiled=metric.scheme.mechanism)
         for metric in registry
     }
     return replace(registry, metrics=metrics)
@@ -67,9 +68,10 @@ class Gate:
         self._registry = registry
         # Before the first report, so that pages can read the store.
         self._store.publish({metric.name: [metric.scheme] for metric in registry})
-        self._collector: WSGIApplication = create_app(
-            self._settings, self._store, at_once(registry)
-        ).wsgi_app
+        app = create_app(self._settings, self._store, at_once(registry))
+        self._collector: WSGIApplication = app.wsgi_app
+        reader: BatchReader = app.extensions[BATCH_READER]
+        self._intake = reader.intake
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
@@ -122,29 +124,15 @@ class Gate:
                 "option `development` of the client",
             )
         inner = unmarked(body)
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": "POST",
-            "SCRIPT_NAME": "",
-            "PATH_INFO": _REPORTS,
-            "QUERY_STRING": "",
-            "SERVER_NAME": "127.0.0.1",
-            "SERVER_PORT": "80",
-            "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": "127.0.0.1",
-            "CONTENT_TYPE": "application/json",
-            "CONTENT_LENGTH": str(len(inner)),
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(inner),
-            "wsgi.errors": io.StringIO(),
-            "wsgi.multithread": True,
-            "wsgi.multiprocess": False,
-            "wsgi.run_once": False,
-        }
-        content, status, headers = run_wsgi_app(self._collector, environ, buffered=True)
-        answer = b"".join(content)
-        self._note(inner, int(status.split()[0]), answer, len(body))
-        return Response(answer, status, headers)
+        try:
+            (receipt,) = self._intake.take([self._intake.read(inner)])
+            answered = accepted(receipt)
+        except Exception as error:
+            answered = problem_of(error)
+        headers = head(answered.content_type, answered.retry_after, answered.status)
+        named = [(name.decode(), text.decode()) for name, text in headers]
+        self._note(inner, answered.status, answered.body, len(body))
+        return Response(answered.body, answered.status, named)
 
     def _note(self, body: bytes, status: int, answer: bytes, size: int) -> None:
         """Tell the live page what became of a batch."""

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from werkzeug.wrappers import Request, Response
 
 from deniable import DeniableError
-from deniable.loopback import is_loopback_host
+from deniable.addresses import is_loopback_host
 from deniable.web_command import web_files
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -31,40 +30,29 @@ ADDRESSES = (
 )
 """The forms of an address, for error messages."""
 
+_PEM_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+"""What an address may say of TLS: whom we trust, the certificate that we show, and its key."""
+
 _TIMEOUT = 5.0
 _CONNECT_TIMEOUT = 2.0
 _WAIT_MILLISECONDS = 2_000
 """How long a commit waits for its replicas: well below the timeout of a command."""
 
 
-@dataclass(frozen=True)
-class Access:
-    """How to connect to Redis, in addition to its address.
-
-    `user` and `password` are an ACL user's. `ca`, `cert` and `key` are paths of PEM files: the
-    trusted authority, our certificate and its key. `replicas` is how many replicas must have a
-    commit before it counts as done.
-    """
-
-    user: str = ""
-    password: str = field(default="", repr=False)
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-    replicas: int = 0
-
-
 class Driver:
     """The client of one Redis or of one cluster, created on first use.
 
+    `password` is the password of the address's user, unless the address has it. `replicas` is how
+    many replicas must have a commit before it counts as done.
+
     Raises:
-        StoreError: the address cannot be read, or does not fit `access`.
+        StoreError: the address cannot be read.
     """
 
-    def __init__(self, url: str, access: Access = Access()) -> None:
+    def __init__(self, url: str, password: str = "", replicas: int = 0) -> None:
         self.cluster = url.partition("://")[0] in CLUSTER
-        self._replicas = access.replicas
-        self._make = _maker(url, access)
+        self._replicas = replicas
+        self._make = _maker(url, password)
         self._made: redis.Redis | None = None
         self._lock = threading.Lock()
 
@@ -167,18 +155,26 @@ class _Cluster(RedisCluster):
         return found
 
 
-def _maker(url: str, access: Access) -> Callable[[], redis.Redis]:
+def _maker(url: str, password: str) -> Callable[[], redis.Redis]:
     """Creates the client of an address, after checking everything that can be wrong with it."""
     scheme, _, rest = url.partition("://")
+    if password and ":" in rest.rpartition("@")[0]:
+        raise StoreError(
+            "the store's address has a password, and DENIABLE_REDIS_PASSWORD is set too: keep one "
+            "of them"
+        )
+    rest, _, query = rest.partition("?")
     options: dict[str, Any] = {
         "socket_timeout": _TIMEOUT,
         "socket_connect_timeout": _CONNECT_TIMEOUT,
         "retry": Retry(NoBackoff(), 0),
-        **_credentials(rest, access),
-        **_tls(scheme, rest, access),
+        **({"password": password} if password else {}),
+        **_tls(scheme, query),
     }
     try:
         if scheme in CLUSTER:
+            if not dict(parse_qsl(query)).keys() <= {*_PEM_FILES}:
+                raise ValueError("a cluster has no other options")
             nodes, more = _cluster(rest)
             options |= more
             if scheme.startswith("rediss"):
@@ -217,43 +213,22 @@ def _cluster(rest: str) -> tuple[list[tuple[str, int]], dict[str, str]]:
     return nodes, {name: text for name, text in named.items() if text}
 
 
-def _credentials(rest: str, access: Access) -> dict[str, str]:
-    named = {"username": access.user, "password": access.password}
-    given = {name: text for name, text in named.items() if text}
-    if given and "@" in rest:
-        raise StoreError(
-            "the store's address has a user or a password, and DENIABLE_REDIS_USER or "
-            "DENIABLE_REDIS_PASSWORD is set too: keep one of them"
-        )
-    return given
-
-
-def _tls(scheme: str, rest: str, access: Access) -> dict[str, Any]:
+def _tls(scheme: str, query: str) -> dict[str, Any]:
     """The TLS options. A certificate is always required and must name the host."""
-    files = {
-        "DENIABLE_REDIS_CA": access.ca,
-        "DENIABLE_REDIS_CERT": access.cert,
-        "DENIABLE_REDIS_KEY": access.key,
-    }
-    for name, path in files.items():
-        if path and not Path(path).is_file():
-            raise StoreError(f"{name} names no file: give the path of a PEM file")
+    named = {name: path for name, path in parse_qsl(query) if name.startswith("ssl_")}
     if not scheme.startswith("rediss"):
-        if any(files.values()):
+        if named:
             raise StoreError(
-                f"{', '.join(name for name, path in files.items() if path)} is for TLS, which "
-                "the store's address does not ask for: write rediss:// or rediss+cluster://"
+                f"{', '.join(named)} is for TLS, which the store's address does not ask for: write "
+                "rediss:// or rediss+cluster://"
             )
         return {}
-    if "ssl_" in rest.partition("?")[2]:
-        raise StoreError(
-            "the store's address cannot choose how TLS is done, as a certificate is always "
-            "checked: set DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and DENIABLE_REDIS_KEY"
-        )
-    return {
-        "ssl_ca_certs": access.ca or None,
-        "ssl_certfile": access.cert or None,
-        "ssl_keyfile": access.key or None,
-        "ssl_cert_reqs": "required",
-        "ssl_check_hostname": True,
-    }
+    for name, path in named.items():
+        if name not in _PEM_FILES:
+            raise StoreError(
+                "the store's address cannot choose how TLS is done, as a certificate is always "
+                f"checked: it may name {', '.join(_PEM_FILES)}"
+            )
+        if not Path(path).is_file():
+            raise StoreError(f"{name} names no file: give the path of a PEM file")
+    return {**named, "ssl_cert_reqs": "required", "ssl_check_hostname": True}

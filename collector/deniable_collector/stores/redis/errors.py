@@ -32,8 +32,8 @@ for some, and Redis 6 quotes the code of an error inside a script, with its dash
 middle of another message."""
 
 _LOGIN = (
-    "it does not take the user or the password: check DENIABLE_REDIS_USER and "
-    "DENIABLE_REDIS_PASSWORD, or those in the address"
+    "it does not take the user or the password: check those in the address, "
+    "and DENIABLE_REDIS_PASSWORD"
 )
 _MEMORY = "its memory is full: raise maxmemory, or drop old windows"
 _REPLICA = "it is a replica, which takes no writes: name the master"
@@ -69,18 +69,14 @@ _CERTIFICATE = {
 }
 """What is wrong with a certificate, by OpenSSL's number (X509_V_ERR_...): its words have hosts."""
 
-_UNSIGNED = (
-    "its certificate is signed by nobody whom we trust: set DENIABLE_REDIS_CA to the authority's"
-)
+_UNSIGNED = "its certificate is signed by nobody whom we trust: set ssl_ca_certs to the authority's"
 _OURS = (
-    "Redis does not accept our certificate: check DENIABLE_REDIS_CERT and DENIABLE_REDIS_KEY, and "
+    "Redis does not accept our certificate: check ssl_certfile and ssl_keyfile, and "
     "that an authority of Redis has signed it"
 )
-_NO_PEM = (
-    "a file of DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT or DENIABLE_REDIS_KEY is not in PEM form"
-)
+_NO_PEM = "a file of ssl_ca_certs, ssl_certfile or ssl_keyfile is not in PEM form"
 _TLS = {
-    "KEY_VALUES_MISMATCH": "DENIABLE_REDIS_KEY is not the key of DENIABLE_REDIS_CERT",
+    "KEY_VALUES_MISMATCH": "ssl_keyfile is not the key of ssl_certfile",
     "NO_CERTIFICATE_OR_CRL_FOUND": _NO_PEM,
     "NO_START_LINE": _NO_PEM,
     "PEM_LIB": _NO_PEM,
@@ -130,7 +126,7 @@ def _tls(error: ssl.SSLError) -> StoreUnavailable:
         # Which of the two comes depends on what Redis sends first, its alert or the end.
         what = _OURS
     else:
-        what = _TLS.get(reason, "check DENIABLE_REDIS_CA, DENIABLE_REDIS_CERT and the port")
+        what = _TLS.get(reason, "check ssl_ca_certs, ssl_certfile and the port")
     return StoreUnavailable(f"Redis cannot be reached over TLS ({type(error).__name__}): {what}")
 
 

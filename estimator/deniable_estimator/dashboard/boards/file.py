@@ -20,7 +20,7 @@ from deniable_estimator.dashboard.boards.board import (
     BoardItem,
     BoardText,
 )
-from deniable_estimator.dashboard.charts.trend import MOST_LINES
+from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.files import TomlChecker, is_plain_text, nearest, read_text
 
 SCHEMA = 1

@@ -15,7 +15,6 @@ from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.calculations import LIGHT
-from deniable_estimator.dashboard.charts.spark import Sparkline, SparkPoint, sparkline
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.kinds import kind_of
@@ -25,6 +24,7 @@ from deniable_estimator.dashboard.overview.judged import newest_findings
 from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, week_change
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import MetricFinding
