@@ -40,7 +40,7 @@ class Store(StoreContract):
     @cached_property
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
-        return Sums(self)
+        return Sums(self, self.shape)
 
     def scheme(self, metric: str, fingerprint: str) -> Scheme:
         """One published scheme.

@@ -1,7 +1,7 @@
 """Tallies as a file, to move them between stores: exact sums, with the schemes that read them.
 
 The file is gzip over lines of JSON; its format is in docs/reference/store-export.md. `exporting.py`
-writes it, `reading.py` reads it, both one line at a time.
+writes it, `archive_reading.py` reads it, both one line at a time.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from deniable import windows
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.contract import Change
+from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import (
     ATTEMPTS,
@@ -43,10 +42,7 @@ from deniable_collector.stores.summed.sums import (
     known_reports,
     relevant,
 )
-
-if TYPE_CHECKING:
-    from deniable_collector.stores.base import Store
-
+from deniable_collector.stores.vectors import Shape
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
@@ -62,10 +58,10 @@ class KeptSum:
 
 
 class Sums:
-    """The sums of a store."""
+    """The sums of a store; `shape_of` says the shape of the tallies of a metric and scheme."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: StoreContract, shape_of: Callable[[str, str], Shape]) -> None:
+        self._store, self._shape_of = store, shape_of
 
     def names(self, metric: str, scheme: str) -> list[SumName]:
         """All sums, in the order of their periods."""
@@ -146,7 +142,7 @@ class Sums:
         Raises:
             StoreError: a block is damaged, or the copy did not read back; nothing changed.
         """
-        shape = self._store.shape(metric, scheme)
+        shape = self._shape_of(metric, scheme)
         return sum(
             add_up(self._store, shard, metric, scheme, shape, kind, period)
             for shard in range(self._store.shards)
@@ -164,7 +160,7 @@ class Sums:
             StoreUnavailable: the store cannot answer now; what is done stays.
         """
         gone, failed = set[str](), list[tuple[TallyKey, str]]()
-        shape = self._store.shape(metric, scheme)
+        shape = self._shape_of(metric, scheme)
         for shard in range(self._store.shards):
             due = [
                 label
@@ -191,7 +187,7 @@ class Sums:
         that has none of its windows it is added by the same step.
         """
         gone, failed = set[SumName](), list[tuple[TallyKey, str]]()
-        shape = self._store.shape(metric, scheme)
+        shape = self._shape_of(metric, scheme)
         for shard in range(self._store.shards):
             for text in filter(is_sum, self._store.names(shard, metric, scheme)):
                 name = SumName.parse(text)
@@ -222,7 +218,7 @@ class Sums:
     def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
         """One kept sum, over all shards."""
         reports: dict[str, list[int]] = {}
-        shape, tally = self._store.shape(metric, scheme), TallyKey(metric, scheme, str(name))
+        shape, tally = self._shape_of(metric, scheme), TallyKey(metric, scheme, str(name))
         total = np.zeros(shape.size, np.int64)
         for shard in range(self._store.shards):
             record = holding(self._store, shard, metric, scheme, (name,))[0].sums.get(name)
@@ -241,7 +237,7 @@ class Sums:
         """
         # All sums of a metric lie in one shard, where each can be judged by the others.
         store, name = self._store, brought.name
-        shape, tally = store.shape(metric, scheme), TallyKey(metric, scheme, str(name))
+        shape, tally = self._shape_of(metric, scheme), TallyKey(metric, scheme, str(name))
         for _ in range(ATTEMPTS):
             there, stamps = holding(store, 0, metric, scheme, (name,))
             record = there.sums.get(name, SumRecord())
