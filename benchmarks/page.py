@@ -29,11 +29,11 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.asking.reading import read
+from deniable_estimator.asking.trend import trend
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.planning.population import zipf_shares
-from deniable_estimator.questions.reading import read
-from deniable_estimator.questions.trend import trend
 
 TOKEN = secrets.token_urlsafe(32)
 TODAY = date(2026, 11, 21)

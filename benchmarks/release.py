@@ -14,7 +14,7 @@ from deniable import Scheme
 from deniable.mechanisms import ProjectiveGeometry, SlidingWindow, SubsetSelection, UnaryEncoding
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.questions.reading import Part
+from deniable_estimator.asking.reading import Part
 from deniable_estimator.releasing.noise import Method, gaussian, laplace
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.statistics.participation import Participation

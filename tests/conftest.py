@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -17,6 +17,9 @@ from tests.tools import LEFT_OUT
 HERE = Path(__file__).parent
 CAMPAIGN = {"e2e", "web"}
 """Folders whose tests all belong to the campaign."""
+
+_SLOWER = 4
+"""A machine that others share may be this many times slower, and not show it."""
 
 # How long an example may take says nothing on a busy machine. Each run tries the same examples.
 settings.register_profile("patient", deadline=None, derandomize=True)
@@ -46,7 +49,7 @@ Flask.jinja_options = {**Flask.jinja_options, "bytecode_cache": Compiled()}
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Works where this folder or one inside it is named on the command line."""
     parser.addoption("--take", action="store_true", help="Take golden files and vectors anew.")
-    parser.addoption("--longest", type=float, help="Seconds that a test may take; more under load.")
+    parser.addoption("--longest", type=float, help="Seconds that a test may calculate.")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -59,28 +62,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that takes longer than `--longest` fails.
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """A test that calculates for longer than `--longest` fails.
 
-    Other work on the machine makes tests slower: the limit grows with the processes that wait
-    for each core.
+    Only what this process calculates counts: other work on the machine makes a test wait, and not
+    calculate.
     """
-    report = yield
+    began = time.process_time()
+    yield
     longest = item.config.getoption("longest", None)
-    if longest and (mark := item.get_closest_marker("longest")):
-        longest = max(longest, *mark.args)
-    if longest and call.when == "call" and report.passed:
-        # A machine that others share may be half as fast, and not show it.
-        limit = longest * max(2.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-        if call.duration > limit:
-            report.outcome = "failed"
-            report.longrepr = (
-                f"{item.nodeid} took {call.duration:.1f} s, of {limit:.1f} at most. "
-                "Make it faster, or mark it `campaign` (tests/README.md)."
-            )
-    return report
+    if longest and (took := time.process_time() - began) > _SLOWER * longest:
+        pytest.fail(
+            f"{item.nodeid} calculated for {took:.1f} s, of {_SLOWER * longest:.1f} at most. "
+            "Make it faster, or mark it `campaign` (tests/README.md).",
+            pytrace=False,
+        )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

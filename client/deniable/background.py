@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from deniable import lifecycle
 from deniable.errors import TransportError
-from deniable.locks import Lock
 
 if TYPE_CHECKING:
     from deniable.device import Device
@@ -52,7 +51,9 @@ class Background:
         threads: bool,
         owns_state: bool,
     ) -> None:
-        from deniable.worker import Worker  # most programs that import Client do not need it yet
+        # Most programs that import Client do not need these yet.
+        from deniable.state import Lock
+        from deniable.worker import Worker
 
         self._device = device
         self._state = device.state

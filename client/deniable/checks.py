@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeAlias
@@ -22,14 +23,14 @@ MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
 
 
-def or_null(check: Check) -> Check:
-    return lambda value: (
-        None if value is None or (wrong := check(value)) is None else (f"{wrong}, or null")
-    )
-
-
 def text(value: Any) -> str | None:
-    return None if isinstance(value, str) and value.strip() else "must be text that is not empty"
+    if not isinstance(value, str) or not value.strip():
+        return "must be text that is not empty"
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # JSON can write half of a surrogate pair
+        return "is not valid Unicode"
+    return None
 
 
 def line(value: Any) -> str | None:
@@ -53,6 +54,18 @@ def segment_names(value: Any) -> str | None:
 
 def day(value: Any) -> str | None:
     return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
+
+
+def written_day(value: Any) -> str | None:
+    """A day in JSON, which has no dates."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        try:
+            date.fromisoformat(value)
+        except ValueError:
+            pass
+        else:
+            return None
+    return "must be a day, like 2027-06-30"
 
 
 def one_of(choices: tuple[str, ...]) -> Check:
@@ -105,6 +118,10 @@ def bound(value: Any) -> str | None:
         except OverflowError:
             pass
     return "must be a finite number of 64 bits"
+
+
+def table(value: Any) -> str | None:
+    return None if isinstance(value, dict) else "must be a table"
 
 
 def flag(value: Any) -> str | None:

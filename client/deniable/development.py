@@ -19,12 +19,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from deniable import outbox
+from deniable.addresses import loopback_address
 from deniable.device import Device
 from deniable.errors import MetricError, RejectedError, SegmentError, TransportError
-from deniable.loopback import loopback_address
-from deniable.replies import Reply
 from deniable.state import State
-from deniable.transport import HttpTransport
+from deniable.transport import HttpTransport, Reply
 from deniable.wire import mark_development
 
 if TYPE_CHECKING:
@@ -248,7 +247,7 @@ def _taking_part(registry: Registry) -> Registry:
     metrics = {
         metric.name: metric
         if metric.rate == 1
-        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme)
+        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme.mechanism)
         for metric in registry
     }
     return replace(registry, metrics=metrics, lifetime_epsilon=None)

@@ -1,18 +1,19 @@
 """The device: what happens between a record and an acknowledged batch, step by step.
 
-It has no threads and catches no errors; `deniable.background` does both.
+It has no threads and catches no errors; `deniable.background` does both. The owner of a device can
+delete the reports that wait, or everything but the ledger: that and the list of reported windows
+always stay, so that agreeing again reveals no more than was declared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from deniable import consent, memo, open_windows, outbox
+from deniable import memo, open_windows, outbox
 from deniable.errors import TransportError
-from deniable.ledger import Ledger
-from deniable.sealing import seal, seal_first
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -80,23 +81,14 @@ class Device:
     ) -> None:
         """Keep records, and seal the windows that have ended by `until`; `jitter` is the longest
         delay of answers at once."""
-        ledger = Ledger(connection)
         memo.draw_keys(connection, self.registry, self.bits)
+        windows = open_windows.OpenWindows(connection, self.registry, self.bits)
         # The reports of one call share one random delay: here that of answers at once, which is
         # drawn only if there are any.
-        soon = cache(lambda: now + self._uniform(jitter))
-        open_windows.keep(
-            connection,
-            ledger,
-            self.registry,
-            records,
-            self.bits,
-            lambda record: seal_first(connection, ledger, self.registry, record, soon, self.bits),
-        )
+        windows.keep(records, cache(lambda: now + self._uniform(jitter)))
         # The delay of windows that have ended: devices do not all send at midnight, and the time
         # of sending says nothing about the time of recording.
-        ready = now + self._uniform(self.spread)
-        seal(connection, ledger, self.registry, until, ready, self.bits)
+        windows.seal(until, now + self._uniform(self.spread))
         open_windows.forget_refusals(connection, until)
 
     def take(self, *, urgent: bool) -> OutgoingBatch | None:
@@ -122,7 +114,7 @@ class Device:
         """
         if self.transport is None:
             raise TransportError("no endpoint was given, so nothing can be sent")
-        from deniable.replies import read_reply  # not needed by an app that only records
+        from deniable.transport import read_reply  # not needed by an app that only records
 
         try:
             rejected = read_reply(self.transport.send(batch.body), batch.id, self.clock)
@@ -160,14 +152,14 @@ class Device:
             return self._until(outbox.next_attempt(connection))
 
     def withdraw(self) -> None:
-        """Delete open values and unsent reports (see `consent.withdraw`)."""
+        """Delete open values and unsent reports (see `withdraw`)."""
         with self.state.transaction() as connection:
-            consent.withdraw(connection)
+            withdraw(connection)
 
     def erase(self) -> None:
-        """Delete values, reports, the history and the keys of memos (see `consent.erase`)."""
+        """Delete values, reports, the history and the keys of memos (see `erase`)."""
         with self.state.transaction() as connection:
-            consent.erase(connection, self.clock())
+            erase(connection, self.clock())
 
     def _until(self, time: float | None) -> float | None:
         return None if time is None else max(0.0, time - self.clock())
@@ -179,7 +171,7 @@ class Device:
 
         with self.state.transaction() as connection:
             ledger = owner.accounts(connection, self.registry)
-            return ledger, owner.waiting_values(connection), consent.erased_on(connection)
+            return ledger, owner.waiting_values(connection), erased_on(connection)
 
     def entries(self) -> list[Entry]:
         """Every stored report, the newest first."""
@@ -193,3 +185,33 @@ class Device:
     def _uniform(self, bound: float) -> float:
         """A delay below `bound`. It randomizes a time, never a value, so a float is safe."""
         return self.bits(53) / (1 << 53) * bound
+
+
+def withdraw(connection: Connection) -> None:
+    """Delete the values of open windows and the reports that were not acknowledged.
+
+    The list of sent reports stays, for the owner to see. So do the keys of memos, which are
+    independent of any value: with another key, the same value would be revealed a second time.
+    """
+    open_windows.clear(connection)
+    outbox.withdraw(connection)
+
+
+def erase(connection: Connection, now: float) -> None:
+    """Delete the values, all reports, the first windows of metrics that look back, and the keys of
+    memos, at a POSIX time in seconds.
+
+    Metrics that have reported with memos never do so again on this device.
+    """
+    open_windows.clear(connection)
+    open_windows.forget_firsts(connection)
+    outbox.clear(connection)
+    memo.erase(connection)
+    day = datetime.fromtimestamp(now, UTC).date()
+    connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
+
+
+def erased_on(connection: Connection) -> str | None:
+    """The UTC day of the last erasure, like 2026-11-22; None if there was none."""
+    (day,) = connection.execute("SELECT erased FROM device").fetchone()
+    return None if day is None else str(day)

@@ -17,8 +17,10 @@ from deniable.checks import (
     rate,
     segment_names,
     some_of,
+    table,
     tags,
     text,
+    written_day,
 )
 from deniable.keep import well_formed
 from deniable.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
@@ -45,6 +47,12 @@ TOP_KEYS = (
     "metrics",
 )
 """The keys at the top of the file."""
+
+COMPILED_TOP_KEYS = ("format", "app", *PEOPLE_KEYS, "lifetime_epsilon", "segments", "metrics")
+"""The same of a compiled registry."""
+
+COMPILED_SEGMENT_KEYS = ("values", "other")
+"""What a segment holds there."""
 
 MAX_LIFETIME_EPSILON = 10_000.0
 """The largest lifetime epsilon; a number near it protects nothing."""
@@ -110,3 +118,39 @@ SCHEME_KEYS = (
     "mechanism",
 )
 """What a metric's mechanism is made from, beside what its type takes."""
+
+COMPILED_CHECKS: dict[str, Check] = {
+    "expires": written_day,
+    "parameters": table,
+    "scheme": text,
+    "reveals": table,
+    "rows": count,
+}
+"""What a compiled metric holds beside the keys that are declared, and in another form."""
+
+COMPILED_KEYS = (
+    "type",
+    "description",
+    "expires",
+    "window",
+    "aggregate",
+    "answer",
+    "sample_rate",
+    "one_in",
+    "longitudinal",
+    "epsilon",
+    "lifetime_epsilon",
+    "memo_epsilon",
+    "values",
+    "other",
+    "mechanism",
+    "parameters",
+    "scheme",
+    "reveals",
+    "platform",
+    "unit",
+)
+"""What a compiled metric of any type holds; some types have more (`MetricType.compiled`)."""
+
+SEGMENTED_KEYS = ("segments", "rows")
+"""What it holds in addition where the registry declares segments."""

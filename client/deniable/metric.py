@@ -10,7 +10,7 @@ from deniable import windows
 from deniable.errors import MetricError
 from deniable.frozen import frozen
 from deniable.keep import Keep
-from deniable.mechanisms import AUTO, Mechanism
+from deniable.mechanisms import AUTO, Mechanism, Memoizing
 from deniable.scheme import Scheme, check_cells
 from deniable.segments import Segment
 from deniable.types import Aggregate, MetricType, Value
@@ -71,8 +71,8 @@ class Metric:
     keep: Keep = ()
     """How long the collector keeps its windows and their sums; what is not named, by the
     collector's own setting."""
-    compiled: Scheme | None = None
-    """The scheme, if the registry was compiled; otherwise it is designed."""
+    compiled: Mechanism[Any] | None = None
+    """The mechanism, if the registry was compiled; otherwise it is designed."""
 
     @cached_property
     def scheme(self) -> Scheme:
@@ -82,10 +82,10 @@ class Metric:
             SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
                 `memo_epsilon`.
         """
-        if self.compiled is not None:
-            return self.compiled
         mechanism: Mechanism[Any]
-        if self.longitudinal == "memoize":
+        if self.compiled is not None:
+            mechanism = self.compiled
+        elif self.longitudinal == "memoize":
             mechanism = self.type.design_memoized(
                 self.mechanism, self.name, self.epsilon, self.memo_limit
             )
@@ -137,3 +137,41 @@ class Metric:
             KeyError: it is no value, as the registry has changed since it was recorded.
         """
         return self.type.item(text, self.scheme.mechanism)
+
+    def compile(self, *, segmented: bool) -> dict[str, Any]:
+        """Its table in `metrics.json`, with the keys in the order of the format. `segmented`:
+        whether the registry declares segments."""
+        mechanism, definition = self.scheme.mechanism, self.scheme.definition()
+        memos = mechanism if isinstance(mechanism, Memoizing) else None
+        table = {
+            "type": self.type.name,
+            "description": self.description,
+            "expires": self.expires.isoformat(),
+            "window": self.window,
+            "aggregate": self.aggregate,
+            "answer": self.answer,
+            "sample_rate": float(self.sample_rate),
+            "one_in": self.one_in,
+            "longitudinal": self.longitudinal,
+            "epsilon": self.epsilon,
+            "lifetime_epsilon": self.lifetime_epsilon,
+            "memo_epsilon": None if memos is None else float(self.memo_limit),
+            "values": definition["values"],
+            "other": self.type.other,
+            "mechanism": definition["mechanism"],
+            "parameters": definition["parameters"],
+            "scheme": self.scheme.fingerprint,
+            # The exact epsilons in force, rounded up: the figures that the ledger charges.
+            "reveals": {
+                "report": mechanism.epsilon,
+                "memo": None if memos is None else memos.lifetime_epsilon,
+                "fresh": None if memos is None else memos.fresh_epsilon,
+            },
+            "platform": list(self.platform),
+            "unit": self.type.unit,
+            **self.type.compiled_keys(),
+        }
+        if segmented:
+            table["segments"] = [each.name for each in self.segments]
+            table["rows"] = len(mechanism.rows)
+        return table

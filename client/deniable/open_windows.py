@@ -1,4 +1,4 @@
-"""Open windows: the true value of a metric waits here until its window ends.
+"""Windows: the true value of a metric waits here until its window ends, and becomes one report.
 
 Several records of one window become one value, as the metric's `aggregate` says. Whether the
 device takes part in a window is decided once for each metric and window, before any value is
@@ -12,12 +12,17 @@ The segments of the device are those of the window's first record, and stay for 
 are stored in front of the value, and deleted with it.
 
 The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
-transaction (`deniable.sealing.seal_first`). Its value never reaches the disk either.
+transaction. Its value never reaches the disk either.
 
 A pair takes part in a window by itself: its own draw is made with the first record of either of
 its metrics. A value is kept as long as its metric or one of its pairs takes part.
 
 A value that the metric cannot take is not kept. How many there were is, until the window ends.
+
+*Sealing*: one transaction checks and charges the ledger, draws and queues the report, which never
+changes, and deletes the value. After a crash all of it is done or none, and nothing has left the
+device that was not committed. So no window is ever reported twice, and the ledger knows every
+report.
 """
 
 from __future__ import annotations
@@ -27,13 +32,15 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from deniable import windows
+from deniable import memo, outbox, segments, windows
+from deniable.ledger import Ledger
+from deniable.mechanisms import Memoizing
 from deniable.randomness import PRECISION, Bits
+from deniable.wire import SealedReport, pack_columns
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from deniable.ledger import Ledger
     from deniable.metric import Metric
     from deniable.recording import Record
     from deniable.registry import Registry
@@ -74,6 +81,9 @@ counts the values that did not fit, for `deniable doctor`, until the window ends
 not fit says something about it. `firsts` has the first window of each metric that looks back, for
 ever: a device with another one would have another memo."""
 
+UNDECLARED_SECONDS = 86_400.0
+"""Seconds after its window for which the value of an undeclared metric is kept: while an app is
+upgraded, a process of the newer version may still report it."""
 
 _PAIR, _END = "\x1f", "\x1e"
 """After each segment, and after the last. No value and no segment holds a control character."""
@@ -102,102 +112,264 @@ def parse_value(stored: str) -> tuple[dict[str, str], str]:
     return {name: text for name, _, text in pairs}, value
 
 
-def keep(
-    connection: Connection,
-    ledger: Ledger,
-    registry: Registry,
-    records: Iterable[Record],
-    bits: Bits,
-    seal_first: Callable[[Record], None],
-) -> None:
-    """Merge records, in the order given, into the values of their open windows.
+class OpenWindows:
+    """The windows of a device in one transaction, which it must not outlive."""
 
-    `seal_first` reports the first record of a window that is answered at once, and closes the
-    window.
-    """
-    refused: Counter[tuple[str, str]] = Counter()
-    merged: dict[tuple[str, str], _OpenValue | None] = {}
-    closed: set[tuple[str, str]] = set()
-    for record in records:
-        key = (record.metric.name, record.window)
-        if record.refused:
-            refused[key] += 1
-            continue
-        if key in closed:
-            continue
-        if key not in merged:
-            if not _is_wanted(connection, ledger, registry, record, bits):
-                closed.add(key)
+    def __init__(self, connection: Connection, registry: Registry, bits: Bits) -> None:
+        self._connection = connection
+        self._execute = connection.execute
+        self._ledger = Ledger(connection)
+        self._registry = registry
+        self._bits = bits
+
+    def keep(self, records: Iterable[Record], soon: Callable[[], float]) -> None:
+        """Merge records, in the order given, into the values of their open windows.
+
+        The first record of a window that is answered at once is reported, and closes the window.
+        `soon` gives the POSIX time from which such reports may be sent.
+        """
+        refused: Counter[tuple[str, str]] = Counter()
+        merged: dict[tuple[str, str], _OpenValue | None] = {}
+        closed: set[tuple[str, str]] = set()
+        for record in records:
+            key = (record.metric.name, record.window)
+            if record.refused:
+                refused[key] += 1
                 continue
-            found = connection.execute(
-                "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
-            ).fetchone()
-            # A value that waits was recorded while the metric was answered at the close of its
-            # windows. It was promised to wait until then, so it does.
-            if found is None and record.metric.answer == "at_once":
-                seal_first(record)
-                closed.add(key)
+            if key in closed:
                 continue
-            merged[key] = None if found is None else _OpenValue(*parse_value(found[0]), found[1])
-        merged[key] = _merge(record, merged[key], bits)
-    connection.executemany(
-        "INSERT OR REPLACE INTO open_values (metric, window, value, records) VALUES (?, ?, ?, ?)",
-        [(*key, entry.text, entry.records) for key, entry in merged.items() if entry is not None],
-    )
-    for (metric, window), count in refused.items():
-        connection.execute(
-            "INSERT OR IGNORE INTO refusals VALUES (?, ?, ?, 0)",
-            (metric, window, windows.end(window)),
+            if key not in merged:
+                if not self._is_wanted(record):
+                    closed.add(key)
+                    continue
+                found = self._execute(
+                    "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
+                ).fetchone()
+                # A value that waits was recorded while the metric was answered at the close of its
+                # windows. It was promised to wait until then, so it does.
+                if found is None and record.metric.answer == "at_once":
+                    self._seal_first(record, soon)
+                    closed.add(key)
+                    continue
+                merged[key] = (
+                    None if found is None else _OpenValue(*parse_value(found[0]), found[1])
+                )
+            merged[key] = self._merge(record, merged[key])
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO open_values VALUES (?, ?, ?, ?)",
+            [(*key, each.text, each.records) for key, each in merged.items() if each is not None],
         )
-        connection.execute(
-            "UPDATE refusals SET records = records + ? WHERE metric = ? AND window = ?",
-            (count, metric, window),
+        for (metric, window), count in refused.items():
+            self._execute(
+                "INSERT OR IGNORE INTO refusals VALUES (?, ?, ?, 0)",
+                (metric, window, windows.end(window)),
+            )
+            self._execute(
+                "UPDATE refusals SET records = records + ? WHERE metric = ? AND window = ?",
+                (count, metric, window),
+            )
+
+    def seal(self, now: float, ready: float) -> int:
+        """Close every window that has ended by `now`; its report may be sent from `ready` on.
+
+        Both are POSIX times in seconds. Returns how many windows were reported.
+        """
+        ended = self._execute(
+            "SELECT metric, window FROM windows WHERE state = 'open' AND ends <= ? "
+            "ORDER BY ends, metric",
+            (now,),
+        ).fetchall()
+        if not ended:
+            return 0
+        rows = self._execute("SELECT metric, window, value FROM open_values")
+        waiting = {(metric, window): value for metric, window, value in rows}
+        reports = 0
+        for name, window in ended:
+            metric = self._registry.metrics.get(name)
+            if metric is None and now < windows.end(window) + UNDECLARED_SECONDS:
+                continue
+            answered = False
+            value = None if metric is None else _value(metric, window, waiting)
+            if (
+                metric is not None
+                and value is not None
+                and self._ledger.allows(metric, self._registry)
+            ):
+                given, text = parse_value(value)
+                answered = self._report(metric, window, text, given, ready)
+            # A metric that is no longer declared is not reported; its value is deleted in the end.
+            self._close(name, window, answered=answered)
+            reports += answered
+        for name, window in waiting:
+            # What a pair alone has kept: neither metric need have taken part in the window.
+            late = 0 if name in self._registry.metrics else UNDECLARED_SECONDS
+            if now >= windows.end(window) + late:
+                self._drop(name, window)
+        return reports
+
+    def _seal_first(self, record: Record, soon: Callable[[], float]) -> None:
+        """Report the first record of an open window at once, and close the window.
+
+        If the ledger does not allow the report, the window is closed without one.
+        """
+        metric, window = record.metric, record.window
+        text: str | None = record.text
+        if metric.type.looks_back:
+            text = self._look_back(metric, window)
+        answered = (
+            text is not None
+            and self._ledger.allows(metric, self._registry)
+            and self._report(metric, window, text, record.segments or {}, soon())
         )
+        self._close(metric.name, window, answered=answered)
+
+    def _report(
+        self, metric: Metric, window: str, value: str, given: Mapping[str, str], ready: float
+    ) -> bool:
+        """Randomize the value, queue the report, charge the ledger; False if there is no report."""
+        if windows.start(window) >= windows.end(metric.expires.isoformat()):
+            return False
+        try:
+            item = metric.item(value)
+        except KeyError:
+            return False
+        combination = segments.place(metric.segments, given)
+        if combination is None:
+            return False
+        mechanism = metric.scheme.mechanism
+        if isinstance(mechanism, Memoizing):
+            report = memo.recall(self._connection, metric, mechanism, item, self._bits)
+        else:
+            report = mechanism.randomize(item, self._bits)
+        columns = pack_columns(mechanism.rows[report.row], report)
+        row = combination * len(mechanism.rows) + report.row
+        sealed = SealedReport(metric.name, metric.scheme.fingerprint, window, row, columns)
+        outbox.queue(self._connection, sealed, ready)
+        outbox.describe(self._connection, metric)
+        self._ledger.charge(metric)
+        return True
+
+    def _close(self, metric: str, window: str, *, answered: bool) -> None:
+        """Close a window for ever: delete its value, and store that it has ended."""
+        self._drop(metric, window)
+        self._execute(
+            "UPDATE windows SET state = ? WHERE metric = ? AND window = ?",
+            ("answered" if answered else "unanswered", metric, window),
+        )
+        self._prune(metric)
+
+    def _drop(self, metric: str, window: str) -> None:
+        self._execute("DELETE FROM open_values WHERE metric = ? AND window = ?", (metric, window))
+
+    def _is_wanted(self, record: Record) -> bool:
+        """Whether the metric or one of its pairs accepts values of the window."""
+        metric, window = record.metric, record.window
+        takers = [] if metric.name in self._registry.unasked else [metric]
+        begins = windows.start(window)
+        takers += [
+            pair
+            for pair in self._registry.pairs.get(metric.name, ())
+            if begins < windows.end(pair.expires.isoformat())
+        ]
+        # All of them draw, so that whether one takes part says nothing about another.
+        drawn = [self._is_open(each, window) for each in takers]
+        return any(drawn)
+
+    def _is_open(self, metric: Metric, window: str) -> bool:
+        """Whether the metric takes part in the window; for a new window that is decided here."""
+        found = self._execute(
+            "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
+        ).fetchone()
+        if found is not None:
+            return bool(found[0] == "open")
+        ends = windows.end(window)
+        horizon = self._execute(
+            "SELECT ends FROM horizons WHERE metric = ?", (metric.name,)
+        ).fetchone()
+        if horizon is not None and ends <= horizon[0]:
+            return False
+        if not self._ledger.allows(metric, self._registry):
+            return False
+        takes_part = self._takes_part(metric, window)
+        self._execute(
+            "INSERT INTO windows (metric, window, ends, state) VALUES (?, ?, ?, ?)",
+            (metric.name, window, ends, "open" if takes_part else "passed"),
+        )
+        if metric.type.looks_back:
+            self._remember(metric, window)
+        if not takes_part:
+            self._prune(metric.name)
+        return takes_part
+
+    def _takes_part(self, metric: Metric, window: str) -> bool:
+        """Whether the device takes part in a new window of the metric. The remainder of 53 bits is
+        uniform to one part in 10**11 at most."""
+        if metric.one_in is None:
+            return self._bits(PRECISION) < Fraction(metric.sample_rate) * (1 << PRECISION)
+        found = self._execute(
+            "SELECT drawn FROM groups WHERE metric = ?", (metric.name,)
+        ).fetchone()
+        if found is None:
+            found = (self._bits(PRECISION),)
+            self._execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
+        return (windows.number(window) - int(found[0])) % metric.one_in == 0
+
+    def _merge(self, record: Record, entry: _OpenValue | None) -> _OpenValue:
+        """The window's value after one more record, and how many records it stands for."""
+        metric, segments = record.metric, record.segments or {}
+        if entry is None:
+            return _OpenValue(segments, metric.type.begin(metric.aggregate, record.text), 1)
+        records = entry.records + 1
+        value = metric.type.merge(metric.aggregate, entry.value, record.text, records, self._bits)
+        # A metric may get its segments inside a window, when the app is upgraded.
+        return _OpenValue(entry.segments or segments, value, records)
+
+    def _look_back(self, metric: Metric, window: str) -> str | None:
+        """The text that a device reports in a window of a metric that looks back; None if nothing,
+        as the clock shows a time before its first window.
+
+        Each window in which the app was used has its row, whether the device takes part or not.
+        """
+        self._remember(metric, window)  # the row may be of a time when it had another type
+        (first,) = self._execute(
+            "SELECT window FROM firsts WHERE metric = ?", (metric.name,)
+        ).fetchone()
+        begins = windows.start(window)
+        before = windows.start(windows.shifted(window, -1))
+        found = self._execute(
+            "SELECT 1 FROM windows WHERE metric = ? AND ends > ? AND ends <= ?",
+            (metric.name, before, begins),
+        ).fetchone()
+        return metric.type.look_back(window, first, found is not None)
+
+    def _remember(self, metric: Metric, window: str) -> None:
+        """Store the device's first window, if it has none."""
+        self._execute("INSERT OR IGNORE INTO firsts VALUES (?, ?)", (metric.name, window))
+
+    def _prune(self, metric: str) -> None:
+        """Delete the oldest closed windows, and refuse windows of that age from now on."""
+        oldest = self._execute(
+            "SELECT window, ends FROM windows WHERE metric = ? AND state != 'open' "
+            "ORDER BY ends DESC, window LIMIT -1 OFFSET ?",
+            (metric, KEPT_WINDOWS),
+        ).fetchall()
+        for window, ends in oldest:
+            self._execute("DELETE FROM windows WHERE metric = ? AND window = ?", (metric, window))
+            # An upsert that keeps the newest horizon, in words that old SQLite releases accept.
+            self._execute("INSERT OR IGNORE INTO horizons VALUES (?, ?)", (metric, ends))
+            self._execute(
+                "UPDATE horizons SET ends = max(ends, ?) WHERE metric = ?", (ends, metric)
+            )
 
 
-def close_window(connection: Connection, metric: str, window: str, *, answered: bool) -> None:
-    """Close a window for ever: delete its value, and store that it has ended."""
-    connection.execute("DELETE FROM open_values WHERE metric = ? AND window = ?", (metric, window))
-    connection.execute(
-        "UPDATE windows SET state = ? WHERE metric = ? AND window = ?",
-        ("answered" if answered else "unanswered", metric, window),
-    )
-    _prune(connection, metric)
-
-
-def values(connection: Connection) -> dict[tuple[str, str], str]:
-    """The stored texts that wait, by metric and window; `parse_value` takes them apart."""
-    rows = connection.execute("SELECT metric, window, value FROM open_values")
-    return {(metric, window): value for metric, window, value in rows}
-
-
-def drop(connection: Connection, keys: Iterable[tuple[str, str]]) -> None:
-    """Delete the values of these metrics and windows."""
-    connection.executemany("DELETE FROM open_values WHERE metric = ? AND window = ?", keys)
-
-
-def look_back(connection: Connection, metric: Metric, window: str) -> str | None:
-    """The text that a device reports in a window of a metric that looks back; None if nothing, as
-    the clock shows a time before its first window.
-
-    Each window in which the app was used has its row, whether the device takes part or not.
-    """
-    _remember(connection, metric, window)  # the row may be of a time when it had another type
-    (first,) = connection.execute(
-        "SELECT window FROM firsts WHERE metric = ?", (metric.name,)
-    ).fetchone()
-    begins = windows.start(window)
-    before = windows.start(windows.shifted(window, -1))
-    found = connection.execute(
-        "SELECT 1 FROM windows WHERE metric = ? AND ends > ? AND ends <= ?",
-        (metric.name, before, begins),
-    ).fetchone()
-    return metric.type.look_back(window, first, found is not None)
-
-
-def _remember(connection: Connection, metric: Metric, window: str) -> None:
-    """Store the device's first window, if it has none."""
-    connection.execute("INSERT OR IGNORE INTO firsts VALUES (?, ?)", (metric.name, window))
+def _value(metric: Metric, window: str, values: Mapping[tuple[str, str], str]) -> str | None:
+    """The value of a window that has ended: of a pair, the one that two others make."""
+    if metric.type.of:
+        stored = (values.get((name, window)) for name in metric.type.of)
+        return metric.type.joined(
+            [None if each is None else parse_value(each)[1] for each in stored]
+        )
+    return values.get((metric.name, window))
 
 
 def forget_firsts(connection: Connection) -> None:
@@ -229,95 +401,3 @@ def clear(connection: Connection) -> None:
     again."""
     connection.execute("DELETE FROM open_values")
     connection.execute("DELETE FROM refusals")
-
-
-def _is_wanted(
-    connection: Connection, ledger: Ledger, registry: Registry, record: Record, bits: Bits
-) -> bool:
-    """Whether the metric or one of its pairs accepts values of the window."""
-    metric, window = record.metric, record.window
-    takers = [] if metric.name in registry.unasked else [metric]
-    begins = windows.start(window)
-    takers += [
-        pair
-        for pair in registry.pairs.get(metric.name, ())
-        if begins < windows.end(pair.expires.isoformat())
-    ]
-    # All of them draw, so that whether one takes part says nothing about another.
-    drawn = [_is_open(connection, ledger, registry, each, window, bits) for each in takers]
-    return any(drawn)
-
-
-def _is_open(
-    connection: Connection,
-    ledger: Ledger,
-    registry: Registry,
-    metric: Metric,
-    window: str,
-    bits: Bits,
-) -> bool:
-    """Whether the metric takes part in the window; for a new window that is decided here."""
-    found = connection.execute(
-        "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
-    ).fetchone()
-    if found is not None:
-        return bool(found[0] == "open")
-    ends = windows.end(window)
-    horizon = connection.execute(
-        "SELECT ends FROM horizons WHERE metric = ?", (metric.name,)
-    ).fetchone()
-    if horizon is not None and ends <= horizon[0]:
-        return False
-    if not ledger.allows(metric, registry):
-        return False
-    takes_part = _takes_part(connection, metric, window, bits)
-    connection.execute(
-        "INSERT INTO windows (metric, window, ends, state) VALUES (?, ?, ?, ?)",
-        (metric.name, window, ends, "open" if takes_part else "passed"),
-    )
-    if metric.type.looks_back:
-        _remember(connection, metric, window)
-    if not takes_part:
-        _prune(connection, metric.name)
-    return takes_part
-
-
-def _takes_part(connection: Connection, metric: Metric, window: str, bits: Bits) -> bool:
-    """Whether the device takes part in a new window of the metric. The remainder of 53 bits is
-    uniform to one part in 10**11 at most."""
-    if metric.one_in is None:
-        return bits(PRECISION) < Fraction(metric.sample_rate) * (1 << PRECISION)
-    found = connection.execute(
-        "SELECT drawn FROM groups WHERE metric = ?", (metric.name,)
-    ).fetchone()
-    if found is None:
-        found = (bits(PRECISION),)
-        connection.execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
-    return (windows.number(window) - int(found[0])) % metric.one_in == 0
-
-
-def _merge(record: Record, entry: _OpenValue | None, bits: Bits) -> _OpenValue:
-    """The window's value after one more record, and how many records it stands for."""
-    metric, segments = record.metric, record.segments or {}
-    if entry is None:
-        return _OpenValue(segments, metric.type.begin(metric.aggregate, record.text), 1)
-    records = entry.records + 1
-    value = metric.type.merge(metric.aggregate, entry.value, record.text, records, bits)
-    # A metric may get its segments inside a window, when the app is upgraded.
-    return _OpenValue(entry.segments or segments, value, records)
-
-
-def _prune(connection: Connection, metric: str) -> None:
-    """Delete the oldest closed windows, and refuse windows of that age from now on."""
-    oldest = connection.execute(
-        "SELECT window, ends FROM windows WHERE metric = ? AND state != 'open' "
-        "ORDER BY ends DESC, window LIMIT -1 OFFSET ?",
-        (metric, KEPT_WINDOWS),
-    ).fetchall()
-    for window, ends in oldest:
-        connection.execute("DELETE FROM windows WHERE metric = ? AND window = ?", (metric, window))
-        # An upsert that keeps the newest horizon, written so that old SQLite releases accept it.
-        connection.execute("INSERT OR IGNORE INTO horizons VALUES (?, ?)", (metric, ends))
-        connection.execute(
-            "UPDATE horizons SET ends = max(ends, ?) WHERE metric = ?", (ends, metric)
-        )

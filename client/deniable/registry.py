@@ -62,9 +62,9 @@ class Registry:
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
         if os.path.splitext(name)[1] == ".json":
-            from deniable.compiled_reading import read_text
+            from deniable.reading import read_json
 
-            return cls(**read_text(text, source))
+            return cls(**read_json(text, source))
         return cls.parse(text, source, folder)
 
     @classmethod
@@ -75,33 +75,9 @@ class Registry:
         Raises:
             RegistryError: the text holds mistakes (all of them are listed).
         """
-        # Imported here: an app that ships a compiled registry needs nothing of it.
-        import re
-        import tomllib
+        from deniable.reading import read_toml
 
-        from deniable.declarations import Declarations
-        from deniable.keys import PEOPLE_KEYS
-        from deniable.toml_lines import line_of, locate
-
-        try:
-            document = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:  # also a number of thousands of digits
-            found = re.search(r"line (\d+)", str(error))
-            problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
-            raise RegistryError([problem], source) from None
-        lines = locate(text)
-        reader = Declarations(document, lines, os.fspath(folder))
-        app, metrics, lifetime_epsilon = reader.read()
-        if reader.problems:
-            raise RegistryError(reader.problems, source)
-        places = {name: line_of(lines, ("metrics", name)) or 1 for name in metrics}
-        places |= {
-            ".".join(path[1:]): line
-            for path, line in lines.items()
-            if len(path) == 3 and path[0] == "metrics"
-        }
-        people = {key: document.get(key) for key in PEOPLE_KEYS}
-        return cls(app, metrics, lifetime_epsilon, source, places, reader.segments, **people)
+        return cls(**read_toml(text, source, folder))
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[Metric, ...]]:

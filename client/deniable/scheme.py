@@ -133,13 +133,18 @@ class Scheme:
         mechanism = rebuild(name, parameters)
         if not TYPES[kind].suits(mechanism):
             raise SchemeError(f"a {kind} is not reported through {name}")
-        _check_values(tuple(values or ()), mechanism)
+        check_values(tuple(values or ()), mechanism)
         segments = _segments(definition.get("segments", []))
         check_cells(mechanism, segments)
         return cls(kind, mechanism, tuple(values or ()), segments)
 
 
-def _check_values(values: tuple[str, ...], mechanism: Mechanism[Any]) -> None:
+def check_values(values: tuple[str, ...], mechanism: Mechanism[Any]) -> None:
+    """Refuse a list of values that is not that of the mechanism.
+
+    Raises:
+        SchemeError: it is not.
+    """
     if mechanism.texts not in (None, values):
         raise SchemeError(f"the scheme's values are not those of its {mechanism.name}")
     size = mechanism.size if isinstance(mechanism, FrequencyOracle) else None

@@ -165,7 +165,7 @@ def read_segment(
         other = unicodedata.normalize("NFC", other)
         if other not in normal:
             normal.append(other)
-    elif "other" in normal:
+    elif "other" in normal and "other" not in table:
         other = "other"
     if why is not None and (wrong := check_text(why)):
         report("why", wrong)

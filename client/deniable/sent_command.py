@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from deniable import consent, outbox, owner
+from deniable import device, outbox, owner
 from deniable.errors import DeniableError, StateError
 from deniable.keys import APP
 from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
@@ -169,9 +169,9 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
 def _take_back(state: State, *, erase: bool) -> None:
     with state.transaction() as connection:
         if erase:
-            consent.erase(connection, time.time())
+            device.erase(connection, time.time())
         else:
-            consent.withdraw(connection)
+            device.withdraw(connection)
     if erase:
         print("Values, reports and the keys of memos on this device are erased; the ledger stays.")
     else:
@@ -188,7 +188,7 @@ class _Kept:
                 entries = outbox.entries(connection)
                 self._ledger: list[owner.Account] = owner.accounts(connection, registry)
                 self._waiting = owner.waiting_values(connection)
-                self._erased = consent.erased_on(connection)
+                self._erased = device.erased_on(connection)
             self._sending = not state.switched_off
         finally:
             state.close()

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from deniable.errors import StateError
-from deniable.locks import PATIENCE, Lock
 from deniable.state_file import (
+    PATIENCE,
     is_damage,
     is_there,
     open_file,
@@ -66,6 +67,45 @@ def default_directory(app: str) -> Path:
         StateError: the user has no home directory.
     """
     return states_root() / app
+
+
+class Lock:
+    """A lock for one thread at a time, which does not deadlock in signal handlers.
+
+    A signal handler runs in the main thread and interrupts whatever that thread was doing. If the
+    handler closes a client, and the interrupted call holds the client's lock, an ordinary lock
+    would wait for ever. So the same thread cannot take this one a second time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder: int | None = None
+
+    @contextmanager
+    def held(self, patience: float) -> Iterator[None]:
+        """Hold the lock; `patience` is how many seconds to wait for another thread.
+
+        Raises:
+            BlockingIOError: another thread did not release it in time, or this one holds it.
+        """
+        if self._holder == threading.get_ident():
+            raise BlockingIOError("the state is in use by a call that this one has interrupted")
+        if not self._lock.acquire(timeout=max(0.0, patience)):
+            raise BlockingIOError("the state is in use by another thread")
+        self._holder = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._holder = None
+            self._lock.release()
+
+    def acquire(self) -> None:
+        """Hold the lock across a fork, until `release` in both processes."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Release the lock after a fork."""
+        self._lock.release()
 
 
 class State:

@@ -14,7 +14,9 @@ from functools import cache
 
 from deniable import ledger, memo, open_windows, outbox
 from deniable.errors import StateError
-from deniable.locks import PATIENCE
+
+PATIENCE = 2.0
+"""Seconds that a transaction waits for another process or thread that uses the state's file."""
 
 MEMORY = ":memory:"
 """As a state directory: keep the state in memory, for devices that live for one process."""

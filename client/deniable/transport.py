@@ -1,19 +1,21 @@
 """Sending to the collector: POST {endpoint}/v1/reports.
 
-A transport sends bytes and returns a reply; `deniable.replies` says what that means.
+A transport sends bytes and returns a reply. The batch is counted (202), refused for good (a problem
+document of the collector about the batch), or must be sent again (everything else). A wrong path, a
+proxy's 403 or an HTML page says nothing about the batch, so it waits.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from deniable.addresses import check_endpoint
 from deniable.errors import TransportError
-from deniable.replies import Reply
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse
@@ -28,7 +30,30 @@ _WHOLE = 3.0
 """A reply that comes byte by byte never exceeds a step's timeout. So the whole exchange is
 limited to so many timeouts."""
 
+_PROBLEM = "urn:deniable:problem:"
+_FINAL = frozenset(
+    (
+        "not-json",
+        "not-gzip",
+        "bad-batch-id",
+        "malformed-batch",
+        "body-too-large",
+        "too-many-reports",
+        "too-many-metrics",
+    )
+)
+"""The collector's problem codes that sending the same bytes again cannot avoid
+(docs/reference/protocol.md)."""
+
 _KEY = r"[A-Za-z0-9._~+/-]{16,256}=*"
+
+
+class Reply(NamedTuple):
+    """A collector's reply: HTTP status, body, and the Retry-After header where there is one."""
+
+    status: int
+    body: bytes = b""
+    retry_after: str | None = None
 
 
 class Transport(Protocol):
@@ -127,36 +152,6 @@ class HttpTransport:
         return Reply(response.status, body, response.headers.get("Retry-After"))
 
 
-def check_endpoint(endpoint: str) -> None:
-    """Refuse an address that cannot be a collector's.
-
-    Raises:
-        ValueError: it is not an http or https address of a host, has an impossible port, or has
-            more than a path.
-    """
-    advice = "write it like https://telemetry.example.com"
-    if not isinstance(endpoint, str):
-        raise ValueError(f"the endpoint must be text, not {type(endpoint).__name__}: {advice}")
-    try:
-        parts = urlsplit(endpoint)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError(f"the endpoint {endpoint!r} is no address ({error}): {advice}") from None
-    if parts.scheme not in ("https", "http"):
-        raise ValueError(
-            "the endpoint must begin with https:// (or http:// on a private network), "
-            f"not {endpoint!r}"
-        )
-    if not _is_host(parts.hostname) or port == 0 or not re.fullmatch(r"[^\s\\]+", endpoint):
-        raise ValueError(f"the endpoint {endpoint!r} names no host that can be reached: {advice}")
-    if not parts.path.isascii():
-        raise ValueError(f"the path of {endpoint!r} must be ASCII: write other letters as %XX")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError(f"the endpoint holds a name or password, which is not sent: {advice}")
-    if parts.query or parts.fragment or endpoint.endswith(("?", "#")):
-        raise ValueError(f"the endpoint {endpoint!r} has a query or fragment: {advice}")
-
-
 def check_ingest_key(key: str | None) -> None:
     """Refuse a key that no collector could have.
 
@@ -168,13 +163,6 @@ def check_ingest_key(key: str | None) -> None:
             "an ingest key has 16 to 256 letters, digits and - . _ ~ + /: copy it from "
             "the collector's DENIABLE_INGEST_KEYS"
         )
-
-
-def _is_host(name: str | None) -> bool:
-    try:
-        return bool(name) and 0 < len((name or "").encode("idna")) <= 253
-    except UnicodeError:
-        return False
 
 
 def _reason(error: OSError) -> str:
@@ -265,3 +253,62 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
     if not proxies:
         return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
     return urllib.request.build_opener(*handlers)
+
+
+def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:
+    """The reports that a 202 left out: index in the batch -> reason.
+
+    Raises:
+        TransportError: the batch is not counted; `final` if it never will be.
+    """
+    if reply.status == 202:
+        try:
+            document = json.loads(reply.body)
+            if document["batch"] == batch_id:
+                return {int(each["index"]): _code(each["reason"]) for each in document["rejected"]}
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            pass
+    problem = problem_code(reply.body)
+    if problem is None:
+        raise TransportError(
+            f"a response with status {reply.status} came that is not a collector's, so reports "
+            "wait: check the endpoint, and the proxies in front of it",
+            retry_after=retry_seconds(reply.retry_after, now()),
+            foreign=True,
+        )
+    final = problem in _FINAL
+    raise TransportError(
+        f"the collector responded with {problem} (status {reply.status})",
+        retry_after=None if final else retry_seconds(reply.retry_after, now()),
+        final=final,
+    )
+
+
+def _code(reason: str) -> str:
+    """A reason that is safe to show in logs and lists, which a server must not write into."""
+    return reason if re.fullmatch(r"[a-z_]{1,64}", reason) else "unknown_reason"
+
+
+def problem_code(body: bytes) -> str | None:
+    """The code of a problem document of the collector; None for anything else."""
+    try:
+        kind = json.loads(body)["type"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    found = re.fullmatch(rf"{_PROBLEM}([a-z0-9-]{{1,64}})", kind) if isinstance(kind, str) else None
+    return None if found is None else found[1]
+
+
+def retry_seconds(header: str | None, now: float) -> float | None:
+    """The wait in seconds that a Retry-After asks for (RFC 9110, 10.2.3); None if it asks none."""
+    if header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None

@@ -14,9 +14,9 @@ import numpy as np
 from deniable import Registry, windows
 from deniable_collector.stores import Store
 from deniable_demo.made_up import ANNOTATIONS, LEAVING
+from deniable_estimator.asking.since import Moment, SinceDays, days_since
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
-from deniable_estimator.questions.since import Moment, SinceDays, days_since
 
 _WEEKS = 20
 

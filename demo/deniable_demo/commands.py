@@ -34,6 +34,7 @@ from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Popu
 from deniable_demo.results import compare, compare_shares, tables
 from deniable_demo.try_it import try_it
 from deniable_estimator.annotations.editing import add_annotation
+from deniable_estimator.asking.reader import Reader
 
 _REGISTRY = Path(__file__).with_name("metrics.toml")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -121,8 +122,8 @@ def _run(
         origin = None if tried is None else tried.address
         endpoint = stack.enter_context(services.collector(path, store_url, origin))
         _report(population, path, endpoint, console)
-        compared = compare(store, registry, population, newest)
-        changes = compare_planted(store, registry, newest)
+        compared = compare(Reader(store), registry, population, newest)
+        changes = compare_planted(Reader(store), registry, newest)
         if as_json:
             click.echo(json.dumps({"metrics": compared, "changes": changes}))
             return
@@ -136,10 +137,10 @@ def _run(
                 page,
                 fleet.DAY,
                 devices,
-                lambda metric: compare_shares(store, registry, population, metric, newest),
+                lambda metric: compare_shares(Reader(store), registry, population, metric, newest),
             )
     else:
-        console.print(planted_table(compare_planted(store, registry, newest)))
+        console.print(planted_table(compare_planted(Reader(store), registry, newest)))
     if once:
         return
     # The first page that is seen says what changed since the release.

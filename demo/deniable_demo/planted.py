@@ -12,14 +12,14 @@ import numpy as np
 from rich.table import Table
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_demo.coming_back import weeks_since
 from deniable_demo.history import DAYS, complete_days, grown_numbers
 from deniable_demo.made_up import CRASHES, DRIFT, GROWTH, LEAVING, RELEASED
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import read
+from deniable_estimator.asking.since import SinceDays
 from deniable_estimator.planning.population import Crowd
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.reading import read
-from deniable_estimator.questions.since import SinceDays
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def planted() -> list[Planted]:
     ]
 
 
-def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict[str, Any]]:
+def compare_planted(reader: Reader, registry: Registry, newest: date) -> list[dict[str, Any]]:
     """For each planted change the truth, the estimate and what a page says of it, as {"metric",
     "series", "label", "segment", "truth", "estimate", "low", "high", "unit", "says"}."""
     after = complete_days(RELEASED)
@@ -75,7 +75,7 @@ def compare_planted(store: Store, registry: Registry, newest: date) -> list[dict
     for each in planted():
         asked = weeks_since(newest) if each.weeks else days
         before, since = (
-            read(store, registry, each.metric, first, last, where=each.where)
+            read(reader, registry, each.metric, first, last, where=each.where)
             for first, last in (
                 (asked.before_first, asked.before_last),
                 (asked.first, asked.last),

@@ -12,8 +12,7 @@ from typing import Any
 
 from deniable import DeniableError
 from deniable.coded_message import counted
-from deniable.replies import Reply, read_reply
-from deniable.transport import HttpTransport
+from deniable.transport import HttpTransport, Reply, read_reply
 from deniable.wire import new_batch_id
 
 _FULL = 900

@@ -12,19 +12,19 @@ from rich.table import Table
 
 from deniable import Registry
 from deniable.types.pair import Pair
-from deniable_collector.stores import Store
 from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
 from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_words import verdict_words
 from deniable_estimator.answers.units import NumberUnit, half_width
-from deniable_estimator.questions.discoveries import discover
-from deniable_estimator.questions.reading import read
+from deniable_estimator.asking.discoveries import discover
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import read
 
 
 def compare(
-    store: Store, registry: Registry, population: Population, day: date
+    reader: Reader, registry: Registry, population: Population, day: date
 ) -> list[dict[str, Any]]:
     """For each metric, the truth and the estimates from the collector's tallies of one day.
 
@@ -36,23 +36,23 @@ def compare(
     few devices. Of a discovery the values are the strings that were found.
     """
     compared = [
-        compare_shares(store, registry, population, each.metric, day) for each in POPULARITIES
+        compare_shares(reader, registry, population, each.metric, day) for each in POPULARITIES
     ]
     for number in PERCENTILES:
-        answer = read(store, registry, number.metric, day, day)
+        answer = read(reader, registry, number.metric, day, day)
         crowd = population.crowd(number.metric)
         found = _compared(answer, {name: crowd.series(name) for name in answer.series.names})
         compared.append({**found, "unit": registry[number.metric].type.unit})
     for group in CRASHES.percent:
         where = {CRASHES.segment: group}
-        compared.append(compare_shares(store, registry, population, CRASHES.metric, day, where))
-    compared.append(_compare_pair(store, registry, population, day))
-    compared.append(_compare_finds(store, registry, population, day))
+        compared.append(compare_shares(reader, registry, population, CRASHES.metric, day, where))
+    compared.append(_compare_pair(reader, registry, population, day))
+    compared.append(_compare_finds(reader, registry, population, day))
     return compared
 
 
 def compare_shares(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     population: Population,
     metric: str,
@@ -60,7 +60,7 @@ def compare_shares(
     where: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The same for one metric of shares; for one segment of it, if `where` names one."""
-    answer = read(store, registry, metric, day, day, where=where)
+    answer = read(reader, registry, metric, day, day, where=where)
     truth = population.shares(metric, where)
     found = _compared(answer, {name: truth.get(name, 0.0) for name in answer.series.names})
     found["values"].sort(key=lambda row: -row["truth"])
@@ -68,10 +68,10 @@ def compare_shares(
 
 
 def _compare_pair(
-    store: Store, registry: Registry, population: Population, day: date
+    reader: Reader, registry: Registry, population: Population, day: date
 ) -> dict[str, Any]:
     """The same for the conditional shares of the pair, given its first metric."""
-    answer, kind = read(store, registry, USAGE.metric, day, day), registry[USAGE.metric].type
+    answer, kind = read(reader, registry, USAGE.metric, day, day), registry[USAGE.metric].type
     assert isinstance(answer, PairAnswer)
     assert isinstance(kind, Pair)
     first, second = (population.values[part.metric] for part in kind.parts)
@@ -82,11 +82,11 @@ def _compare_pair(
 
 
 def _compare_finds(
-    store: Store, registry: Registry, population: Population, day: date
+    reader: Reader, registry: Registry, population: Population, day: date
 ) -> dict[str, Any]:
     """The same for the strings that were found."""
     metric = DISCOVERED.metric
-    finds = discover(store, registry, metric, day, day)
+    finds = discover(reader, registry, metric, day, day)
     shares, kind = population.shares(metric), registry[metric].type
     truth: dict[str, float] = defaultdict(float)
     for text, share in shares.items():

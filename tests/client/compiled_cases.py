@@ -1,11 +1,8 @@
 """Registries whose compiled form client/vectors/compiled.json has, and a forger."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from pathlib import Path
-from typing import Any
 
 from deniable import Registry, Scheme, compiled
 from deniable.mechanisms import Memoizing, rebuild
@@ -20,18 +17,18 @@ SEGMENTED = (REGISTRIES / "segments.toml").read_text(encoding="utf-8")
 
 
 @functools.cache
-def _whole() -> dict[str, Any]:
+def _whole():
     """All metrics in one document."""
     return compiled.to_document(Registry.parse(REGISTRY))
 
 
-def document(*names: str) -> dict[str, Any]:
+def document(*names):
     """A document with these metrics alone."""
     whole = copy.deepcopy(_whole())
     return {**whole, "metrics": {name: whole["metrics"][name] for name in names}}
 
 
-def consistent(metric: dict[str, Any]) -> None:
+def consistent(metric):
     """Make a metric's figures and fingerprint those of its parameters, as a forger would."""
     mechanism = rebuild(metric["mechanism"], metric["parameters"])
     scheme = Scheme(metric["type"], mechanism, tuple(metric["values"] or ()))

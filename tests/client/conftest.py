@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry, state_file
-from deniable.replies import Reply
+from deniable.transport import Reply
 
 REGISTRY = """
 schema = 1

@@ -1,11 +1,9 @@
 """A registry with one discovery."""
 
-from __future__ import annotations
-
 from deniable import Registry
 
 
-def declaration(*lines: str, lifetime: float = 6.0) -> str:
+def declaration(*lines, lifetime=6.0):
     """The registry's text; `lines` stand at the end of its only metric."""
     return f"""
 schema = 1
@@ -20,6 +18,6 @@ lifetime_epsilon = {lifetime}
 """ + "\n".join(lines)
 
 
-def declared(*lines: str, lifetime: float = 6.0) -> Registry:
+def declared(*lines, lifetime=6.0):
     """The same, read."""
     return Registry.parse(declaration(*lines, lifetime=lifetime))

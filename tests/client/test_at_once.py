@@ -1,16 +1,11 @@
 """Metrics that are answered at once: the first record of a window leaves, and nothing else does."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, TransportError, outbox
+from deniable import Registry, TransportError, outbox
 from deniable.device import Device
 from deniable.ledger import Ledger
 from deniable.open_windows import waiting
@@ -20,8 +15,6 @@ from deniable.state import State
 from deniable.wire import SealedReport
 
 from .conftest import metrics_toml
-
-MakeClient = Callable[..., Client]
 
 SOON = {"aggregate": "first", "answer": "at_once"}
 REGISTRY = metrics_toml(
@@ -37,45 +30,43 @@ REGISTRY = metrics_toml(
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """Three metrics that are answered at once, and one that is not."""
     return Registry.parse(REGISTRY)
 
 
-def changed(registry: Registry, name: str, **changes: Any) -> Registry:
+def changed(registry, name, **changes):
     """The registry with one metric changed."""
     metric = dataclasses.replace(registry[name], **changes)
     return dataclasses.replace(registry, metrics={**registry.metrics, name: metric})
 
 
-def charged(client: Client, name: str) -> int:
+def charged(client, name):
     """How many reports of a metric the ledger knows."""
     with client._state.transaction() as connection:
         return Ledger(connection).reports(name)
 
 
-def open_values(client: Client) -> int:
+def open_values(client):
     """How many values wait."""
     with client._state.transaction() as connection:
         return waiting(connection)
 
 
-def stored(client: Client, query: str) -> list[tuple[Any, ...]]:
+def stored(client, query):
     """Rows of the state."""
     with client._state.transaction() as connection:
         return connection.execute(query).fetchall()
 
 
-def test_no_value_reaches_the_disk(
-    make_client: MakeClient, registry: Registry, clock: Any, tmp_path: Path
-) -> None:
+def test_no_value_reaches_the_disk(make_client, registry, clock, tmp_path):
     """No statement that the state executes holds the value, and no byte of its files does."""
     client = make_client()
     secret = "xylophone-4711"
     client.record("word", "another")
     client.flush()
     clock.days(1)
-    statements: list[str] = []
+    statements = []
     with client._state.transaction() as connection:
         connection.set_trace_callback(statements.append)
     client._device.write([Record(registry["word"], secret, "2027-01-05")])
@@ -95,9 +86,7 @@ def test_no_value_reaches_the_disk(
     memory.close()
 
 
-def test_closing_sends_what_is_answered_at_once_and_nothing_else(
-    make_client: MakeClient, collector: Any, clock: Any
-) -> None:
+def test_closing_sends_what_is_answered_at_once_and_nothing_else(make_client, collector, clock):
     """`close` does not wait for the jitter; a report at the close of a window keeps its spread."""
     client = make_client(spread=3_600.0)
     client.record("late", True)
@@ -115,9 +104,7 @@ def test_closing_sends_what_is_answered_at_once_and_nothing_else(
     assert [each["metric"] for each in collector.reports] == ["tool", "late"]
 
 
-def test_closing_does_not_override_the_collector(
-    make_client: MakeClient, collector: Any, clock: Any
-) -> None:
+def test_closing_does_not_override_the_collector(make_client, collector, clock):
     """A backoff holds at the close as well, and the next run sends the same bytes."""
     client = make_client(on_trouble=lambda _: None)
     client.record("tool", "build")
@@ -131,7 +118,7 @@ def test_closing_does_not_override_the_collector(
     assert collector.bodies[0] == collector.bodies[1]
 
 
-def test_only_the_jitter_is_cut_short(registry: Registry, clock: Any, bits: Any) -> None:
+def test_only_the_jitter_is_cut_short(registry, clock, bits):
     """`hurry` moves no report that waits for longer, for another reason, or of another metric."""
     state = State(None)
     device = Device(registry, state, None, clock=clock, bits=bits, spread=0.0)
@@ -155,9 +142,7 @@ def test_only_the_jitter_is_cut_short(registry: Registry, clock: Any, bits: Any)
     state.close()
 
 
-def test_a_window_that_consent_left_open_is_answered(
-    make_client: MakeClient, registry: Registry, collector: Any
-) -> None:
+def test_a_window_that_consent_left_open_is_answered(make_client, registry, collector):
     """A window without a value, from a time when the metric was answered at the close, takes its
     first record at once."""
     before = make_client(registry=changed(registry, "tool", answer="at_close"))
@@ -171,9 +156,7 @@ def test_a_window_that_consent_left_open_is_answered(
     assert [each["window"] for each in collector.reports] == ["2027-01-04"]
 
 
-def test_an_open_window_without_epsilon_is_closed(
-    make_client: MakeClient, registry: Registry, collector: Any
-) -> None:
+def test_an_open_window_without_epsilon_is_closed(make_client, registry, collector):
     """If the ledger does not allow the report of an open window, the window ends without one,
     and no value is kept."""
     before = make_client(registry=changed(registry, "tool", answer="at_close"))
@@ -189,12 +172,10 @@ def test_an_open_window_without_epsilon_is_closed(
     assert stored(after, "SELECT state FROM windows") == [("unanswered",)]
 
 
-def test_a_failed_write_is_all_or_nothing(
-    make_client: MakeClient, collector: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_is_all_or_nothing(make_client, collector, monkeypatch):
     """If any step after randomizing fails, nothing is charged or queued and the window is not
     answered; the record is still in memory, and is answered when the disk works again."""
-    troubles: list[Exception] = []
+    troubles = []
     client = make_client(on_trouble=troubles.append)
     client.record("tool", "build")
     with monkeypatch.context() as broken:

@@ -1,21 +1,13 @@
 """What an attacker who sees all reports of a device tries: averaging, linking, retrying."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deniable import Client, Registry
+from deniable import Registry
 
 from .conftest import metrics_toml
-
-MakeClient = Callable[..., Client]
-
 
 MEMOIZED = {"longitudinal": "memoize", "lifetime_epsilon": 2.0}
 REGISTRY = metrics_toml(
@@ -28,14 +20,12 @@ REGISTRY = metrics_toml(
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """Metrics with and without memory."""
     return Registry.parse(REGISTRY)
 
 
-def report_for_days(
-    make_client: MakeClient, clock: Any, collector: Any, folder: Path, values: Sequence[str]
-) -> list[bytes]:
+def report_for_days(make_client, clock, collector, folder, values):
     """The bodies that a new device sends when it has these values on as many days."""
     collector.bodies.clear()
     client = make_client(state_dir=folder, bits=random.Random(43).getrandbits)
@@ -49,9 +39,7 @@ def report_for_days(
     return list(collector.bodies)
 
 
-def test_the_shape_of_batches_does_not_depend_on_values(
-    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
-) -> None:
+def test_the_shape_of_batches_does_not_depend_on_values(make_client, clock, collector, tmp_path):
     """Whatever a device has to say, it sends as many batches, of as many reports, of the same
     metrics in the same windows and in the same order; bitmaps have one length."""
     start = clock.now

@@ -8,27 +8,22 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, outbox
+from deniable import Registry, outbox
 from deniable.worker import Worker
 
 from .conftest import REGISTRY, metrics_toml
-
-MakeClient = Callable[..., Client]
 
 LIMIT = 30.0
 """Seconds after which something that should come within one is missing. A worker that has missed
 work looks again after a minute at the earliest."""
 
 
-def await_that(found: Callable[[], int], expected: int) -> None:
+def await_that(found, expected):
     """Wait until so many are found."""
     deadline = time.monotonic() + LIMIT
     while found() < expected:
@@ -37,7 +32,7 @@ def await_that(found: Callable[[], int], expected: int) -> None:
     assert found() == expected
 
 
-def stored(folder: Path) -> int:
+def stored(folder):
     """How many records the values on the disk are made from."""
     path = folder / "state.sqlite3"
     if not path.exists():
@@ -47,7 +42,7 @@ def stored(folder: Path) -> int:
         return int(connection.execute(query).fetchone()[0])
 
 
-def record_burst(client: Client, folder: Path) -> int:
+def record_burst(client, folder):
     """Record until the disk has more than before: over the whole time for which the writer waits
     for more. Returns how many records that took."""
     before, count = stored(folder), 0
@@ -61,9 +56,7 @@ def record_burst(client: Client, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("exists", [False, True], ids=["first start", "second start"])
-def test_each_record_reaches_the_disk(
-    make_client: MakeClient, tmp_path: Path, exists: bool
-) -> None:
+def test_each_record_reaches_the_disk(make_client, tmp_path, exists):
     """Record, record, wait, record: each is written, after a burst as well, and also where the
     writer begins by itself because there is a state."""
     folder, count = tmp_path / "state", 0
@@ -107,7 +100,7 @@ client.close()
 """
 
 
-def test_without_free_files_nothing_is_printed(tmp_path: Path) -> None:
+def test_without_free_files_nothing_is_printed(tmp_path):
     """An app that has used up its file descriptors neither fails nor prints because of the client,
     and its records are written once there are some again."""
     (tmp_path / "metrics.toml").write_text(REGISTRY)
@@ -117,9 +110,7 @@ def test_without_free_files_nothing_is_printed(tmp_path: Path) -> None:
     assert stored(tmp_path) == 1
 
 
-def test_an_answer_at_once_leaves_after_a_burst(
-    make_client: MakeClient, tmp_path: Path, collector: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_at_once_leaves_after_a_burst(make_client, tmp_path, collector, monkeypatch):
     """Reports that answer at once are sealed and sent while an app goes on recording, each of
     them."""
     monkeypatch.setattr(outbox, "JITTER", 0.0)
@@ -137,31 +128,31 @@ def test_an_answer_at_once_leaves_after_a_burst(
 class Owner:
     """Work that waits, and the steps that took it."""
 
-    def __init__(self, linger: float) -> None:
+    def __init__(self, linger):
         self.work: deque[int] = deque()
         self.steps: list[tuple[int, bool]] = []
         self.finished = threading.Event()
         self.idle = 3600.0
         self.worker = Worker(self, Owner.step, lambda owner: owner.idle, self.finished.set, linger)
 
-    def step(self, urgent: bool) -> bool:
+    def step(self, urgent):
         taken = len(self.work)
         for _ in range(taken):
             self.work.popleft()
         self.steps.append((taken, urgent))
         return True
 
-    def add(self) -> None:
+    def add(self):
         self.work.append(1)
         self.worker.wake()
 
 
 @pytest.mark.parametrize("linger", [0.0, 0.002], ids=["sender", "writer"])
-def test_no_wake_is_lost(linger: float) -> None:
+def test_no_wake_is_lost(linger):
     """However work comes in from three threads, a step follows that takes it."""
     owner = Owner(linger)
 
-    def produce() -> None:
+    def produce():
         for _ in range(100):
             owner.add()
             owner.add()
@@ -176,7 +167,7 @@ def test_no_wake_is_lost(linger: float) -> None:
     owner.worker.stop(LIMIT)
 
 
-def test_one_step_takes_what_comes_while_it_waits() -> None:
+def test_one_step_takes_what_comes_while_it_waits():
     """The thread waits for more work, and no longer once somebody waits for a step."""
     owner = Owner(linger=3600.0)
     for _ in range(50):
@@ -189,7 +180,7 @@ def test_one_step_takes_what_comes_while_it_waits() -> None:
     assert owner.finished.is_set()
 
 
-def test_steps_are_repeated_after_a_while() -> None:
+def test_steps_are_repeated_after_a_while():
     """Without work a step is taken after `idle` seconds, again and again, until the owner goes."""
     owner = Owner(linger=0.0)
     owner.idle = 0.001

@@ -1,12 +1,8 @@
 """What all mechanisms have in common: the bytes of a report, and the limits of their numbers."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -43,26 +39,26 @@ from deniable.mechanisms import (
         (Row(1000, Packing.BITMAP, 500), 10, 125),
     ],
 )
-def test_bytes_of_a_report(row: Row, bits: int, size: int) -> None:
+def test_bytes_of_a_report(row, bits, size):
     """An index has the bits of the last column, a list those of each, a bitmap one for each
     column; bytes are whole."""
     assert row.index_bits == bits
     assert row.report_bytes == size
 
 
-def test_total_variance_is_that_of_the_paper() -> None:
+def test_total_variance_is_that_of_the_paper():
     """[p(1-p) + (d-1) q(1-q)] / (p-q)**2, exactly."""
     assert total_variance(Fraction(1, 2), Fraction(1, 4), 5) == (
         Fraction(1, 4) + 4 * Fraction(3, 16)
     ) * Fraction(16)
 
 
-def number(**numbers: Any) -> Any:
+def number(**numbers):
     """As much of a mechanism as its limits look at."""
     return SimpleNamespace(name="m", parameters=dict, epsilon=0, lifetime_epsilon=0, **numbers)
 
 
-def test_odds_are_within_what_was_declared() -> None:
+def test_odds_are_within_what_was_declared():
     """Exactly as much as was declared is allowed, and a hair more is not, for a report and for a
     memo."""
     one, two, hair = exp_below(1.0), exp_below(2.0), Fraction(1, 1 << 200)
@@ -80,7 +76,7 @@ def test_odds_are_within_what_was_declared() -> None:
         Memoizing.require_within_lifetime(fine, 1.0, 2.0)
 
 
-def test_epsilons_are_logarithms_of_odds() -> None:
+def test_epsilons_are_logarithms_of_odds():
     """Each of the three is rounded up from its own odds."""
 
     three = MemoizedSubsetSelection.design(2, 1.0, 2.0)
@@ -102,14 +98,7 @@ def test_epsilons_are_logarithms_of_odds() -> None:
         (limits.check_memo_epsilon, (10.0,), 10.1, 20.0, 9.0, math.nan),
     ],
 )
-def test_both_ends_of_a_limit(
-    check: Callable[..., float],
-    arguments: tuple[Any, ...],
-    lowest: float,
-    highest: float,
-    below: float,
-    above: float,
-) -> None:
+def test_both_ends_of_a_limit(check, arguments, lowest, highest, below, above):
     """The lowest and the highest number are returned, and what lies beyond is refused."""
     assert check(*arguments, lowest) == lowest
     assert check(*arguments, highest) == highest
@@ -118,7 +107,7 @@ def test_both_ends_of_a_limit(
             check(*arguments, beyond)
 
 
-def test_a_memo_needs_an_epsilon_of_its_reports() -> None:
+def test_a_memo_needs_an_epsilon_of_its_reports():
     """The epsilon of a report is checked before that of the memo."""
     with pytest.raises(SchemeError, match="epsilon must be above 0 and at most 10, not 0"):
         limits.check_memo_epsilon(0.0, 5.0)

@@ -1,7 +1,5 @@
 """Binary HTTP messages, against the examples of RFC 9292."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

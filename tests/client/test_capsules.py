@@ -1,7 +1,5 @@
 """Capsules, against the example of RFC 9458 and the first vector of RFC 9180."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from contextlib import suppress
@@ -173,7 +171,7 @@ def test_signed_lists():
         verified(identity, b"", sign(gateway, b""))
 
 
-def batch(reports: list[SealedReport]) -> bytes:
+def batch(reports):
     return encode_batch("0" * 32, reports)
 
 

@@ -3,8 +3,6 @@
 It is not by the authors of pyhpke. RFC 9458's steps around it are written out here a second time.
 """
 
-from __future__ import annotations
-
 import struct
 
 import pytest

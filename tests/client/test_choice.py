@@ -1,7 +1,5 @@
 """What `auto` takes: subset selection while its reports are short, then projective geometry."""
 
-from __future__ import annotations
-
 import pytest
 
 from deniable.mechanisms import (
@@ -16,7 +14,7 @@ from deniable.mechanisms import (
 from deniable.mechanisms.choice import MAX_REPORT_BYTES, best_memoized_for, explain_memoized, loss
 
 
-def test_auto_takes_what_is_explained() -> None:
+def test_auto_takes_what_is_explained():
     """What `explain` names is what `design` builds, and never a mechanism for comparison."""
     for size in (2, 17, 1024, 2049, 4000, 10**5):
         for epsilon in (0.2, 1.0, 3.0, 8.0):
@@ -41,9 +39,7 @@ def test_auto_takes_what_is_explained() -> None:
          "above 256; projective geometry needs 3 and loses little"),
     ],
 )  # fmt: skip
-def test_a_reason_has_the_bytes_of_a_report(
-    size: int, epsilon: float, name: str, reason: str
-) -> None:
+def test_a_reason_has_the_bytes_of_a_report(size, epsilon, name, reason):
     """A report of 256 bytes is accepted and one of 257 is not, and the reason says so."""
     choice = explain(size, epsilon)
     assert (choice.mechanism.name, choice.reason) == (name, reason)
@@ -75,9 +71,7 @@ SHORT = (
         (20, 1.0, 1.5, THERE, SHORT.format(1.5, 1.41)),
     ],
 )
-def test_what_is_taken_with_memory_is_explained(
-    size: int, epsilon: float, lifetime: float, name: str, reason: str
-) -> None:
+def test_what_is_taken_with_memory_is_explained(size, epsilon, lifetime, name, reason):
     """Subset selection, if its report is short and it loses at most 5%, or no more than hashing;
     the reason has the loss and the bytes, and `best_memoized_for` builds the same."""
     choice = explain_memoized(size, "city", epsilon, lifetime)

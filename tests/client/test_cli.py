@@ -1,8 +1,6 @@
 """The one `deniable` command: its list of commands, its errors, and what it says where a package is
 missing."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -32,9 +30,7 @@ finally:
 NAMES = sorted(each.name for each in entry_points(group="deniable.commands"))
 
 
-def deniable(
-    *words: str, missing: tuple[str, ...] = (), installed: str = "deniable"
-) -> subprocess.CompletedProcess[str]:
+def deniable(*words, missing=(), installed="deniable"):
     """Run the command where only such packages are installed, and these modules are missing."""
     script = RUN.format(words=words, missing=missing, installed=installed)
     return subprocess.run(
@@ -42,12 +38,12 @@ def deniable(
     )
 
 
-def told(done: subprocess.CompletedProcess[str]) -> str:
+def told(done):
     """What stands on the standard error."""
     return done.stderr.partition("modules:")[0]
 
 
-def test_help_imports_no_command() -> None:
+def test_help_imports_no_command():
     """`deniable --help` lists at most 17 commands in three groups, each with a sentence, without
     the module of any."""
     done = deniable("--help")
@@ -65,7 +61,7 @@ def test_help_imports_no_command() -> None:
     assert not modules & set(done.stderr.split())
 
 
-def test_help_shows_what_is_installed() -> None:
+def test_help_shows_what_is_installed():
     """With the SDK alone only the first group is left, and other commands are unknown."""
     shown = deniable("--help", installed="deniable.").stdout
     assert "Apps:\n" in shown
@@ -76,7 +72,7 @@ def test_help_shows_what_is_installed() -> None:
     assert "there is no `deniable collect`" in told(refused)
 
 
-def test_a_command_below_another_is_imported_alone() -> None:
+def test_a_command_below_another_is_imported_alone():
     """Neither the command above it nor those beside it are imported."""
     done = deniable("estimate", "trend", "browser", "--registry", "missing.toml")
     assert done.returncode == 1
@@ -85,7 +81,7 @@ def test_a_command_below_another_is_imported_alone() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_command_has_more_than_twelve_options(name: str) -> None:
+def test_no_command_has_more_than_twelve_options(name):
     """Besides --help; each has an example and says what it does."""
     command = find(*name.split("."))
     assert sum(isinstance(each, click.Option) for each in command.params) <= 12
@@ -93,7 +89,7 @@ def test_no_command_has_more_than_twelve_options(name: str) -> None:
     assert command.help
 
 
-def test_a_group_with_a_plain_form_shows_it() -> None:
+def test_a_group_with_a_plain_form_shows_it():
     """Its help begins with its example, and has the options of the plain form and the commands; a
     metric that is called like one of them stands after --."""
     done = deniable("estimate", "--help")
@@ -121,7 +117,7 @@ def test_a_group_with_a_plain_form_shows_it() -> None:
         ("release browser --noise pink", "an example is `deniable release browser"),
     ],
 )
-def test_a_wrong_call_is_told_in_one_sentence(words: str, advice: str) -> None:
+def test_a_wrong_call_is_told_in_one_sentence(words, advice):
     """Every mistake has one line, which says what to type."""
     done = deniable(*words.split())
     assert done.returncode == 2
@@ -138,7 +134,7 @@ def test_a_wrong_call_is_told_in_one_sentence(words: str, advice: str) -> None:
         ("demo --once", "numpy", "all"),
     ],
 )
-def test_a_command_names_the_missing_extra(words: str, missing: str, extra: str) -> None:
+def test_a_command_names_the_missing_extra(words, missing, extra):
     """A command whose package lacks a dependency says in one sentence what to install."""
     done = deniable(*words.split(), missing=(missing,))
     assert done.returncode == 1

@@ -20,9 +20,9 @@ import deniable
 from deniable import Client, MetricError, Registry, StateError, TransportError
 from deniable import client as client_module
 from deniable.ledger import Ledger
-from deniable.replies import Reply
 from deniable.state import FILE_NAME, State
 from deniable.testing import MemoryClient
+from deniable.transport import Reply
 
 from .conftest import metrics_toml
 

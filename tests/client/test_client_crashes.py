@@ -9,8 +9,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +17,7 @@ from deniable.mechanisms import Memoizing
 from deniable.memo import draw
 from deniable.state import State
 
-from .conftest import Answer, http_server, metrics_toml
+from .conftest import http_server, metrics_toml
 
 LONG = {"expires": "2999-01-01", "lifetime_epsilon": 10_000}
 CHOICE = {**LONG, "type": "category", "values": list("abcd"), "epsilon": 2.0}
@@ -63,14 +61,14 @@ client.close()
 class Sink:
     """Counts each batch id once, as the collector does, on a network that loses things."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.lock = threading.Lock()
         self.requests = 0
         self.bodies: dict[str, bytes] = {}
         self.counted: dict[str, bytes] = {}
         self.changed_bytes: list[str] = []
 
-    def take(self, body: bytes) -> bytes | None:
+    def take(self, body):
         """The reply to a request, or None where it is to get none."""
         with self.lock:
             self.requests += 1
@@ -84,7 +82,7 @@ class Sink:
                 return None  # it was counted, and the reply is lost
             return json.dumps({"batch": batch, "rejected": []}).encode()
 
-    def reports(self) -> Counter[tuple[str, str]]:
+    def reports(self):
         """How often each metric and window was counted."""
         with self.lock:
             return Counter(
@@ -95,13 +93,13 @@ class Sink:
 
 
 @pytest.fixture
-def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sink, str]]:
+def sink(monkeypatch):
     """A sink and its address."""
     for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED", "http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     sink = Sink()
 
-    def answer(path: str, headers: dict[str, str], body: bytes) -> Answer | None:
+    def answer(path, headers, body):
         reply = sink.take(body)
         return None if reply is None else (202, {}, reply)
 
@@ -109,13 +107,13 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sink, str]]:
         yield sink, address
 
 
-def start(folder: Path, endpoint: str, first: int, days: int) -> subprocess.Popen[bytes]:
+def start(folder, endpoint, first, days):
     """A device process that records, seals and sends for so many days of its own clock."""
     arguments = [str(folder), endpoint, str(first), str(days)]
     return subprocess.Popen([sys.executable, "-c", DEVICE, *arguments])
 
 
-def spent_reports(folder: Path) -> int:
+def spent_reports(folder):
     """The reports in the ledger."""
     state = State(folder)
     with state.transaction() as connection:
@@ -124,10 +122,10 @@ def spent_reports(folder: Path) -> int:
     return int(reports)
 
 
-def check_memory(folder: Path, sink: Sink) -> None:
+def check_memory(folder, sink):
     """All reports with memory are of the row that the one key of their metric gives, and the first
     window of a retention is the first that was reported."""
-    found: dict[str, list[tuple[int, str]]] = {"three": [], "five": []}
+    found = {"three": [], "five": []}
     for body in sink.counted.values():
         for report in json.loads(body)["reports"]:
             if report["metric"] in found:
@@ -145,7 +143,7 @@ def check_memory(folder: Path, sink: Sink) -> None:
     assert firsts == [("five", min(window for _, window in found["five"]))]
 
 
-def settle(folder: Path, endpoint: str, day: int) -> None:
+def settle(folder, endpoint, day):
     """Send all that is left, as a last process of the device."""
     with Client(
         folder / "metrics.toml",
@@ -160,7 +158,7 @@ def settle(folder: Path, endpoint: str, day: int) -> None:
 
 
 @pytest.mark.campaign
-def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, str]) -> None:
+def test_a_device_that_is_killed_twenty_times(tmp_path, sink):
     """SIGKILL at twenty moments while recording, sealing and sending: every sealed report
     arrives, none is counted twice, every retry has the same bytes, cohort and memos stay as
     they were drawn, and the ledger is never below what was sent."""
@@ -190,7 +188,7 @@ def test_a_device_that_is_killed_twenty_times(tmp_path: Path, sink: tuple[Sink, 
 
 
 @pytest.mark.campaign
-def test_processes_share_one_device(tmp_path: Path, sink: tuple[Sink, str]) -> None:
+def test_processes_share_one_device(tmp_path, sink):
     """Three processes that live through the same ten days on one state file give one report
     for each metric and window, and count each record of a window."""
     counts, endpoint = sink

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from deniable import Client, Registry, TransportError
 from deniable.ledger import Ledger
-from deniable.replies import Reply
+from deniable.transport import Reply
 
 from .conftest import metrics_toml
 

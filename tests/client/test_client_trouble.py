@@ -20,10 +20,8 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry, TransportError, state, state_file, worker
-from deniable.locks import Lock
-from deniable.replies import Reply
-from deniable.state import FILE_NAME, State
-from deniable.transport import HttpTransport
+from deniable.state import FILE_NAME, Lock, State
+from deniable.transport import HttpTransport, Reply
 
 from .conftest import metrics_toml
 

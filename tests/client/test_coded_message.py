@@ -1,7 +1,5 @@
 """Numbers with their nouns, and sentences that are data as well."""
 
-from __future__ import annotations
-
 import pytest
 
 from deniable.coded_message import counted
@@ -18,6 +16,6 @@ from deniable.coded_message import counted
         (2, ("tally", "tallies"), "2 tallies"),
     ],
 )
-def test_a_noun_has_its_number(count: int, nouns: tuple[str, ...], text: str) -> None:
+def test_a_noun_has_its_number(count, nouns, text):
     """One thing is singular, none and several are plural, with commas between thousands."""
     assert counted(count, *nouns) == text

@@ -1,38 +1,33 @@
 """`deniable lint` and `deniable sent`: what they print and how they exit."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from deniable import Client, Registry, compiled
+from deniable import Registry, compiled
 from deniable.commands import lint, sent
 from deniable.mechanisms import choice
 
 from .conftest import metrics_toml
 
-MakeClient = Callable[..., Client]
 REGISTRIES = Path(__file__).parent / "registries"
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def run(monkeypatch):
     """Runs a command on a wide terminal."""
     monkeypatch.setenv("COLUMNS", "200")
 
-    def invoke(command: Any, *arguments: object) -> Any:
+    def invoke(command, *arguments):
         return CliRunner().invoke(command, [str(each) for each in arguments])
 
     return invoke
 
 
-def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> None:
+def test_lint_prints_every_mistake_with_its_line(run):
     """A bad registry gives one line for each problem, as file:line, and exit code 1."""
     path = REGISTRIES / "every_mistake.toml"
     result = run(lint, path)
@@ -62,9 +57,7 @@ def test_lint_prints_every_mistake_with_its_line(run: Callable[..., Any]) -> Non
         ),
     ],
 )
-def test_lint_notes_what_the_web_changes(
-    run: Callable[..., Any], tmp_path: Path, keys: str, said: list[str]
-) -> None:
+def test_lint_notes_what_the_web_changes(run, tmp_path, keys, said):
     """A metric of the web gets a note on the storage of browsers, and one on visitors who do not
     come back unless it is answered at once; no other metric gets any."""
     path = tmp_path / "metrics.toml"
@@ -78,7 +71,7 @@ def test_lint_notes_what_the_web_changes(
         assert words in problem["message"]
 
 
-def test_lint_reads_a_compiled_registry(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_lint_reads_a_compiled_registry(run, tmp_path):
     """What is shown of metrics.json is what is shown of its metrics.toml, but why `auto` chose."""
     shown = []
     registry = Registry.load(REGISTRIES / "good.toml")
@@ -90,7 +83,7 @@ def test_lint_reads_a_compiled_registry(run: Callable[..., Any], tmp_path: Path)
     assert shown[0] == shown[1]
 
 
-def test_lint_warns_of_what_cannot_work(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_lint_warns_of_what_cannot_work(run, tmp_path):
     """Too small a crowd and an expired metric are warnings at their line, with exit code 0."""
     path = tmp_path / "metrics.toml"
     path.write_text(
@@ -136,9 +129,7 @@ lifetime_epsilon = 3.0
         (4.0, 7.0, "has room for one, so devices that have reported would stop for good"),
     ],
 )
-def test_lint_says_how_often_memory_may_change(
-    run: Callable[..., Any], tmp_path: Path, memo: float, lifetime: float, words: str
-) -> None:
+def test_lint_says_how_often_memory_may_change(run, tmp_path, memo, lifetime, words):
     """A note beside every metric with memory, and beside no other, says what a change costs; the
     reason for its mechanism is that of the memo in force."""
     path = tmp_path / "metrics.toml"
@@ -155,9 +146,7 @@ def test_lint_says_how_often_memory_may_change(
     assert f"kept: {told.reason}" in explained
 
 
-def test_lint_warns_of_a_cap_that_no_report_fits_into(
-    run: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_lint_warns_of_a_cap_that_no_report_fits_into(run, tmp_path):
     """The registry's own lifetime below the cost of one report is told at each such metric."""
     path = tmp_path / "metrics.toml"
     path.write_text(EDITED.replace('app = "editor"', 'app = "editor"\nlifetime_epsilon = 0.5'))
@@ -178,9 +167,7 @@ def test_lint_warns_of_a_cap_that_no_report_fits_into(
         ("one_in = 19", None),
     ],
 )
-def test_lint_refuses_a_year_that_means_nothing(
-    run: Callable[..., Any], tmp_path: Path, keys: str, year: str | None
-) -> None:
+def test_lint_refuses_a_year_that_means_nothing(run, tmp_path, keys, year):
     """More than epsilon 20 in a usual year is a mistake, at the line of the key to change; each of
     the two changes that it names mends it."""
     path = tmp_path / "metrics.toml"
@@ -232,9 +219,7 @@ def test_lint_refuses_a_year_that_means_nothing(
         ('"With memory."', '"Described anew."', None, ""),
     ],
 )  # fmt: skip
-def test_lint_compares_with_an_earlier_registry(
-    run: Callable[..., Any], tmp_path: Path, old: str, new: str, where: str | None, words: str
-) -> None:
+def test_lint_compares_with_an_earlier_registry(run, tmp_path, old, new, where, words):
     """`--since` names each metric whose scheme changed, with what that costs on devices, and
     nothing else; what lint says without it is left aside."""
     before, after = tmp_path / "old.toml", tmp_path / "metrics.toml"
@@ -257,7 +242,7 @@ def test_lint_compares_with_an_earlier_registry(
 
 
 @pytest.fixture
-def state_dir(make_client: MakeClient, clock: Any, tmp_path: Path) -> Path:
+def state_dir(make_client, clock, tmp_path):
     """The state of a device that has sent one report."""
     client = make_client()
     client.record("browser", "chrome")
@@ -267,7 +252,7 @@ def state_dir(make_client: MakeClient, clock: Any, tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def test_sent_speaks_in_words(run: Callable[..., Any], state_dir: Path) -> None:
+def test_sent_speaks_in_words(run, state_dir):
     """The text and the JSON have the report, its status and its sentence."""
     result = run(sent, "--state-dir", state_dir)
     assert result.exit_code == 0
@@ -283,9 +268,7 @@ def test_sent_speaks_in_words(run: Callable[..., Any], state_dir: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 100
 
 
-def test_sent_finds_the_only_state(
-    run: Callable[..., Any], state_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_sent_finds_the_only_state(run, state_dir, monkeypatch, tmp_path):
     """Without a name the user's only state is shown; none or several ask for a choice."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     none = run(sent)
@@ -304,9 +287,7 @@ def test_sent_finds_the_only_state(
     assert "no state of deniable in" in run(sent, "--app", "three").output
 
 
-def test_sent_says_that_reports_were_erased(
-    run: Callable[..., Any], state_dir: Path, tmp_path: Path
-) -> None:
+def test_sent_says_that_reports_were_erased(run, state_dir, tmp_path):
     """After an erasure text, JSON and page give its day, and do not claim that nothing was ever
     reported."""
     before = run(sent, "--state-dir", state_dir)
@@ -325,7 +306,7 @@ def test_sent_says_that_reports_were_erased(
     assert "not reported anything" not in page
 
 
-def test_sent_creates_nothing(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_sent_creates_nothing(run, tmp_path):
     """Asking about a device that does not exist is an error and leaves no file."""
     result = run(sent, "--state-dir", tmp_path)
     assert result.exit_code == 1

@@ -1,11 +1,6 @@
 """`deniable compile`: what it writes, what it refuses, and how it exits."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +12,7 @@ from . import compiled_cases
 
 
 @pytest.fixture
-def toml(tmp_path: Path) -> Path:
+def toml(tmp_path):
     """A registry with every kind of metric."""
     path = tmp_path / "metrics.toml"
     path.write_text(compiled_cases.REGISTRY, encoding="utf-8")
@@ -25,7 +20,7 @@ def toml(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+def run(monkeypatch, tmp_path):
     """Runs the command in the folder of the registry."""
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(
@@ -33,7 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
     )
 
 
-def test_it_prints_or_writes_the_same(run: Callable[..., Any], toml: Path, tmp_path: Path) -> None:
+def test_it_prints_or_writes_the_same(run, toml, tmp_path):
     """Without -o the JSON is printed; with it, the file has the same bytes, in UTF-8."""
     printed = run()
     assert printed.exit_code == 0
@@ -47,9 +42,7 @@ def test_it_prints_or_writes_the_same(run: Callable[..., Any], toml: Path, tmp_p
     assert json.loads(printed.stdout)["metrics"].keys() == Registry.load(toml).metrics.keys()
 
 
-def test_a_module_holds_the_same_document(
-    run: Callable[..., Any], toml: Path, tmp_path: Path
-) -> None:
+def test_a_module_holds_the_same_document(run, toml, tmp_path):
     """`-o metrics.ts` writes the JSON as a constant."""
     assert run(toml, "-o", "metrics.ts").exit_code == 0
     assert run(toml, "-o", "metrics.json").exit_code == 0
@@ -62,16 +55,14 @@ def test_a_module_holds_the_same_document(
     "arguments",
     [("-o", "metrics.yaml"), ("--check",)],
 )
-def test_options_that_do_not_fit_are_refused(
-    run: Callable[..., Any], toml: Path, arguments: tuple[str, ...]
-) -> None:
+def test_options_that_do_not_fit_are_refused(run, toml, arguments):
     """Another suffix and a comparison with nothing are refused."""
     result = run(toml, *arguments)
     assert result.exit_code == 2
     assert not [path for path in toml.parent.iterdir() if path != toml]
 
 
-def test_what_a_collector_needs_is_left_out_unless_asked(tmp_path: Path):
+def test_what_a_collector_needs_is_left_out_unless_asked(tmp_path):
     """`keep` is for collectors: without --keep a registry compiles to the same bytes as without
     it, and with --keep a reader finds it; the scheme is the same in all cases."""
     text = (

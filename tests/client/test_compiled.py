@@ -17,17 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Registry, RegistryError, compiled
-from deniable.compiled_form import (
-    FORMAT,
-    METRIC,
-    PEOPLE,
-    SEGMENT,
-    SEGMENTED_METRIC,
-    SEGMENTED_TOP,
-    TOP,
-)
 from deniable.exact import exp_below
+from deniable.keys import (
+    COMPILED_KEYS,
+    COMPILED_SEGMENT_KEYS,
+    COMPILED_TOP_KEYS,
+    PEOPLE_KEYS,
+    SEGMENTED_KEYS,
+)
 from deniable.mechanisms import Memoizing, all_names, design
+from deniable.reading import FORMAT
 from deniable.types import TYPES
 
 from . import compiled_cases
@@ -54,7 +53,11 @@ def test_what_is_compiled_is_what_was() -> None:
     """Registries with every kind of metric, and with segments, compile to the published ones."""
     for name, text in (("every kind of metric", REGISTRY), ("segments", SEGMENTED)):
         (published,) = [case["document"] for case in GOOD if case["name"] == name]
-        assert compiled.to_document(Registry.parse(text)) == published
+        declared = Registry.parse(text)
+        assert compiled.to_document(declared) == published
+        # Both are read alike: a number's range and cells, also where only its mechanism tells them.
+        read = compiled.from_document(published)
+        assert [metric.type for metric in read] == [metric.type for metric in declared]
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case["name"])
@@ -82,16 +85,16 @@ def test_what_the_schema_refuses_is_refused() -> None:
 def test_the_schema_has_every_key() -> None:
     """The schema has the keys and types of the code, and takes the name of each mechanism."""
     metric = SCHEMA["$defs"]["metric"]
-    assert SCHEMA["required"] == list(TOP)
-    assert [each for each in SCHEMA["properties"] if each not in PEOPLE] == list(SEGMENTED_TOP)
-    assert set(SCHEMA["properties"]) == {*SEGMENTED_TOP, *PEOPLE}
-    assert metric["required"] == list(METRIC)
-    assert set(metric["properties"]) == set(SEGMENTED_METRIC).union(
-        *(each.compiled_checks for each in TYPES.values()),
+    optional = {*PEOPLE_KEYS, "segments"}
+    assert SCHEMA["required"] == [each for each in COMPILED_TOP_KEYS if each not in optional]
+    assert set(SCHEMA["properties"]) == set(COMPILED_TOP_KEYS)
+    assert metric["required"] == list(COMPILED_KEYS)
+    assert set(metric["properties"]) == {*COMPILED_KEYS, *SEGMENTED_KEYS}.union(
+        *(each.compiled for each in TYPES.values()),
         {"keep"},  # for collectors alone
     )
     segment = SCHEMA["$defs"]["segment"]
-    assert list(segment["properties"]) == segment["required"] == list(SEGMENT)
+    assert list(segment["properties"]) == segment["required"] == list(COMPILED_SEGMENT_KEYS)
     assert metric["properties"]["type"]["enum"] == list(TYPES)
     pattern = metric["properties"]["mechanism"]["pattern"]
     assert all(re.fullmatch(pattern, name) for name in all_names())
@@ -174,7 +177,9 @@ def test_no_change_reveals_more_than_declared(place: tuple[Any, ...], change: An
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from([*TOP, "x"]) | st.text(max_size=3), inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from([*COMPILED_TOP_KEYS, "x"]) | st.text(max_size=3), inner, max_size=4
+            )
         ),
     )
 )

@@ -39,12 +39,12 @@ SMALL = {
 small = pytest.mark.parametrize("mechanism", SMALL.values(), ids=SMALL)
 
 
-def positions(mechanism: DBitFlip) -> list[int]:
+def positions(mechanism):
     """One position in each cell that has any."""
     return [-1, *sorted(set(mechanism.edges))]
 
 
-def flip_chances(bitmap: int, bits: int, threshold: int) -> dict[int, Fraction]:
+def flip_chances(bitmap, bits, threshold):
     """How often each bitmap comes of flipping every bit with this threshold."""
     chance = Fraction(threshold, ONE)
     return {
@@ -54,13 +54,13 @@ def flip_chances(bitmap: int, bits: int, threshold: int) -> dict[int, Fraction]:
     }
 
 
-def memo_chances(mechanism: DBitFlip, entry: int) -> dict[int, Fraction]:
+def memo_chances(mechanism, entry):
     """How often an entry is remembered as each bitmap, from the definition alone."""
     bitmap = 1 << entry if entry < mechanism.bits else 0
     return flip_chances(bitmap, mechanism.bits, mechanism.memo)
 
 
-def worst_ratio(distributions: list[dict[int, Fraction]]) -> Fraction:
+def worst_ratio(distributions):
     """The largest ratio of two of them anywhere."""
     return max(
         max(each[outcome] for each in distributions) / min(each[outcome] for each in distributions)
@@ -69,20 +69,20 @@ def worst_ratio(distributions: list[dict[int, Fraction]]) -> Fraction:
 
 
 @small
-def test_the_rounds_compose_to_the_likelihood(mechanism: DBitFlip) -> None:
+def test_the_rounds_compose_to_the_likelihood(mechanism):
     """Over all memos, both rounds make every report exactly as often as `likelihood` says."""
     rows = len(mechanism.rows)
     for row, item in itertools.product(range(rows), positions(mechanism)):
-        composed: Counter[int] = Counter()
+        composed = Counter()
         for memo, chance in memo_chances(mechanism, mechanism.cell(row, item)).items():
             for columns, each in flip_chances(memo, mechanism.bits, mechanism.fresh).items():
-                composed[columns] += chance * each  # type: ignore[assignment]
+                composed[columns] += chance * each
         for columns, chance in composed.items():
             assert mechanism.likelihood(Report(row, columns), item) == chance / rows
 
 
 @small
-def test_all_three_odds_are_the_worst_that_can_be(mechanism: DBitFlip) -> None:
+def test_all_three_odds_are_the_worst_that_can_be(mechanism):
     """Over all pairs of values, memos and reports: one report keeps to `odds`, one memo to
     `lifetime_odds`, one report given the memos to `fresh_odds`, and each is reached."""
     items, rows = positions(mechanism), range(len(mechanism.rows))
@@ -101,7 +101,7 @@ def test_all_three_odds_are_the_worst_that_can_be(mechanism: DBitFlip) -> None:
     assert (one, memo, fresh) == (mechanism.odds, mechanism.lifetime_odds, mechanism.fresh_odds)
 
 
-def test_a_value_keeps_its_memo_and_others_share_one() -> None:
+def test_a_value_keeps_its_memo_and_others_share_one():
     """From one key, a device has one row for ever, the same memo each time it has a value, and one
     memo for all values whose cells are in other rows."""
     mechanism = DBitFlip(UNIT, 16, 4, *FLIPS)
@@ -114,7 +114,7 @@ def test_a_value_keeps_its_memo_and_others_share_one() -> None:
     assert len(elsewhere) == 1
 
 
-def test_cells_are_those_of_the_hierarchical_histogram() -> None:
+def test_cells_are_those_of_the_hierarchical_histogram():
     """The same range and number of cells give the same edges, so both can be averaged."""
     for numbers in (UNIT, WHOLE, NumberRange("0.05", "20", "log")):
         for cells in (4, 16, 64, 256):
@@ -123,15 +123,13 @@ def test_cells_are_those_of_the_hierarchical_histogram() -> None:
             assert bits.edges == tree.edges
 
 
-def pair_of_epsilons() -> st.SearchStrategy[tuple[float, float]]:
+def pair_of_epsilons():
     """An epsilon, and one of a memo from 1.01 to 4 times as large."""
     return st.tuples(st.floats(0.01, 5.0), st.floats(1.01, 4.0)).map(lambda e: (e[0], e[0] * e[1]))
 
 
 @given(pair_of_epsilons(), st.sampled_from(DBITFLIP_CELLS))
-def test_the_design_has_the_least_variance_within_both_epsilons(
-    epsilons: tuple[float, float], cells: int
-) -> None:
+def test_the_design_has_the_least_variance_within_both_epsilons(epsilons, cells):
     """No number of bits that may be chosen does better; report and memo take all of their epsilon,
     and not more; of a report with less noise one would be exceeded."""
     epsilon, memo_epsilon = epsilons
@@ -156,7 +154,7 @@ def test_the_design_has_the_least_variance_within_both_epsilons(
         assert float(made.share_variance) <= variance * (1 + 1e-9)
 
 
-def test_the_variance_of_edges_is_that_of_independent_bits() -> None:
+def test_the_variance_of_edges_is_that_of_independent_bits():
     """For each edge: the sum over cells of the squared weights, less their mean, times the variance
     of one share, computed the long way from the covariance of the bits of a report."""
     mechanism = DBitFlip(UNIT, 16, 4, *FLIPS)
@@ -179,7 +177,7 @@ def test_the_variance_of_edges_is_that_of_independent_bits() -> None:
     ("columns", "row", "cells"),
     [(0b0010, 1, {5}), (0b1001, 0, {0, 12}), (0, 3, set(range(16)) - {3, 7, 11, 15})],
 )
-def test_what_a_report_favours(columns: int, row: int, cells: set[int]) -> None:
+def test_what_a_report_favours(columns, row, cells):
     """The cells whose bits are set, or, if none is, all cells of other rows: those of the largest
     likelihood."""
     mechanism = DBitFlip(UNIT, 16, 4, *FLIPS)
@@ -207,7 +205,7 @@ def test_what_a_report_favours(columns: int, row: int, cells: set[int]) -> None:
         ({"high": "0"}, "dbitflip: low 0 must be below high 0"),
     ],
 )
-def test_impossible_parameters_are_refused(change: dict[str, Any], message: str) -> None:
+def test_impossible_parameters_are_refused(change, message):
     """Cells that there are not, and noise that tells everything or nothing, are errors: above all
     reports without fresh noise, which would show each change of a memo."""
     assert rebuild("dbitflip", GOOD).parameters() == GOOD
@@ -218,7 +216,7 @@ def test_impossible_parameters_are_refused(change: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("epsilon", "memo_epsilon"), [(1.0, 1.0), (2.0, 1.0), (1.0, math.nan), (1.0, 21.0), (0.0, 1.0)]
 )
-def test_useless_epsilons_are_refused(epsilon: float, memo_epsilon: float) -> None:
+def test_useless_epsilons_are_refused(epsilon, memo_epsilon):
     """A memo must be allowed to reveal more than one report does, and not everything."""
     with pytest.raises(SchemeError, match="epsilon"):
         DBitFlip.design(UNIT, epsilon, memo_epsilon)

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Client, MetricError, Registry, development, wire
+from deniable.addresses import is_loopback_host, loopback_address
 from deniable.background import Status
 from deniable.development import DevelopmentDevice
-from deniable.loopback import is_loopback_host, loopback_address
 from deniable.randomness import system_bits
 from deniable.testing import MemoryClient
 

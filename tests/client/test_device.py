@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from deniable import Registry, TransportError, outbox
+from deniable import TransportError, outbox
 from deniable.device import LONGEST_BACKOFF, Device
 from deniable.recording import Record
 from deniable.state import State
@@ -18,17 +17,17 @@ ALL = (1 << 53) - 1
 class Drawn:
     """A source of bits that are all ones, or all zeros, and counts what times take of it."""
 
-    def __init__(self, ones: bool) -> None:
+    def __init__(self, ones):
         self.ones = ones
         self.counts: list[int] = []
 
-    def __call__(self, count: int) -> int:
+    def __call__(self, count):
         self.counts.append(count)
         return (1 << count) - 1 if self.ones else 0
 
 
 @pytest.fixture(params=[True, False], ids=["latest", "earliest"])
-def device(request: Any, registry: Registry, collector: Any, clock: Any) -> Iterator[Device]:
+def device(request, registry, collector, clock):
     """A device in memory, whose delays are the longest or the shortest."""
     state = State(None)
     bits = Drawn(request.param)
@@ -36,19 +35,19 @@ def device(request: Any, registry: Registry, collector: Any, clock: Any) -> Iter
     state.close()
 
 
-def record(device: Device, clock: Any, value: str = "chrome") -> None:
+def record(device, clock, value="chrome"):
     """Record, and let the window end."""
     metric = device.registry["browser"]
     device.write([Record(metric, value, "2027-01-04", False)])
     clock.days(1)
 
 
-def share(device: Device) -> float:
+def share(device):
     """The part of a delay that the bits choose."""
     return ALL / (1 << 53) if cast(Drawn, device.bits).ones else 0.0
 
 
-def test_reports_wait_for_a_part_of_the_spread(device: Device, clock: Any) -> None:
+def test_reports_wait_for_a_part_of_the_spread(device, clock):
     """All 53 bits of a number below 1 spread the sending over the time that was asked for."""
     record(device, clock)
     bits = cast(Drawn, device.bits)
@@ -61,7 +60,7 @@ def test_reports_wait_for_a_part_of_the_spread(device: Device, clock: Any) -> No
     assert device.seconds_to_send() == pytest.approx(7200 * share(device), rel=1e-12)
 
 
-def test_backoff_doubles_up_to_an_hour(device: Device, clock: Any, collector: Any) -> None:
+def test_backoff_doubles_up_to_an_hour(device, clock, collector):
     """After n failures the next attempt comes within 2**n seconds, and within an hour."""
     record(device, clock)
     device.write([])
@@ -78,7 +77,7 @@ def test_backoff_doubles_up_to_an_hour(device: Device, clock: Any, collector: An
     assert LONGEST_BACKOFF == 3600
 
 
-def test_without_an_endpoint_nothing_is_delivered(device: Device) -> None:
+def test_without_an_endpoint_nothing_is_delivered(device):
     """It says so, and the batch waits."""
     device.transport = None
     with pytest.raises(TransportError, match="no endpoint"):

@@ -1,7 +1,5 @@
 """The digests without OpenSSL are those of `hashlib`."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys
@@ -13,14 +11,14 @@ from deniable import digests
 
 
 @given(st.binary(max_size=300))
-def test_they_are_those_of_hashlib(data: bytes) -> None:
+def test_they_are_those_of_hashlib(data):
     """Every text has the same SHA-256 and BLAKE2b in both."""
     assert digests.sha256(data).hexdigest() == hashlib.sha256(data).hexdigest()
     ours = digests.blake2b(data, digest_size=8)
     assert ours.digest() == hashlib.blake2b(data, digest_size=8).digest()
 
 
-def test_hashlib_takes_their_place_where_they_are_missing() -> None:
+def test_hashlib_takes_their_place_where_they_are_missing():
     """An interpreter without its own modules gives the same digest by `hashlib`."""
     code = (
         "import sys\n"

@@ -1,19 +1,15 @@
 """Discovery: what of a string is reported, what may be declared, and what devices never report."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Client, RegistryError, SchemeError, compiled
+from deniable import RegistryError, SchemeError, compiled
 from deniable.exact import exp_below
 from deniable.mechanisms import PrefixTree, prefix_code, rebuild
 from deniable.mechanisms.prefix_code import ALPHABETS, MAX_TEXT, WINDOW, base, head, place, plain
@@ -24,7 +20,6 @@ from deniable.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
 
 from . import discoveries
 
-MakeClient = Callable[..., Client]
 HALF = 1 << 52
 FOLDER = Path(__file__).parents[2] / "client" / "vectors"
 VECTORS = json.loads((FOLDER / "discovery.json").read_text(encoding="utf-8"))
@@ -33,14 +28,14 @@ TEXTS = st.text(max_size=60)
 declared = partial(discoveries.declared, lifetime=60.0)
 
 
-def refusals(*lines: str) -> str:
+def refusals(*lines):
     """What the registry says is wrong, in one text."""
     with pytest.raises(RegistryError) as caught:
         declared(*lines)
     return str(caught.value)
 
 
-def test_the_vectors() -> None:
+def test_the_vectors():
     """What the published file says of heads, places, patterns and texts that wait is computed."""
     for case in VECTORS["heads"]:
         assert head(case["text"], case["levels"], case["alphabet"]).hex() == case["head"]
@@ -57,7 +52,7 @@ def test_the_vectors() -> None:
         assert kind.normalize(case["text"]) == case["waits"]
 
 
-def test_the_vectors_of_the_mechanism() -> None:
+def test_the_vectors_of_the_mechanism():
     """The published tree finds the published heads and places of its strings."""
     for case in json.loads((FOLDER / "prefix_tree.json").read_text(encoding="utf-8"))["mechanisms"]:
         for item in case.get("items", ()):
@@ -69,9 +64,7 @@ def test_the_vectors_of_the_mechanism() -> None:
 
 
 @given(TEXTS, st.integers(1, 16), st.sampled_from(sorted(ALPHABETS)))
-def test_a_head_is_a_prefix_in_the_alphabet_or_nothing(
-    text: str, levels: int, alphabet: str
-) -> None:
+def test_a_head_is_a_prefix_in_the_alphabet_or_nothing(text, levels, alphabet):
     """A head is the beginning of the normal form up to the first zero, over the alphabet alone."""
     whole = plain(text).encode()
     found = head(text, levels, alphabet)
@@ -81,7 +74,7 @@ def test_a_head_is_a_prefix_in_the_alphabet_or_nothing(
 
 
 @given(TEXTS, st.integers(1, 8))
-def test_a_place_lies_in_the_window_of_its_prefix(text: str, levels: int) -> None:
+def test_a_place_lies_in_the_window_of_its_prefix(text, levels):
     """In each row the place of a string is the base of its prefix and a token below 65,536 more,
     so a server that knows the prefix finds all that can follow it."""
     found = head(text, levels)
@@ -92,7 +85,7 @@ def test_a_place_lies_in_the_window_of_its_prefix(text: str, levels: int) -> Non
         assert 0 <= step < WINDOW
 
 
-def test_every_character_of_text_is_in_the_widest_alphabet() -> None:
+def test_every_character_of_text_is_in_the_widest_alphabet():
     """All characters but the 33 control characters of ASCII can be found, of any script."""
     left_out = [
         code
@@ -102,17 +95,17 @@ def test_every_character_of_text_is_in_the_widest_alphabet() -> None:
     assert left_out == [*range(0x20), 0x7F]
 
 
-def test_long_runs_of_marks_take_no_time() -> None:
+def test_long_runs_of_marks_take_no_time():
     """A megabyte of combining marks, which takes hours to bring into normal form, is cut first."""
     assert len(plain("e" + "\u0323\u0301" * 500_000)) <= MAX_TEXT
     assert len(head("\u0301" * 1_000_000, 16)) == 32
 
 
 @pytest.mark.parametrize("text", VECTORS["invalid"])
-def test_half_a_character_is_refused(text: str, make_client: MakeClient) -> None:
+def test_half_a_character_is_refused(text, make_client):
     """A lone surrogate is refused. Neither what is passed on nor any error behind it, which tools
     that report errors show too, holds the text."""
-    troubles: list[Exception] = []
+    troubles = []
     client = make_client(registry=declared(), on_trouble=troubles.append)
     client.record("search", text)
     (trouble,) = troubles
@@ -122,7 +115,7 @@ def test_half_a_character_is_refused(text: str, make_client: MakeClient) -> None
 
 
 @given(TEXTS, st.lists(st.sampled_from(["*a*", "b*", "*.exe", "ab", "*é*"]), max_size=3))
-def test_what_waits_is_recorded_again_as_itself(text: str, deny: list[str]) -> None:
+def test_what_waits_is_recorded_again_as_itself(text, deny):
     """The text that waits for the end of a window gives the same report after a restart: recorded
     again it is itself, and it has the head of the whole text, or none."""
     kind = Discovery(8, "bytes", tuple(deny))
@@ -133,13 +126,13 @@ def test_what_waits_is_recorded_again_as_itself(text: str, deny: list[str]) -> N
 
 
 @given(st.text("ab*", max_size=6), st.text("abAB", max_size=8))
-def test_patterns_fit_as_the_regular_expression_would(pattern: str, text: str) -> None:
+def test_patterns_fit_as_the_regular_expression_would(pattern, text):
     """A pattern denies what the same pattern with `.*` for `*` matches, whatever the case."""
     same = ".*".join(map(re.escape, pattern.split("*")))
     assert denied(text, [pattern]) == bool(re.fullmatch(same, text, re.I | re.S))
 
 
-def test_a_hostile_pattern_is_quick() -> None:
+def test_a_hostile_pattern_is_quick():
     """Many stars against many letters take no exponential time."""
     assert not denied("a" * MAX_TEXT, ["a*" * (MAX_PATTERN // 2 - 1) + "b"] * MAX_DENIED)
 
@@ -158,14 +151,14 @@ def test_a_hostile_pattern_is_quick() -> None:
         (["\ud800"], "not valid Unicode"),
     ],
 )
-def test_patterns_that_are_refused(value: Any, told: str) -> None:
+def test_patterns_that_are_refused(value, told):
     """A pattern that would deny everything, fit nothing, or is no text is refused."""
     assert told in str(check_deny(value))
     assert check_deny(["*@*", "token=*"]) is None
 
 
 @pytest.mark.parametrize("levels", [1, 4, 8, 9, 16])
-def test_designs_keep_within_epsilon(levels: int) -> None:
+def test_designs_keep_within_epsilon(levels):
     """For epsilons from 0.05 to 10 the exact epsilon is within the declared one and near it, and
     a tally has at most 8,650,000 cells in tables that are four windows wide or more."""
     for epsilon in (0.05, 0.3, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0):
@@ -195,12 +188,12 @@ def test_designs_keep_within_epsilon(levels: int) -> None:
         ('segments = ["platform"]', "follow what is found by segments"),
     ],
 )
-def test_declarations_that_are_refused(line: str, told: str) -> None:
+def test_declarations_that_are_refused(line, told):
     """A key that cannot be so is refused, with what it may be or why."""
     assert told in refusals(line)
 
 
-def test_a_registry_keeps_everything_when_compiled() -> None:
+def test_a_registry_keeps_everything_when_compiled():
     """The compiled registry has the type with its filters, and the same scheme."""
     registry = declared(
         "max_length = 24", 'alphabet = "host"', 'deny = ["*.local"]', "minimum_share = 0.01"
@@ -213,7 +206,7 @@ def test_a_registry_keeps_everything_when_compiled() -> None:
     assert rebuilt.fingerprint == registry["search"].scheme.fingerprint
 
 
-def test_a_compiled_registry_is_checked() -> None:
+def test_a_compiled_registry_is_checked():
     """A compiled metric without its patterns, or with a mechanism of another type, is refused; and
     no other type takes this mechanism."""
     document = compiled.to_document(declared())
@@ -231,7 +224,7 @@ def test_a_compiled_registry_is_checked() -> None:
             Scheme.from_definition({**definition, "type": kind})
 
 
-def test_filters_are_no_part_of_the_scheme() -> None:
+def test_filters_are_no_part_of_the_scheme():
     """Reports before and after an edit of `deny` or `minimum_share` add up; those of another
     length or alphabet do not."""
     before = declared()["search"].scheme.fingerprint
@@ -241,7 +234,7 @@ def test_filters_are_no_part_of_the_scheme() -> None:
         assert declared(line)["search"].scheme.fingerprint != before
 
 
-def test_an_edit_is_explained() -> None:
+def test_an_edit_is_explained():
     """What estimates do over days of two lengths, and what another filter means."""
     short, long = Discovery(8), Discovery(16)
     assert "a string that only one of them can tell" in long.combines(short)

@@ -1,7 +1,5 @@
 """The examples of metrics on the pages that explain their keys."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -26,7 +24,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_every_example_passes_lint(text: str, tmp_path: Path) -> None:
+def test_every_example_passes_lint(text, tmp_path):
     """Each block of TOML is taken by `deniable lint` without a mistake or a warning."""
     head = "" if "schema =" in text else 'schema = 1\napp = "editor"\n\n'
     (tmp_path / "metrics.toml").write_text(head + text, encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from deniable.mechanisms import Memoizing, rebuild
 from deniable.memo import draw
-from deniable.randomness import Bits, flips, subset
+from deniable.randomness import flips, subset
 from deniable.wire import pack_columns
 
 VECTORS = Path(__file__).parents[2] / "client" / "vectors"
@@ -19,10 +19,10 @@ VECTORS = Path(__file__).parents[2] / "client" / "vectors"
 class Bytes:
     """A source of bits that takes bytes of a stream and remembers how many."""
 
-    def __init__(self, stream: bytes) -> None:
+    def __init__(self, stream):
         self.stream, self.used = stream, 0
 
-    def __call__(self, count: int) -> int:
+    def __call__(self, count):
         size = (count + 7) >> 3
         taken = self.stream[self.used : self.used + size]
         assert len(taken) == size
@@ -30,7 +30,7 @@ class Bytes:
         return int.from_bytes(taken, "little") >> (8 * size - count)
 
 
-def report(case: dict[str, Any], bits: Bits) -> tuple[int, Any]:
+def report(case, bits):
     """The row and the packed columns of a case."""
     mechanism = rebuild(case["mechanism"], case["parameters"])
     if isinstance(mechanism, Memoizing):
@@ -41,23 +41,23 @@ def report(case: dict[str, Any], bits: Bits) -> tuple[int, Any]:
     return made.row, pack_columns(mechanism.rows[made.row], made)
 
 
-def on(bitmap: int) -> list[int]:
+def on(bitmap):
     return [place for place in range(bitmap.bit_length()) if bitmap >> place & 1]
 
 
-def of(positions: list[int]) -> int:
+def of(positions):
     return sum(1 << position for position in positions)
 
 
 CASES: dict[str, Any] = json.loads((VECTORS / "draws.json").read_text(encoding="utf-8"))
 
 
-def each(kind: str) -> list[Any]:
+def each(kind):
     return [pytest.param(case, id=f"{kind}-{number}") for number, case in enumerate(CASES[kind])]
 
 
 @pytest.mark.parametrize("case", each("subsets"))
-def test_a_subset_is_drawn_from_the_published_bytes(case: dict[str, Any]) -> None:
+def test_a_subset_is_drawn_from_the_published_bytes(case):
     """The published bytes, all of them, give the published set."""
     bits = Bytes(bytes.fromhex(case["bytes"]))
     assert on(subset(case["size"], case["count"], bits)) == case["positions"]
@@ -65,7 +65,7 @@ def test_a_subset_is_drawn_from_the_published_bytes(case: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("case", each("flips"))
-def test_bits_are_flipped_by_the_published_bytes(case: dict[str, Any]) -> None:
+def test_bits_are_flipped_by_the_published_bytes(case):
     """The published bytes, all of them, give the published bits."""
     bits = Bytes(bytes.fromhex(case["bytes"]))
     heads = flips(of(case["ones"]), case["size"], case["if_one"], case["if_zero"], bits)
@@ -74,14 +74,14 @@ def test_bits_are_flipped_by_the_published_bytes(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", each("reports"))
-def test_a_report_is_drawn_from_the_published_bytes(case: dict[str, Any]) -> None:
+def test_a_report_is_drawn_from_the_published_bytes(case):
     """The published bytes, all of them, give the published report, which can occur."""
     bits = Bytes(bytes.fromhex(case["bytes"]))
     assert report(case, bits) == (case["row"], case["columns"])
     assert bits.used == len(bits.stream)
 
 
-def test_all_mechanisms_have_draws() -> None:
+def test_all_mechanisms_have_draws():
     """Each mechanism that has vectors has draws too."""
     known = {
         path.stem

@@ -1,7 +1,5 @@
 """Exponentials and logarithms err on the safe side, and hardly."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -16,7 +14,7 @@ epsilons = st.floats(1e-9, 10.0)
 
 
 @given(epsilons)
-def test_exp_is_below_and_close(epsilon: float) -> None:
+def test_exp_is_below_and_close(epsilon):
     """The bound is under e**epsilon, by less than one part in 10**57."""
     with localcontext() as context:
         context.prec = 90
@@ -25,13 +23,13 @@ def test_exp_is_below_and_close(epsilon: float) -> None:
 
 
 @given(epsilons)
-def test_log_undoes_exp_without_exceeding_it(epsilon: float) -> None:
+def test_log_undoes_exp_without_exceeding_it(epsilon):
     """ln of the lower bound of e**epsilon, rounded up, is epsilon itself again."""
     assert log_above(exp_below(epsilon)) == epsilon
 
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
-def test_log_is_the_smallest_float_above(ratio: Fraction) -> None:
+def test_log_is_the_smallest_float_above(ratio):
     """The float is no less than the logarithm, and the next one down is less."""
     bound = log_above(ratio)
     with localcontext() as context:
@@ -41,7 +39,7 @@ def test_log_is_the_smallest_float_above(ratio: Fraction) -> None:
     assert Decimal(math.nextafter(bound, -math.inf)) < true
 
 
-def test_exp_has_sixty_digits() -> None:
+def test_exp_has_sixty_digits():
     """Thresholds are computed from exactly these digits, which another implementation must find:
     e and its root rounded to 60 digits, and one step down."""
     known = {
@@ -53,7 +51,7 @@ def test_exp_has_sixty_digits() -> None:
 
 
 @given(epsilons, st.sampled_from([80, 84, 100]))
-def test_log_of_a_little_more_is_the_next_float(epsilon: float, digits: int) -> None:
+def test_log_of_a_little_more_is_the_next_float(epsilon, digits):
     """A ratio above e**epsilon by less than the calculation resolves is not rounded down."""
     with localcontext() as context:
         context.prec = 140
@@ -61,13 +59,13 @@ def test_log_of_a_little_more_is_the_next_float(epsilon: float, digits: int) -> 
     assert log_above(more) == math.nextafter(epsilon, math.inf)
 
 
-def test_log_of_one() -> None:
+def test_log_of_one():
     """Equal likelihoods reveal nothing at all."""
     assert log_above(Fraction(1)) == 0.0
 
 
 @pytest.mark.parametrize("ratio", [Fraction(0), Fraction(-1)])
-def test_log_of_no_ratio(ratio: Fraction) -> None:
+def test_log_of_no_ratio(ratio):
     """A likelihood ratio is positive."""
     with pytest.raises(ValueError, match="positive"):
         log_above(ratio)

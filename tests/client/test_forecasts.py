@@ -1,12 +1,8 @@
 """Commands of the SDK where the estimator, which forecasts, is not installed."""
 
-from __future__ import annotations
-
 import json
 import sys
-from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from deniable.commands import lint
@@ -14,9 +10,7 @@ from deniable.doctor.command import doctor
 from deniable.starting.init_command import init
 
 
-def test_without_the_estimator_commands_say_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_estimator_commands_say_what_is_missing(tmp_path, monkeypatch):
     """`init`, `lint` and `doctor` work, and name in one sentence what brings forecasts."""
     monkeypatch.setitem(sys.modules, "deniable_estimator.forecasting.declaring", None)
     runner, path = CliRunner(), str(tmp_path / "new" / "metrics.toml")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
@@ -35,7 +34,7 @@ HASHED: list[tuple[type[Hashed], Mechanism[int]]] = [
 
 
 @pytest.mark.parametrize(("kind", "channel"), HASHED)
-def test_q_is_the_average_over_all_hash_functions(kind: type[Hashed], channel: Any) -> None:
+def test_q_is_the_average_over_all_hash_functions(kind, channel):
     """Averaged over every pair of places that two strings can have, a report of the one
     supports the other with probability exactly q; with its own place, p.
     """
@@ -53,14 +52,14 @@ def test_q_is_the_average_over_all_hash_functions(kind: type[Hashed], channel: A
 
 
 @pytest.mark.parametrize(("salt", "rows"), [("", 2), ("a\0b", 2), ("a", 0), ("a", 1 << 23)])
-def test_impossible_tables_are_refused(salt: str, rows: int) -> None:
+def test_impossible_tables_are_refused(salt, rows):
     """No salt, a salt that could run into the text, no rows, or too many cells."""
     with pytest.raises(SchemeError, match=r"salt|cells"):
         CohortLocalHashing(salt, rows, SubsetSelection.design(4, 1.0, k=1))
 
 
 @pytest.mark.parametrize("width", [4, 64, 1000, 1 << 20])
-def test_the_most_rows_are_those_of_the_largest_tally(width: int) -> None:
+def test_the_most_rows_are_those_of_the_largest_tally(width):
     """From one row on, up to 65,536 and up to 2**23 cells in all."""
     channel = SubsetSelection.design(width, 1.0, k=1)
     most = min(1 << 16, (1 << 23) // width)
@@ -72,7 +71,7 @@ def test_the_most_rows_are_those_of_the_largest_tally(width: int) -> None:
             CohortLocalHashing("city", rows, channel)
 
 
-def test_cohorts_of_a_design() -> None:
+def test_cohorts_of_a_design():
     """There are 1,024 of them, or as many as a tally has room for."""
     assert len(CohortLocalHashing.design("city", 1.0).rows) == 1024
     wide = CohortLocalHashing.design("city", 10.0)

@@ -18,14 +18,14 @@ ONE = 1 << PRECISION
 UNIT = NumberRange("0", "1")
 
 
-def whole(low: int, high: int) -> NumberRange:
+def whole(low, high):
     """Whole numbers, `high` included."""
     return NumberRange(str(low), str(high), integer=True)
 
 
 @pytest.mark.parametrize("cells", [4, 16, 64, 256, 1024])
 @pytest.mark.parametrize("numbers", [UNIT, NumberRange("0.001", "50", "log")])
-def test_edges_cut_the_scale_evenly(numbers: NumberRange, cells: int) -> None:
+def test_edges_cut_the_scale_evenly(numbers, cells):
     """From position 0 to TOP, in steps that differ by one at most; one edge fewer than cells."""
     histogram = HierarchicalHistogram.design(numbers, 1.0, cells)
     assert histogram.cells == 4**histogram.height == cells
@@ -35,7 +35,7 @@ def test_edges_cut_the_scale_evenly(numbers: NumberRange, cells: int) -> None:
 
 
 @pytest.mark.parametrize("numbers", [whole(0, 254), whole(-500, 999), whole(0, 10**9)])
-def test_many_whole_numbers_are_never_cut(numbers: NumberRange) -> None:
+def test_many_whole_numbers_are_never_cut(numbers):
     """Each cell begins at a whole number, and cells differ by one number at most."""
     histogram = HierarchicalHistogram.design(numbers, 1.0)
     low, count = int(numbers.low), int(numbers.span)
@@ -46,7 +46,7 @@ def test_many_whole_numbers_are_never_cut(numbers: NumberRange) -> None:
         assert at == below + 1
 
 
-def test_the_ends_of_the_range_have_cells_of_their_own() -> None:
+def test_the_ends_of_the_range_have_cells_of_their_own():
     """Cell 0 is what lies below `low`, the last what is at `high` or above."""
     histogram = HierarchicalHistogram.design(UNIT, 1.0)
     for value, cell in ((-1e-9, 0), (0.0, 1), (0.5, 128), (1 - 1e-16, 254), (1.0, 255), (9.0, 255)):
@@ -55,7 +55,7 @@ def test_the_ends_of_the_range_have_cells_of_their_own() -> None:
 
 @pytest.mark.parametrize("mean", [False, True])
 @pytest.mark.parametrize("cells", [4, 16, 64, 256, 1024])
-def test_designs_keep_within_epsilon(cells: int, mean: bool) -> None:
+def test_designs_keep_within_epsilon(cells, mean):
     """The odds of each row are within the declared epsilon, and those of the mechanism are the
     largest of them; 40 epsilons from 0.25 to 10."""
     for step in range(1, 41):
@@ -72,7 +72,7 @@ def test_designs_keep_within_epsilon(cells: int, mean: bool) -> None:
     ("cells", "weights"),
     [(4, (16,)), (16, (7, 9)), (64, (4, 5, 7)), (256, (3, 4, 4, 5)), (1024, (2, 3, 3, 3, 5))],
 )
-def test_the_row_does_not_depend_on_the_value(cells: int, weights: tuple[int, ...]) -> None:
+def test_the_row_does_not_depend_on_the_value(cells, weights):
     """Each row has its share of sixteenths whatever the value is, and with a mean 3/4 of that, the
     last row having the rest: exactly, by the sum of its likelihoods."""
     for mean in (False, True):
@@ -111,13 +111,13 @@ BOTH: dict[str, Any] = dict(HierarchicalHistogram.design(UNIT, 1.0, 64, mean=Tru
         (BOTH | {"mean_surplus": 1}, "unknown parameters mean_surplus"),
     ],
 )
-def test_impossible_hierarchies_are_refused(parameters: dict[str, Any], message: str) -> None:
+def test_impossible_hierarchies_are_refused(parameters, message):
     """Parameters that fit each other badly, as another program might publish them."""
     with pytest.raises(SchemeError, match=message):
         rebuild("hierarchical_histogram", parameters)
 
 
-def test_hierarchies_are_made_of_their_own_levels() -> None:
+def test_hierarchies_are_made_of_their_own_levels():
     """Levels come from 4 nodes on, each with four times as many as the one before."""
     first, second = Level.design(4, 1.0), Level.design(16, 1.0)
     with pytest.raises(SchemeError, match=r"4\*\*l nodes"):
@@ -127,7 +127,7 @@ def test_hierarchies_are_made_of_their_own_levels() -> None:
 
 
 @pytest.mark.parametrize("cells", [0, 1, 2, 100, 255, 4096])
-def test_cells_are_a_power_of_four(cells: int) -> None:
+def test_cells_are_a_power_of_four(cells):
     """Any other number is refused with those that there are."""
     with pytest.raises(SchemeError, match=f"one of 4, 16, 64, 256, 1024, not {cells}"):
         HierarchicalHistogram.design(UNIT, 1.0, cells)

@@ -102,10 +102,10 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, na
         str(tmp_path / "state"),
     )
     assert "sqlite3" in modules
-    assert not modules & (NETWORK | TOOLS | HEAVY | {"deniable.transport", "deniable.replies"})
+    assert not modules & (NETWORK | TOOLS | HEAVY | {"deniable.transport"})
     assert parts(modules, "deniable.mechanisms") <= MECHANISMS
     assert parts(modules, "deniable.types") == {"base", "boolean", "category", "closed"}
-    reads_toml = {"tomllib", "deniable.declarations", "deniable.toml_lines"}
+    reads_toml = {"tomllib", "deniable.toml_lines"}
     assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
 
 

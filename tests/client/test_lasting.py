@@ -1,11 +1,7 @@
 """For how long devices report: the forecast, checked against real devices, and lint's warning."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -23,7 +19,7 @@ YEAR = {"expires": "2027-12-31"}
 MEMO = {"longitudinal": "memoize", "memo_epsilon": 2.0, "lifetime_epsilon": 6.0}
 
 
-def registry(top: str = "", **keys: Any) -> Registry:
+def registry(top="", **keys):
     return Registry.parse(metrics_toml(top, m={**YEAR, "lifetime_epsilon": 4.0, **keys}))
 
 
@@ -42,13 +38,13 @@ def registry(top: str = "", **keys: Any) -> Registry:
         ({"expires": "2027-01-01"}, "a device reports on 1 of 1 day"),
     ],
 )
-def test_it_is_said_in_one_line(keys: dict[str, Any], told: str) -> None:
+def test_it_is_said_in_one_line(keys, told):
     """For each way to take part: how many reports a device sends, or when it falls silent."""
     assert lasting(registry(**keys), TODAY)["m"].text == told
 
 
 @pytest.mark.parametrize("keys", [{}, {"one_in": 7}, {"lifetime_epsilon": 20.0, "one_in": 2}])
-def test_real_devices_do_as_it_says(keys: dict[str, Any]) -> None:
+def test_real_devices_do_as_it_says(keys):
     """A device of the first group, which is used daily over 60 days, sends its last report before
     the day that is told, and so does one of the last group."""
     declared = registry(expires="2027-03-01", **keys)
@@ -66,7 +62,7 @@ def test_real_devices_do_as_it_says(keys: dict[str, Any]) -> None:
     assert min(counts) - 1 <= told.reports <= max(counts) + 1
 
 
-def test_the_registrys_budget_ends_all() -> None:
+def test_the_registrys_budget_ends_all():
     """With a cap, metrics fall silent together on the day that their sum passes it."""
     text = metrics_toml(
         "lifetime_epsilon = 10.0",
@@ -82,7 +78,7 @@ def test_the_registrys_budget_ends_all() -> None:
 
 
 @pytest.mark.parametrize(("window", "least"), [("day", 92), ("week", 14), ("month", 3)])
-def test_so_many_groups_make_it_last(window: str, least: int) -> None:
+def test_so_many_groups_make_it_last(window, least):
     """The proposed number of groups lasts until the metric expires, and one less would not."""
     declared = registry(window=window)
     assert groups(lasting(declared, TODAY)["m"], 1.0) == least
@@ -90,7 +86,7 @@ def test_so_many_groups_make_it_last(window: str, least: int) -> None:
     assert least == 2 or lasting(registry(window=window, one_in=least - 1), TODAY)["m"].silent
 
 
-def test_no_device_has_the_same_weekday_for_ever() -> None:
+def test_no_device_has_the_same_weekday_for_ever():
     """A multiple of 7 days is not proposed."""
     declared = registry(expires=str(TODAY + timedelta(363)))
     assert groups(lasting(declared, TODAY)["m"], 1.0) == 92  # not 91
@@ -111,7 +107,7 @@ def test_no_device_has_the_same_weekday_for_ever() -> None:
         ),
     ],
 )
-def test_each_line_to_paste_lasts(keys: dict[str, Any], lines: list[str]) -> None:
+def test_each_line_to_paste_lasts(keys, lines):
     """Each proposal, pasted into the registry, is valid and lasts until the metric expires."""
     declared = registry(**keys)
     assert [line for line, _ in remedies(declared["m"], declared, TODAY)] == lines
@@ -121,16 +117,15 @@ def test_each_line_to_paste_lasts(keys: dict[str, Any], lines: list[str]) -> Non
         assert lasting(pasted, TODAY)["m"].silent is None
 
 
-def run_lint(tmp_path: Path, text: str) -> dict[str, Any]:
+def run_lint(tmp_path, text):
     path = tmp_path / "metrics.toml"
     path.write_text(text, encoding="utf-8")
     done = CliRunner().invoke(lint, [str(path), "--json"])
     assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
-def test_lint_warns_of_silence_with_lines_to_paste(tmp_path: Path) -> None:
+def test_lint_warns_of_silence_with_lines_to_paste(tmp_path):
     """A metric whose devices fall silent gets a warning, its proposals with their forecasts; each
     pasted proposal ends the warning."""
     expires = datetime.now(UTC).date() + timedelta(364)
@@ -153,9 +148,7 @@ def test_lint_warns_of_silence_with_lines_to_paste(tmp_path: Path) -> None:
         assert not [each for each in again["problems"] if "falls silent" in each["message"]]
 
 
-def test_lint_says_what_is_missing_without_the_estimator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lint_says_what_is_missing_without_the_estimator(tmp_path, monkeypatch):
     """The SDK alone knows when devices fall silent; the figures of a crowd need the estimator."""
     monkeypatch.setattr("deniable.commands.forecasts", lambda: None)
     text = metrics_toml(m={"lifetime_epsilon": 4.0, "devices": 50_000})
@@ -166,7 +159,7 @@ def test_lint_says_what_is_missing_without_the_estimator(
     assert "one_in = " in warning
 
 
-def test_add_writes_turns_for_a_number(tmp_path: Path) -> None:
+def test_add_writes_turns_for_a_number(tmp_path):
     """`add` writes turns where there are no memos, at once or not, and nothing falls silent."""
     path = tmp_path / "metrics.toml"
     path.write_text(metrics_toml(m={"devices": 1_000_000, **MEMO}), encoding="utf-8")

@@ -1,29 +1,24 @@
 """The ledger: exact sums, both limits, and no trust in damage."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
-from deniable import Client, Registry
+from deniable import Registry
 from deniable.ledger import Ledger
 from deniable.mechanisms import Memoizing
 from deniable.state import State
 
 from .conftest import metrics_toml
 
-MakeClient = Callable[..., Client]
 MEMOIZED = {"longitudinal": "memoize", "lifetime_epsilon": 2.0}
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 2.0, 1 / 3])
 @pytest.mark.parametrize("reports", [1, 3, 7, 10])
-def test_the_sum_is_exact(tmp_path: Path, epsilon: float, reports: int) -> None:
+def test_the_sum_is_exact(tmp_path, epsilon, reports):
     """What is allowed is exactly what the fractions of the rounded-up epsilons allow."""
     keys = {"epsilon": epsilon, "lifetime_epsilon": epsilon * reports}
     registry = Registry.parse(metrics_toml(m=keys))
@@ -46,7 +41,7 @@ def test_the_sum_is_exact(tmp_path: Path, epsilon: float, reports: int) -> None:
     assert given * cost <= Fraction(metric.lifetime_epsilon) < (given + 1) * cost
 
 
-def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) -> None:
+def test_the_last_bit_of_a_cap_may_be_spent(tmp_path, registry):
     """Both limits are inclusive: what is left counts down to the report that spends them exactly,
     and a cap that is smaller by the least there is allows one report fewer."""
     browser = registry["browser"]
@@ -72,7 +67,7 @@ def test_the_last_bit_of_a_cap_may_be_spent(tmp_path: Path, registry: Registry) 
     ]
 
 
-def test_memos_are_charged_once_in_a_transaction(tmp_path: Path) -> None:
+def test_memos_are_charged_once_in_a_transaction(tmp_path):
     """A second report in the transaction of the first finds its memos charged; with memory no
     number ends the reports, unless a cap does, which counts the fresh noise."""
     registry = Registry.parse(metrics_toml(a=MEMOIZED))

@@ -6,7 +6,6 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -154,7 +153,7 @@ small = pytest.mark.parametrize(("mechanism", "items"), SMALL.values(), ids=SMAL
 closed = pytest.mark.parametrize(("mechanism", "items"), CLOSED.values(), ids=CLOSED)
 
 
-def reports(mechanism: Mechanism[Any]) -> Iterator[Report]:
+def reports(mechanism):
     """Every well-formed report."""
     for number, row in enumerate(mechanism.rows):
         if row.packing is Packing.INDEX:
@@ -166,7 +165,7 @@ def reports(mechanism: Mechanism[Any]) -> Iterator[Report]:
                 yield Report(number, sum(1 << column for column in columns))
 
 
-def supports(mechanism: Mechanism[Any], report: Report, item: Any) -> bool:
+def supports(mechanism, report, item):
     """Whether a report sets one of the cells that support the item."""
     if mechanism.rows[report.row].packing is Packing.INDEX:
         return any(cell == report for cell in mechanism.support(item))
@@ -177,14 +176,14 @@ def supports(mechanism: Mechanism[Any], report: Report, item: Any) -> bool:
 
 
 @small
-def test_probabilities_sum_to_one(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_probabilities_sum_to_one(mechanism, items):
     """Over every possible report, the likelihoods of each value sum to exactly one."""
     for item in items:
         assert sum(mechanism.likelihood(report, item) for report in reports(mechanism)) == 1
 
 
 @small
-def test_largest_likelihood_ratio_is_the_odds(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_largest_likelihood_ratio_is_the_odds(mechanism, items):
     """No report tells two values apart by more than `odds`, and some report does by that much."""
     worst = Fraction(0)
     for report in reports(mechanism):
@@ -194,7 +193,7 @@ def test_largest_likelihood_ratio_is_the_odds(mechanism: Mechanism[Any], items: 
 
 
 @oracles
-def test_a_report_supports_the_truth_with_p(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_a_report_supports_the_truth_with_p(mechanism, items):
     """The reports that support the true value have probability p in all."""
     for item in items:
         supported = (
@@ -206,7 +205,7 @@ def test_a_report_supports_the_truth_with_p(mechanism: Mechanism[Any], items: li
 
 
 @closed
-def test_a_report_supports_others_with_q(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_a_report_supports_others_with_q(mechanism, items):
     """The reports that support another value of a closed domain have probability q in all."""
     for item, other in itertools.permutations(items, 2):
         supported = (
@@ -218,7 +217,7 @@ def test_a_report_supports_others_with_q(mechanism: Mechanism[Any], items: list[
 
 
 @small
-def test_the_sampler_follows_the_likelihood(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_the_sampler_follows_the_likelihood(mechanism, items):
     """What `randomize` draws is distributed as `likelihood` says.
 
     Chi-square over all reports, 20,000 draws for the first and the last value, seed 21, alpha =
@@ -244,7 +243,7 @@ def test_the_sampler_follows_the_likelihood(mechanism: Mechanism[Any], items: li
 
 
 @small
-def test_parameters_rebuild_the_mechanism(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_parameters_rebuild_the_mechanism(mechanism, items):
     """A published scheme's parameters, after a trip through JSON, are the same mechanism."""
     again = rebuild(mechanism.name, json.loads(json.dumps(mechanism.parameters())))
     assert again.parameters() == mechanism.parameters()
@@ -253,7 +252,7 @@ def test_parameters_rebuild_the_mechanism(mechanism: Mechanism[Any], items: list
 
 
 @small
-def test_rebuild_checks_every_parameter(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_rebuild_checks_every_parameter(mechanism, items):
     """A parameter that is missing, of another type, out of range or unknown is refused."""
     good = mechanism.parameters()
     for name in good:
@@ -268,7 +267,7 @@ def test_rebuild_checks_every_parameter(mechanism: Mechanism[Any], items: list[A
 
 
 @closed
-def test_values_outside_the_domain_are_refused(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_values_outside_the_domain_are_refused(mechanism, items):
     """An index outside a closed domain raises, and the message does not depend on the noise."""
     assert mechanism.size is not None
     for item in (-1, mechanism.size):
@@ -277,7 +276,7 @@ def test_values_outside_the_domain_are_refused(mechanism: Mechanism[Any], items:
 
 
 @pytest.mark.parametrize("name", [*DESIGNS, "auto"])
-def test_designs_keep_within_epsilon(name: str) -> None:
+def test_designs_keep_within_epsilon(name):
     """Over 200 random configurations, the exact epsilon is within the declared one and near it.
 
     Domains from 2 to 3,000 values and epsilons from 0.01 to 10, log-uniform, seed 22. `odds` are
@@ -295,7 +294,7 @@ def test_designs_keep_within_epsilon(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*STRING_DESIGNS, "auto"])
-def test_string_designs_keep_within_epsilon(name: str) -> None:
+def test_string_designs_keep_within_epsilon(name):
     """Over 40 random epsilons, the exact epsilon is within the declared one and near it.
 
     Epsilons from 0.01 to 10, log-uniform, seed 23.
@@ -313,7 +312,7 @@ def test_string_designs_keep_within_epsilon(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*DESIGNS, "auto"])
 @pytest.mark.parametrize("size", [-1, 0, 1])
-def test_a_domain_of_one_is_refused(name: str, size: int) -> None:
+def test_a_domain_of_one_is_refused(name, size):
     """There is nothing to ask about fewer than two values."""
     with pytest.raises(SchemeError, match="domain"):
         design(name, size, 1.0)
@@ -321,7 +320,7 @@ def test_a_domain_of_one_is_refused(name: str, size: int) -> None:
 
 @pytest.mark.parametrize("name", [*DESIGNS, "auto"])
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf"), float("nan"), 1e-17, 700.0])
-def test_useless_epsilons_are_refused(name: str, epsilon: float) -> None:
+def test_useless_epsilons_are_refused(name, epsilon):
     """Epsilon zero, negative, infinite, not a number, or beyond 53-bit thresholds: an error."""
     with pytest.raises(SchemeError, match="epsilon"):
         design(name, 10, epsilon)
@@ -329,7 +328,7 @@ def test_useless_epsilons_are_refused(name: str, epsilon: float) -> None:
         design_string("auto", "city", epsilon)
 
 
-def test_unknown_mechanisms_are_refused() -> None:
+def test_unknown_mechanisms_are_refused():
     """A name that no mechanism has is refused with the names that exist."""
     with pytest.raises(SchemeError, match="subset_selection"):
         design("laplace", 4, 1.0)
@@ -339,7 +338,7 @@ def test_unknown_mechanisms_are_refused() -> None:
         rebuild("laplace", {})
 
 
-def test_a_scheme_above_its_epsilon_is_refused() -> None:
+def test_a_scheme_above_its_epsilon_is_refused():
     """A mechanism whose exact epsilon exceeds the declared one by anything is refused."""
     mechanism = SubsetSelection.design(4, 1.0)
     looser = SubsetSelection(4, mechanism.k, mechanism.threshold + 1)
@@ -357,7 +356,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("name", "case"), VECTORS)
-def test_vectors(name: str, case: dict[str, Any]) -> None:
+def test_vectors(name, case):
     """Published parameters give the published rows, probabilities, support and likelihoods."""
     if "error" in case:
         with pytest.raises(SchemeError, match=case["error"]):
@@ -385,7 +384,7 @@ NUMERIC_VECTORS = [(name, case) for name, case in VECTORS if "draws" in case]
 
 
 @pytest.mark.parametrize(("name", "case"), NUMERIC_VECTORS)
-def test_vectors_of_designs(name: str, case: dict[str, Any]) -> None:
+def test_vectors_of_designs(name, case):
     """Cells begin where they are published to; the odds are within epsilon; and the design for this
     epsilon is still the same, so that fingerprints stay."""
     mechanism = rebuild(name, case["parameters"])

@@ -1,18 +1,14 @@
 """Memory on the device: one memo for each value and scheme, whatever happens in between."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, Scheme
+from deniable import Registry, Scheme
 from deniable import memo as memo_module
 from deniable.ledger import Ledger
 from deniable.mechanisms import (
@@ -20,11 +16,8 @@ from deniable.mechanisms import (
 )
 from deniable.memo import draw
 from deniable.randomness import keyed_bits
-from deniable.state import State
 
 from .conftest import metrics_toml
-
-MakeClient = Callable[..., Client]
 
 MEMOIZED = {"type": "category", "longitudinal": "memoize", "lifetime_epsilon": 3.0}
 REGISTRY = metrics_toml(
@@ -45,28 +38,28 @@ REGISTRY = metrics_toml(
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """Three metrics with memory: subset selection, RAPPOR, and hashing of a closed list."""
     return Registry.parse(REGISTRY)
 
 
-def keys_of(state: State) -> dict[str, bytes]:
+def keys_of(state):
     """The key of each metric."""
     with state.transaction() as connection:
         return dict(connection.execute("SELECT metric, key FROM memo_keys").fetchall())
 
 
-def ledger_of(state: State) -> Ledger:
+def ledger_of(state):
     with state.transaction() as connection:
         return Ledger(connection)
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+def drawn(monkeypatch):
     """The scheme, row and memo behind every report, in order."""
-    seen: list[tuple[str, int, int]] = []
+    seen = []
 
-    def follow(key: bytes, fingerprint: str, mechanism: Memoizing[Any], item: Any) -> Any:
+    def follow(key, fingerprint, mechanism, item):
         row, memo = draw(key, fingerprint, mechanism, item)
         seen.append((fingerprint, row, memo))
         return row, memo
@@ -75,9 +68,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
     return seen
 
 
-def test_copies_of_a_state_have_the_same_memos(
-    make_client: MakeClient, clock: Any, tmp_path: Path, drawn: list[Any]
-) -> None:
+def test_copies_of_a_state_have_the_same_memos(make_client, clock, tmp_path, drawn):
     """A machine that is copied, as an image or by a backup, after its app has recorded anything:
     each copy meets the same memo of a value, of metrics that were not recorded before as well."""
     with make_client() as client:
@@ -94,9 +85,7 @@ def test_copies_of_a_state_have_the_same_memos(
     assert len(set(drawn)) == 2
 
 
-def test_the_file_does_not_say_which_values_were_met(
-    make_client: MakeClient, clock: Any, tmp_path: Path, drawn: list[Any]
-) -> None:
+def test_the_file_does_not_say_which_values_were_met(make_client, clock, tmp_path, drawn):
     """After sealing, no file holds a value, its cell or its memo: a key alone is kept."""
     client = make_client()
     client.record("homepage", "a.example")
@@ -114,9 +103,7 @@ def test_the_file_does_not_say_which_values_were_met(
         assert secret.to_bytes(4, "little") not in found
 
 
-def test_erasing_ends_a_metric_with_memory(
-    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
-) -> None:
+def test_erasing_ends_a_metric_with_memory(make_client, clock, collector, tmp_path):
     """An erasure destroys the keys, on the disk as well; a metric that has reported never does
     again, over restarts, and one that has not yet gets another key."""
     client = make_client()
@@ -143,9 +130,7 @@ def test_erasing_ends_a_metric_with_memory(
     assert set(keys_of(client._state)) == {"browser", "town"}
 
 
-def test_reports_without_memory_count_against_it(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_reports_without_memory_count_against_it(make_client, clock, collector):
     """Three reports of epsilon 1 leave no room for a memo of 3 under a lifetime of 5.5, and two
     do; a memo, and its reports, count when the metric goes back to reports without memory."""
     browser = {"type": "category", "values": ["chrome", "edge", "other"], "lifetime_epsilon": 5.5}
@@ -179,7 +164,7 @@ VECTORS = json.loads(
 
 
 @pytest.mark.parametrize("case", VECTORS["sources"], ids=lambda case: case["label"])
-def test_vectors_of_the_source(case: dict[str, Any]) -> None:
+def test_vectors_of_the_source(case):
     """A key and a label give the published bits."""
     key = bytes.fromhex(case["key"])
     bits = keyed_bits(key, case["label"])
@@ -189,7 +174,7 @@ def test_vectors_of_the_source(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["memos"])
-def test_vectors_of_memos(case: dict[str, Any]) -> None:
+def test_vectors_of_memos(case):
     """A key gives the published row and memo under a scheme."""
     scheme = Scheme.from_definition(case["scheme"])
     assert scheme.fingerprint == case["fingerprint"]

@@ -1,12 +1,8 @@
 """The mechanism of a retention, over its whole output space: one report, one memo, whole lives."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
@@ -30,7 +26,7 @@ CASES = {
 each_case = pytest.mark.parametrize("mechanism", CASES.values(), ids=CASES)
 
 
-def lives(ages: int, count: int) -> Iterator[Life]:
+def lives(ages, count):
     """The lives over `count` windows, by all first windows that make a difference, and all sets of
     windows in which a device is active."""
     made = MemoizedRetention.design("week", max(ages, 1), ASKS, 1.0, 2.0)
@@ -45,17 +41,17 @@ def lives(ages: int, count: int) -> Iterator[Life]:
             )
 
 
-def memos(channel: MemoizedSubsetSelection, place: int) -> dict[int, Fraction]:
+def memos(channel, place):
     """How often a place is remembered as each memo, from the integers alone."""
-    truth = Fraction(channel.parameters()["memo"], ONE)  # type: ignore[arg-type]
+    truth = Fraction(channel.parameters()["memo"], ONE)
     others = (1 - truth) / (channel.size - 1)
     return {memo: truth if memo == place else others for memo in range(channel.size)}
 
 
-def reports(channel: MemoizedSubsetSelection, memo: int) -> dict[int, Fraction]:
+def reports(channel, memo):
     """How often a memo is reported as each set, from the integers alone."""
     size, k = channel.size, channel.k
-    truth = Fraction(channel.parameters()["fresh"], ONE)  # type: ignore[arg-type]
+    truth = Fraction(channel.parameters()["fresh"], ONE)
     chances = {}
     for chosen in itertools.combinations(range(size), k):
         columns = chosen[0] if k == 1 else sum(1 << each for each in chosen)
@@ -65,24 +61,22 @@ def reports(channel: MemoizedSubsetSelection, memo: int) -> dict[int, Fraction]:
     return chances
 
 
-def items(mechanism: MemoizedRetention) -> range:
+def items(mechanism):
     return range(3 * (mechanism.ages + 2))
 
 
 @each_case
-def test_one_report_is_within_epsilon_and_one_memo_within_its_own(
-    mechanism: MemoizedRetention,
-) -> None:
+def test_one_report_is_within_epsilon_and_one_memo_within_its_own(mechanism):
     """Over all items, memos and reports: the two rounds make each report exactly as often as
     `likelihood` says, the chances add up to one, and the largest ratios are the three odds."""
     assert mechanism.odds <= exp_below(mechanism.epsilon)
-    one: dict[tuple[int, int], list[Fraction]] = {}
+    one = {}
     worst_memo = worst_fresh = Fraction(1)
     for item in items(mechanism):
         whole = Fraction(0)
         for row, channel in enumerate(mechanism.channels):
             place = mechanism.place(row, item)
-            composed: dict[int, Fraction] = {}
+            composed = {}
             for memo, chance in memos(channel, place).items():
                 for columns, each in reports(channel, memo).items():
                     composed[columns] = composed.get(columns, Fraction(0)) + chance * each
@@ -102,7 +96,7 @@ def test_one_report_is_within_epsilon_and_one_memo_within_its_own(
     assert worst_fresh == mechanism.fresh_odds
 
 
-def largest_ratio(laws: Sequence[Mapping[Any, Fraction]]) -> Fraction:
+def largest_ratio(laws):
     """The largest ratio of two of them anywhere."""
     return max(
         max(each[outcome] for each in laws) / min(each[outcome] for each in laws)
@@ -110,10 +104,10 @@ def largest_ratio(laws: Sequence[Mapping[Any, Fraction]]) -> Fraction:
     )
 
 
-def law(channel: MemoizedSubsetSelection, places: Sequence[int]) -> dict[tuple[int, ...], Fraction]:
+def law(channel, places):
     """How often all reports of a life together are each sequence of sets: one memo for each place,
     and all reports of a place from its memo."""
-    chances: dict[tuple[int, ...], Fraction] = {}
+    chances = {}
     order = list(dict.fromkeys(places))
     by_memo = [reports(channel, memo) for memo in range(channel.size)]
     for drawn in itertools.product(range(channel.size), repeat=len(order)):
@@ -128,16 +122,14 @@ def law(channel: MemoizedSubsetSelection, places: Sequence[int]) -> dict[tuple[i
 
 
 @pytest.mark.parametrize(("asked", "ages", "most"), [("lifecycle", 0, 3), ("cohorts", 1, 2)])
-def test_a_whole_life_has_few_memos_and_keeps_to_their_bounds(
-    asked: Any, ages: int, most: int
-) -> None:
+def test_a_whole_life_has_few_memos_and_keeps_to_their_bounds(asked, ages, most):
     """Over all lives in four windows: the reports of two lives that change at the same times
     differ by at most the memos' odds, one for each memo of a life; and those of any two by at most
     the fresh odds to the number of reports."""
     mechanism = MemoizedRetention.design("week", ages, (asked,), 1.0, 1.5)
     (channel,) = mechanism.channels
-    by_shape: dict[tuple[int, ...], dict[Life, dict[tuple[int, ...], Fraction]]] = {}
-    by_length: dict[int, list[dict[tuple[int, ...], Fraction]]] = {}
+    by_shape = {}
+    by_length = {}
     for life in sorted(set(lives(max(ages, 1), 4))):
         if asked == "lifecycle":
             places = tuple(item // 3 for item in life)
@@ -160,7 +152,7 @@ def test_a_whole_life_has_few_memos_and_keeps_to_their_bounds(
 
 
 @pytest.mark.parametrize(("asks", "most"), [(("lifecycle",), 3), (("cohorts",), 2)])
-def test_no_life_has_more_memos(asks: Any, most: int) -> None:
+def test_no_life_has_more_memos(asks, most):
     """Over all lives of seven windows with two ages: a device that answers cohorts has its cohort
     and then "older", and one that answers the lifecycle at most the three."""
     ages = 2 if asks == ("cohorts",) else 0
@@ -180,7 +172,7 @@ def test_no_life_has_more_memos(asks: Any, most: int) -> None:
     assert max(found) == most
 
 
-def test_a_year_of_averaging_gains_no_more_than_the_memo() -> None:
+def test_a_year_of_averaging_gains_no_more_than_the_memo():
     """The best guess of a cohort from all reports of up to 52 windows, exactly: it is right more
     often with each report, and never as often as with the memo itself before one's eyes."""
     mechanism = MemoizedRetention.design("week", 1, ("cohorts",), 1.0, 2.0)
@@ -205,7 +197,7 @@ def test_a_year_of_averaging_gains_no_more_than_the_memo() -> None:
 
 
 @pytest.mark.parametrize("ages", [1, 2, 12, MAX_AGES])
-def test_cohorts_do_not_repeat_within_what_is_told_apart(ages: int) -> None:
+def test_cohorts_do_not_repeat_within_what_is_told_apart(ages):
     """In a window, the cohorts of the windows up to `ages` back have cells of their own, whichever
     window it is; all others are "older". A cohort has the same cell in all of its windows."""
     mechanism = MemoizedRetention.design("week", ages, ("cohorts",), 1.0, 3.0)
@@ -223,7 +215,7 @@ def test_cohorts_do_not_repeat_within_what_is_told_apart(ages: int) -> None:
 @pytest.mark.parametrize("asks", [("lifecycle",), ("cohorts",), ASKS])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("ages", [1, 12, MAX_AGES])
-def test_designs_use_both_epsilons_and_no_more(asks: Any, epsilon: float, ages: int) -> None:
+def test_designs_use_both_epsilons_and_no_more(asks, epsilon, ages):
     """Each row has the whole of both; a scheme that is read again is the same mechanism."""
     made = MemoizedRetention.design("week", ages, asks, epsilon, 2 * epsilon)
     for channel in made.channels:
@@ -254,13 +246,13 @@ GOOD = CASES["both"].parameters()
         ({"lifecycle": None}, "must be a list"),
     ],
 )
-def test_other_parameters_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_other_parameters_are_refused(changes, message):
     """What makes no mechanism, or another than it says, is an error."""
     with pytest.raises(SchemeError, match=message):
         rebuild("memoized_retention", GOOD | changes)
 
 
-def test_questions_and_ages_belong_together() -> None:
+def test_questions_and_ages_belong_together():
     """No question, ages without cohorts, a channel over another number of cells, and items that
     are none are errors."""
     channel = MemoizedSubsetSelection.design(5, 1.0, 2.0)

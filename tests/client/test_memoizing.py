@@ -7,7 +7,6 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -58,9 +57,9 @@ SMALL: dict[str, tuple[Memoizing[Any], list[Any]]] = {
 small = pytest.mark.parametrize(("mechanism", "items"), SMALL.values(), ids=SMALL)
 
 
-def memo_chances(mechanism: Memoizing[Any], cell: int) -> dict[int, Fraction]:
+def memo_chances(mechanism, cell):
     """How often a cell is remembered as each memo, from the parameters alone."""
-    parameters: Any = mechanism.parameters()
+    parameters = mechanism.parameters()
     if "f" in parameters:
         flip = Fraction(parameters["f"], 2 * ONE)
         size = parameters.get("k", parameters.get("size"))
@@ -73,9 +72,9 @@ def memo_chances(mechanism: Memoizing[Any], cell: int) -> dict[int, Fraction]:
     return {memo: truth if memo == cell else (1 - truth) / (size - 1) for memo in range(size)}
 
 
-def report_chances(mechanism: Memoizing[Any], memo: int) -> dict[int, Fraction]:
+def report_chances(mechanism, memo):
     """How often a memo is reported as each bitmap of columns, from the parameters alone."""
-    parameters: Any = mechanism.parameters()
+    parameters = mechanism.parameters()
     if "f" in parameters:
         size = parameters.get("k", parameters.get("size"))
         p, q = Fraction(parameters["p"], ONE), Fraction(parameters["q"], ONE)
@@ -97,7 +96,7 @@ def report_chances(mechanism: Memoizing[Any], memo: int) -> dict[int, Fraction]:
     return chances
 
 
-def worst_ratio(distributions: list[dict[int, Fraction]]) -> Fraction:
+def worst_ratio(distributions):
     """The largest ratio of two of them anywhere."""
     return max(
         max(each[outcome] for each in distributions) / min(each[outcome] for each in distributions)
@@ -106,20 +105,20 @@ def worst_ratio(distributions: list[dict[int, Fraction]]) -> Fraction:
 
 
 @small
-def test_the_rounds_compose_to_the_likelihood(mechanism: Memoizing[Any], items: list[Any]) -> None:
+def test_the_rounds_compose_to_the_likelihood(mechanism, items):
     """Over all memos, the two rounds make every report exactly as often as `likelihood` says."""
     rows = len(mechanism.rows)
     for row, item in itertools.product(range(rows), items):
-        composed: Counter[int] = Counter()
+        composed = Counter()
         for memo, chance in memo_chances(mechanism, mechanism.cell(row, item)).items():
             for columns, each in report_chances(mechanism, memo).items():
-                composed[columns] += chance * each  # type: ignore[assignment]
+                composed[columns] += chance * each
         for columns, chance in composed.items():
             assert mechanism.likelihood(Report(row, columns), item) == chance / rows
 
 
 @small
-def test_a_memo_keeps_to_its_lifetime(mechanism: Memoizing[Any], items: list[Any]) -> None:
+def test_a_memo_keeps_to_its_lifetime(mechanism, items):
     """No memo tells two cells apart by more than `lifetime_odds`, and some does by that much."""
     worst = max(
         worst_ratio([memo_chances(mechanism, mechanism.cell(row, item)) for item in items])
@@ -129,20 +128,20 @@ def test_a_memo_keeps_to_its_lifetime(mechanism: Memoizing[Any], items: list[Any
 
 
 @small
-def test_fresh_noise_keeps_to_its_odds(mechanism: Memoizing[Any], items: list[Any]) -> None:
+def test_fresh_noise_keeps_to_its_odds(mechanism, items):
     """No report tells two memos apart by more than `fresh_odds`, and some report does so."""
     memos = memo_chances(mechanism, mechanism.cell(0, items[0]))
     assert worst_ratio([report_chances(mechanism, each) for each in memos]) == mechanism.fresh_odds
 
 
-def random_epsilons(rng: random.Random) -> tuple[float, float]:
+def random_epsilons(rng):
     """An epsilon from 0.05 to 5, log-uniform, and a lifetime from 1.1 to 4 times as long."""
     epsilon = 0.05 * 100 ** rng.random()
     return epsilon, epsilon * (1.1 + 2.9 * rng.random())
 
 
 @pytest.mark.parametrize("name", ["auto", "memoized_subset_selection", "memoized_local_hashing"])
-def test_chains_are_calibrated_exactly(name: str) -> None:
+def test_chains_are_calibrated_exactly(name):
     """Over 200 random configurations both epsilons are the declared ones to 1e-6, from below.
 
     Domains of 2 to 2,000 values or strings, seed 32; that the reported epsilons are those of
@@ -162,7 +161,7 @@ def test_chains_are_calibrated_exactly(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rappor", "basic_rappor"])
-def test_tuned_rappor_keeps_within_both_epsilons(name: str) -> None:
+def test_tuned_rappor_keeps_within_both_epsilons(name):
     """Over 200 random configurations both epsilons are the declared ones to 1e-6, from below,
     or there is no room between them, which is said. Seed 33."""
     rng = random.Random(33)
@@ -184,7 +183,7 @@ def test_tuned_rappor_keeps_within_both_epsilons(name: str) -> None:
     assert 0 < refused < 100
 
 
-def test_the_advice_on_a_short_lifetime_is_right() -> None:
+def test_the_advice_on_a_short_lifetime_is_right():
     """The lifetime that a refusal asks for is enough, and little less is not."""
     with pytest.raises(SchemeError, match=r"lifetime_epsilon above 2\.868") as caught:
         Rounds.tuned(2.0, 2.2)
@@ -197,7 +196,7 @@ def test_the_advice_on_a_short_lifetime_is_right() -> None:
     assert MemoizedSubsetSelection.design(10, 1.0, 1.82, k=3).k == 3
 
 
-def test_the_subset_size_is_the_best_that_a_lifetime_allows() -> None:
+def test_the_subset_size_is_the_best_that_a_lifetime_allows():
     """Over 60 random configurations no other k that can be had has less variance. Seed 34."""
     rng = random.Random(34)
     for _ in range(60):
@@ -214,7 +213,7 @@ def test_the_subset_size_is_the_best_that_a_lifetime_allows() -> None:
         assert variances[chosen.k] == min(variances.values())
 
 
-def test_the_classic_parameters() -> None:
+def test_the_classic_parameters():
     """The named sets have the published parameters and the epsilons that follow from them."""
     paper, chromium = Rappor.paper("city"), Rappor.chromium("city")
     assert (
@@ -236,7 +235,7 @@ def test_the_classic_parameters() -> None:
     )
 
 
-def test_another_strings_bit_is_set_with_q_on_average() -> None:
+def test_another_strings_bit_is_set_with_q_on_average():
     """Over the hash functions, a bit of a string is 1 in reports of another with probability q."""
     mechanism = Rappor(Bloom("city", 3, 5, 2), ROUNDS)
     places = list(itertools.product(range(5), repeat=2))
@@ -264,7 +263,7 @@ def test_another_strings_bit_is_set_with_q_on_average() -> None:
         (lambda: BasicRappor(1 << 13, ROUNDS), "domain"),
     ],
 )
-def test_impossible_parameters_are_refused(make: Callable[[], object], message: str) -> None:
+def test_impossible_parameters_are_refused(make, message):
     """Noise that tells nothing or everything, and filters that cannot be, are errors."""
     with pytest.raises(SchemeError, match=message):
         make()
@@ -275,7 +274,7 @@ def test_impossible_parameters_are_refused(make: Callable[[], object], message: 
     ("epsilon", "lifetime"),
     [(1.0, 1.0), (2.0, 1.0), (1.0, math.inf), (1.0, math.nan), (1.0, MAX_MEMO_EPSILON + 1)],
 )
-def test_useless_lifetimes_are_refused(name: str, epsilon: float, lifetime: float) -> None:
+def test_useless_lifetimes_are_refused(name, epsilon, lifetime):
     """A memo must be allowed to reveal more than one report does, and not everything."""
     with pytest.raises(SchemeError, match="lifetime_epsilon"):
         design_memoized(name, "city", 10, epsilon, lifetime)
@@ -291,7 +290,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "case"), CASES)
-def test_vectors(name: str, case: dict[str, Any]) -> None:
+def test_vectors(name, case):
     """Published parameters give the published bounds, and values their published cells."""
     mechanism = rebuild(name, case["parameters"])
     assert isinstance(mechanism, Memoizing)

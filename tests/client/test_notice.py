@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from tests.registries import declared
 
 from deniable import Registry
@@ -26,14 +25,14 @@ METRICS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def run(tmp_path: Path, text: str, *words: str) -> Result:
+def run(tmp_path, text, *words):
     path = tmp_path / "metrics.toml"
     path.write_text(text)
     return CliRunner().invoke(lint, [str(path), "--notice", *words])
 
 
 @pytest.mark.parametrize("language", ["en", "zh-Hans"])
-def test_the_notice_follows_from_the_registry(tmp_path: Path, language: str) -> None:
+def test_the_notice_follows_from_the_registry(tmp_path, language):
     """Each metric with its question, its figures as the mechanism in force has them, who receives
     reports, where to ask, how to switch off, what is told in clear, and no brace left."""
     text = PEOPLE + declared({"system": ["linux", "other"]}, **METRICS)
@@ -57,7 +56,7 @@ def test_the_notice_follows_from_the_registry(tmp_path: Path, language: str) -> 
     assert page.count("[ ") == 2
 
 
-def test_a_notice_needs_names(tmp_path: Path) -> None:
+def test_a_notice_needs_names(tmp_path):
     """Without recipient and contact there is no notice, and both are named; nor is there one of a
     registry with mistakes, or of one that protects nothing."""
     done = run(tmp_path, declared(plain=METRICS["plain"]))
@@ -70,7 +69,7 @@ def test_a_notice_needs_names(tmp_path: Path) -> None:
         assert "epsilon" in done.stderr
 
 
-def test_what_is_asked_together_is_said(tmp_path: Path) -> None:
+def test_what_is_asked_together_is_said(tmp_path):
     """A metric whose shares come from a pair is not listed as a report of its own."""
     both = {"type": "pair", "of": ["plain", "other"], "forget": "marginals", "description": "Both?"}
     text = PEOPLE + declared(plain=METRICS["plain"], other=METRICS["plain"], both=both)

@@ -1,30 +1,24 @@
 """Numbers as a type of metric: what is taken, how records merge, which mechanism is designed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 import random
 import sys
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Client, Metric, MetricError, Registry, RegistryError, Scheme, SchemeError
+from deniable import MetricError, Registry, RegistryError, Scheme, SchemeError
 from deniable.exact import exp_below
 from deniable.mechanisms import DBitFlip
 from deniable.mechanisms.number_range import TOP, NumberRange, number_text
 from deniable.types import Number
-
-MakeClient = Callable[..., Client]
 
 LARGEST = sys.float_info.max
 VECTORS = json.loads(
@@ -33,7 +27,7 @@ VECTORS = json.loads(
 SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-def declared(**keys: Any) -> Registry:
+def declared(**keys):
     """A registry with one metric, m, of numbers from 0 to 10."""
     settings = {
         "type": '"number"',
@@ -50,11 +44,11 @@ def declared(**keys: Any) -> Registry:
     return Registry.parse(f'schema = 1\napp = "example"\n[metrics.m]\n{lines}')
 
 
-def metric(**keys: Any) -> Metric:
+def metric(**keys):
     return declared(**keys)["m"]
 
 
-def test_a_number_is_declared() -> None:
+def test_a_number_is_declared():
     """Every key arrives; what is left out has its default."""
     plain = metric().type
     assert plain == Number(NumberRange("0", "10"), ("mean",))
@@ -92,9 +86,7 @@ def test_a_number_is_declared() -> None:
         ({"ask": '"distribution"', "integer": "true"}, "hierarchical_histogram", [4, 40]),
     ],
 )
-def test_the_question_chooses_the_mechanism(
-    keys: dict[str, str], name: str, rows: list[int]
-) -> None:
+def test_the_question_chooses_the_mechanism(keys, name, rows):
     """A mean has a sliding window, a distribution a hierarchy, and both a hierarchy with a row for
     the mean; the scheme can be read back from its definition."""
     scheme = metric(**keys).scheme
@@ -113,7 +105,7 @@ def test_the_question_chooses_the_mechanism(
     "value",
     [True, "5", b"5", None, math.nan, 1j, [5], np.nan, np.True_, Decimal("NaN"), Decimal(5)],
 )
-def test_only_numbers_are_taken(value: Any) -> None:
+def test_only_numbers_are_taken(value):
     """Neither a bool nor a text nor NaN; the message does not repeat the value."""
     with pytest.raises(MetricError, match=r"takes a number, not|NaN is none") as caught:
         metric().normalize(value)
@@ -132,13 +124,13 @@ def test_only_numbers_are_taken(value: Any) -> None:
         (np.float64("-inf"), "-1.7976931348623157e+308"),
     ],
 )
-def test_every_real_is_a_number(value: Any, text: str) -> None:
+def test_every_real_is_a_number(value, text):
     """What `numbers.Real` covers counts as the nearest float, whoever wrote its class."""
     assert metric().normalize(value) == text
 
 
 @pytest.mark.parametrize("case", VECTORS["records"])
-def test_recorded_numbers(case: dict[str, Any]) -> None:
+def test_recorded_numbers(case):
     """The text that each recorded number waits as, and the float that it stands for."""
     told = case["recorded"]
     if isinstance(told, str):
@@ -155,7 +147,7 @@ def test_recorded_numbers(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["aggregates"])
-def test_records_merge_as_published(case: dict[str, Any]) -> None:
+def test_records_merge_as_published(case):
     """The exact float after each record."""
     kind = metric().type
     aggregate = case["aggregate"]
@@ -169,7 +161,7 @@ def test_records_merge_as_published(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["positions"])
-def test_positions_are_those_published(case: dict[str, Any]) -> None:
+def test_positions_are_those_published(case):
     """The position of each number in each range, or the refusal of a range."""
     bounds = (case["low"], case["high"], case["scale"], bool(case["integer"]))
     if "error" in case:
@@ -182,14 +174,14 @@ def test_positions_are_those_published(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("text", ["firefox", "true", "", "nan", "inf", "1_0", " 5", "5.0", "+5"])
-def test_a_text_that_is_no_number_has_no_item(text: str) -> None:
+def test_a_text_that_is_no_number_has_no_item(text):
     """What another type left in the window is not reported."""
     with pytest.raises(KeyError):
         metric().item(text)
 
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(2, 1000))
-def test_merging_stays_finite(one: float, other: float, records: int) -> None:
+def test_merging_stays_finite(one, other, records):
     """Whatever is recorded, sums and means are finite numbers whose text reads back."""
     kind = metric().type
     texts = [kind.normalize(each) for each in (one, other)]
@@ -209,16 +201,14 @@ def test_merging_stays_finite(one: float, other: float, records: int) -> None:
         ("laplace", ("mean",), "choose one of auto, sliding_window, duchi, hierarchical"),
     ],
 )
-def test_a_mechanism_must_suit_the_question(
-    mechanism: str, ask: tuple[Any, ...], message: str
-) -> None:
+def test_a_mechanism_must_suit_the_question(mechanism, ask, message):
     """By name, a mechanism for another question is refused with what would suit."""
     with pytest.raises(SchemeError, match=message):
         Number(NumberRange("0", "1"), ask).design(mechanism, "m", 1.0)
 
 
 @pytest.mark.parametrize("ask", [("mean",), ("distribution",), ("mean", "distribution")])
-def test_designs_keep_within_any_epsilon(ask: tuple[Any, ...]) -> None:
+def test_designs_keep_within_any_epsilon(ask):
     """Over 12 random epsilons from 0.0001 to 10, log-uniform, seed 24, the exact epsilon is within
     the declared one and near it; one that 53 bits cannot express is refused."""
     rng = random.Random(24)
@@ -234,7 +224,7 @@ def test_designs_keep_within_any_epsilon(ask: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("ask", ['"mean"', '["mean", "distribution"]'])
-def test_a_mean_has_no_memos(ask: str) -> None:
+def test_a_mean_has_no_memos(ask):
     """Neither from a registry, where the line is that of `longitudinal`, nor when it is built by
     hand."""
     with pytest.raises(RegistryError, match=r"longitudinal: is memoize, but a mean has no memos"):
@@ -255,7 +245,7 @@ def test_a_mean_has_no_memos(ask: str) -> None:
         ({"integer": "true", "high": "1"}, 4, 1),
     ],
 )
-def test_a_distribution_may_have_memos(settings: dict[str, str], cells: int, bits: int) -> None:
+def test_a_distribution_may_have_memos(settings, cells, bits):
     """`auto` takes dBitFlip, with 16 cells unless others are declared, and keeps within both
     epsilons."""
     memos = {"longitudinal": '"memoize"', "memo_epsilon": "7.0", "lifetime_epsilon": "14.0"}
@@ -267,7 +257,7 @@ def test_a_distribution_may_have_memos(settings: dict[str, str], cells: int, bit
     assert mechanism.lifetime_odds <= exp_below(7.0)
 
 
-def test_memos_have_at_most_256_cells() -> None:
+def test_memos_have_at_most_256_cells():
     """1,024 cells are refused with memos, at the line of `cells`, and so are other mechanisms."""
     memos = {"ask": '"distribution"', "longitudinal": '"memoize"', "lifetime_epsilon": "4.0"}
     with pytest.raises(RegistryError, match=r"cells: is 1024: with memos .* at most 256"):
@@ -289,7 +279,7 @@ def test_memos_have_at_most_256_cells() -> None:
         ({"epsilon": "0.5"}, "combine both schemes"),
     ],
 )
-def test_an_edit_of_a_number_is_explained(change: dict[str, str], told: str) -> None:
+def test_an_edit_of_a_number_is_explained(change, told):
     """What estimates over days before and after it will do, and what another unit means."""
     keys = {"low": "1", "high": "100", "scale": '"log"', "ask": '"distribution"'}
     before = metric(**keys).type

@@ -1,7 +1,5 @@
 """Where a number lies: its position, exactly on a linear scale, and back."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -10,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from deniable.errors import SchemeError
-from deniable.mechanisms.number_range import BELOW, TOP, NumberRange, Scale, number_text
+from deniable.mechanisms.number_range import BELOW, TOP, NumberRange, number_text
 
 INFINITE = math.inf
 
@@ -18,7 +16,7 @@ bounds = st.floats(-1e12, 1e12).map(lambda value: value + 0.0)
 
 
 @st.composite
-def ranges(draw: st.DrawFn) -> NumberRange:
+def ranges(draw):
     """Any range: linear, of whole numbers, or logarithmic over a factor of 1.2 or more."""
     kind = draw(st.sampled_from(["linear", "integer", "log"]))
     if kind == "log":
@@ -56,13 +54,13 @@ def ranges(draw: st.DrawFn) -> NumberRange:
         (NumberRange("1e-6", "1e6", "log"), math.nextafter(1e6, 0), TOP - 1),
     ],
 )
-def test_positions(numbers: NumberRange, value: float, position: int) -> None:
+def test_positions(numbers, value, position):
     """Ends, middles, neighbours of ends, and what lies outside."""
     assert numbers.position(value) == position
 
 
 @given(ranges(), bounds, bounds)
-def test_positions_rise_with_the_number(numbers: NumberRange, one: float, other: float) -> None:
+def test_positions_rise_with_the_number(numbers, one, other):
     """A larger number never has a smaller position, and only numbers outside are -1 or TOP."""
     lower, upper = sorted((one, other))
     assert numbers.position(lower) <= numbers.position(upper)
@@ -72,7 +70,7 @@ def test_positions_rise_with_the_number(numbers: NumberRange, one: float, other:
 
 
 @given(ranges(), st.floats(0, 1))
-def test_linear_positions_are_exact(numbers: NumberRange, part: float) -> None:
+def test_linear_positions_are_exact(numbers, part):
     """A position is the rounded-down fraction of the range, computed from the floats as they are;
     on a logarithmic scale it is the same to within a step."""
     value = numbers.value(part * TOP)
@@ -87,7 +85,7 @@ def test_linear_positions_are_exact(numbers: NumberRange, part: float) -> None:
 
 
 @given(ranges(), st.integers(0, TOP - 1))
-def test_a_position_leads_back_to_itself(numbers: NumberRange, position: int) -> None:
+def test_a_position_leads_back_to_itself(numbers, position):
     """The number at the middle of a step has the position of that step, if floats are fine enough
     to tell the step's ends apart."""
     ends = [numbers.value(position + part) for part in (0.25, 0.5, 0.75)]
@@ -96,7 +94,7 @@ def test_a_position_leads_back_to_itself(numbers: NumberRange, position: int) ->
     assert numbers.start <= ends[1] <= numbers.end
 
 
-def test_numbers_on_an_edge_fall_into_the_upper_step() -> None:
+def test_numbers_on_an_edge_fall_into_the_upper_step():
     """Powers of ten over twelve decades fall on the step that begins there, although their
     logarithms are rounded."""
     numbers = NumberRange("1e-6", "1e6", "log")
@@ -118,13 +116,13 @@ def test_numbers_on_an_edge_fall_into_the_upper_step() -> None:
         (5e-324, "5e-324"),
     ],
 )
-def test_the_text_of_a_number(value: float, text: str) -> None:
+def test_the_text_of_a_number(value, text):
     """The shortest text; whole numbers have no point as long as all of them are floats."""
     assert number_text(value) == text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_text_reads_back_as_the_number(value: float) -> None:
+def test_a_text_reads_back_as_the_number(value):
     """No digit is lost."""
     assert float(number_text(value)) == value
 
@@ -155,13 +153,13 @@ def test_a_text_reads_back_as_the_number(value: float) -> None:
         (0, "1", "linear", False, "low must be the text of a number"),
     ],
 )
-def test_impossible_ranges(low: str, high: str, scale: Scale, integer: bool, message: str) -> None:
+def test_impossible_ranges(low, high, scale, integer, message):
     """Bounds that are no numbers, in the wrong order, or that the scale cannot have."""
     with pytest.raises(SchemeError, match=message):
         NumberRange(low, high, scale, integer)
 
 
-def test_whole_numbers_need_two_of_them_at_least() -> None:
+def test_whole_numbers_need_two_of_them_at_least():
     """`high` is the largest whole number inside, so two are the least that low < high allows."""
     numbers = NumberRange("4", "5", integer=True)
     assert (numbers.start, numbers.end) == (4, 6)

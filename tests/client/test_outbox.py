@@ -10,7 +10,7 @@ import pytest
 
 from deniable import Client, RejectedError, TransportError, outbox, windows
 from deniable.device import FIRST_BACKOFF
-from deniable.replies import Reply
+from deniable.transport import Reply
 from deniable.wire import LATEST, SealedReport
 
 MakeClient = Callable[..., Client]

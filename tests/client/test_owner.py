@@ -1,19 +1,14 @@
 """What the owner of the device sees and can do: the page, the switch, and erasing."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from deniable import Client, Registry
+from deniable import Registry
 from deniable.commands import sent
 from deniable.owner import Account, owner_page
 from deniable.owner_texts import OWNER_TEXTS
@@ -22,19 +17,17 @@ from deniable.state import State
 
 from .conftest import REGISTRY
 
-MakeClient = Callable[..., Client]
-
 HOSTILE = "<script>alert(1)</script>\"'&"
 
 
-def text_of(page: str) -> str:
+def text_of(page):
     """The words of a page that a person sees."""
     words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.S)
     return " ".join(html.unescape(words).split())
 
 
 @pytest.fixture
-def told(make_client: MakeClient, clock: Any) -> Client:
+def told(make_client, clock):
     """A device that has reported two days, and has a value that waits."""
     client = make_client()
     for _ in range(2):
@@ -46,7 +39,7 @@ def told(make_client: MakeClient, clock: Any) -> Client:
     return client
 
 
-def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
+def test_the_ledger_is_counted(told, registry):
     """Reports sent and left are the ledger's, and the last column never says less than it is."""
     ledger, _, _ = told._device.owned()
     accounts = {each.metric: each for each in ledger}
@@ -64,7 +57,7 @@ def test_the_ledger_is_counted(told: Client, registry: Registry) -> None:
     assert 100 * odds / (odds + 1) <= float(cells[3]) < 100 * odds / (odds + 1) + 0.2
 
 
-def test_the_page_needs_nothing_else(told: Client) -> None:
+def test_the_page_needs_nothing_else(told):
     """No script, picture, font or address of anybody; its own policy forbids what is not there."""
     page = told.owner_page(opt_out_url="/off")
     names = set(re.findall(r"<(\w+)", page))
@@ -73,7 +66,7 @@ def test_the_page_needs_nothing_else(told: Client) -> None:
     assert re.search(r"<meta http-equiv=[^>]*content=\"default-src 'none'", page)
 
 
-def test_everything_is_escaped() -> None:
+def test_everything_is_escaped():
     """Hostile names, values, words, reasons and addresses stay text."""
     report = SentReport(
         HOSTILE,
@@ -82,9 +75,9 @@ def test_everything_is_escaped() -> None:
         "rejected",
         HOSTILE,
         HOSTILE,
-        (Likelihood(HOSTILE, 1),),  # type: ignore[arg-type]
+        (Likelihood(HOSTILE, 1),),
     )
-    account = Account(HOSTILE, HOSTILE, 1, 1, 2, True)  # type: ignore[arg-type]
+    account = Account(HOSTILE, HOSTILE, 1, 1, 2, True)
     page = owner_page(
         [report],
         [account],
@@ -100,7 +93,7 @@ def test_everything_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(("count", "more"), [(200, None), (201, "1 "), (1_500, "1,300 ")])
-def test_a_long_list_is_cut(count: int, more: str | None) -> None:
+def test_a_long_list_is_cut(count, more):
     """200 reports are listed, and how many more there are is said."""
     report = SentReport("m", "2026-11-20", "Which?", "sent", None, "It says yes.", ())
     text = text_of(owner_page([report] * count, [], 0, sending=True, app="editor"))
@@ -110,9 +103,7 @@ def test_a_long_list_is_cut(count: int, more: str | None) -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh-Hans"])
-def test_the_page_says_who_receives_and_how_to_switch_off(
-    make_client: MakeClient, language: Any, tmp_path: Path
-) -> None:
+def test_the_page_says_who_receives_and_how_to_switch_off(make_client, language, tmp_path):
     """Recipient and contact are those of the registry, escaped; the way to switch off is there
     also where the registry names neither."""
     named = f'recipient = {json.dumps(HOSTILE)}\ncontact = "me@acme.example"\n'
@@ -134,18 +125,18 @@ def test_the_page_says_who_receives_and_how_to_switch_off(
         *("//evil.example/off", " //evil.example", "/\\evil.example", "\\\\evil.example"),
     ],
 )
-def test_an_address_that_runs_or_leads_away_is_refused(url: str) -> None:
+def test_an_address_that_runs_or_leads_away_is_refused(url):
     """What would run a script, or leads to another site without saying so, is a mistake of the
     app."""
     with pytest.raises(ValueError, match="an address of the page"):
         owner_page([], [], 0, sending=True, opt_out_url=url)
 
 
-def run(*arguments: object) -> Any:
+def run(*arguments):
     return CliRunner().invoke(sent, [str(each) for each in arguments])
 
 
-def test_the_command_writes_the_page(told: Client, tmp_path: Path) -> None:
+def test_the_command_writes_the_page(told, tmp_path):
     """`--html` writes the same page; without the registry it does not guess what is left."""
     told.close()
     path = tmp_path / "page.html"
@@ -160,9 +151,7 @@ def test_the_command_writes_the_page(told: Client, tmp_path: Path) -> None:
     assert "没有 metrics.toml，无法得知" in page
 
 
-def test_switching_off_ends_reports_for_good(
-    told: Client, make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
-) -> None:
+def test_switching_off_ends_reports_for_good(told, make_client, clock, collector, tmp_path):
     """After `--switch-off` a client that runs and one that starts keep and send nothing, though
     the app consents; what waited is forgotten, and what was sent and spent is not."""
     sent_before = len(collector.bodies)
@@ -191,7 +180,7 @@ def test_switching_off_ends_reports_for_good(
     assert len(collector.bodies) == sent_before + 1
 
 
-def test_erasing_keeps_the_ledger(told: Client, registry: Registry, tmp_path: Path) -> None:
+def test_erasing_keeps_the_ledger(told, registry, tmp_path):
     """`--erase` takes values and reports off the device and leaves what was spent, so that
     nothing is asked twice; reporting goes on."""
     told.close()
@@ -207,7 +196,7 @@ def test_erasing_keeps_the_ledger(told: Client, registry: Registry, tmp_path: Pa
     state.close()
 
 
-def test_the_texts_of_every_language_fill_in_the_same() -> None:
+def test_the_texts_of_every_language_fill_in_the_same():
     """No language leaves out a number, a name, or a sentence."""
     english = asdict(OWNER_TEXTS["en"])
     for texts in OWNER_TEXTS.values():
@@ -219,7 +208,7 @@ def test_the_texts_of_every_language_fill_in_the_same() -> None:
                 assert set(re.findall(r"{[^}]*}", one)) == set(re.findall(r"{[^}]*}", other))
 
 
-def _pairs(ours: Any, told: Any) -> list[tuple[str, str]]:
+def _pairs(ours, told):
     if isinstance(ours, dict):
         assert ours.keys() == told.keys()
         return [(ours[key], told[key]) for key in ours]

@@ -1,7 +1,5 @@
 """What `pip install deniable` brings: the built wheel in a bare environment."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -28,14 +26,14 @@ values = ["tea", "coffee", "water", "milk", "other"]
 """
 
 
-def run(*command: str | Path) -> str:
+def run(*command):
     return subprocess.run(
         [str(part) for part in command], check=True, capture_output=True, text=True, timeout=300
     ).stdout
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
     (built,) = folder.glob("*.whl")
@@ -43,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare(wheel, tmp_path_factory):
     """The interpreter of an environment that holds the wheel and what it asks for."""
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder, with_pip=True)
@@ -52,14 +50,14 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_the_sdk_brings_mmh3_and_nothing_else(bare: Path) -> None:
+def test_the_sdk_brings_mmh3_and_nothing_else(bare):
     """Beside pip's own tools, the environment holds deniable and mmh3."""
     listed = json.loads(run(bare, "-m", "pip", "list", "--format", "json"))
     names = {package["name"] for package in listed} - {"pip", "setuptools"}
     assert names == {"deniable", "mmh3"}
 
 
-def test_the_owner_needs_no_extra(bare: Path, tmp_path: Path) -> None:
+def test_the_owner_needs_no_extra(bare, tmp_path):
     """`deniable sent` of the wheel alone shows, in words and as JSON, what a device has sealed."""
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     run(
@@ -83,7 +81,7 @@ def test_the_owner_needs_no_extra(bare: Path, tmp_path: Path) -> None:
     assert "--erase" in run(command, "sent", "--help")
 
 
-def test_the_wheel_holds_types_and_no_tests(wheel: Path) -> None:
+def test_the_wheel_holds_types_and_no_tests(wheel):
     """Every package of the wheel is typed, and nothing else is shipped."""
     names = zipfile.ZipFile(wheel).namelist()
     packages = {name.partition("/")[0] for name in names if ".dist-info" not in name}

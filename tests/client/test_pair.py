@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from deniable import Client, MetricError, Registry, RegistryError, SchemeError, compiled
 from deniable.commands import remarks
-from deniable.compiled_form import METRIC
+from deniable.keys import COMPILED_KEYS
 from deniable.types import MAX_PAIR_CELLS, Pair
 from deniable.types.pair import cell_text, margins_of
 
@@ -187,7 +187,7 @@ def test_a_compiled_pair_is_the_declared_one() -> None:
     )
     registry = declared(pair)
     document = compiled.to_document(registry)
-    assert list(document["metrics"]["plan_by_mode"]) == [*METRIC, *Pair.compiled_checks]
+    assert list(document["metrics"]["plan_by_mode"]) == [*COMPILED_KEYS, *Pair.compiled]
     read = compiled.from_document(json.loads(compiled.to_text(document)))
     old, new = registry["plan_by_mode"], read["plan_by_mode"]
     assert new.values == old.values

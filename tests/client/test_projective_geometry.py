@@ -1,7 +1,5 @@
 """Projective geometry response: the space itself, and which space `design` takes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -15,13 +13,13 @@ HALF = 1 << PRECISION - 1
 SPACES = [(2, 2), (2, 4), (3, 2), (3, 3), (5, 3), (7, 2), (17, 2), (2, 9)]
 
 
-def whole(order: int, dimension: int) -> ProjectiveGeometry:
+def whole(order, dimension):
     """All points of a space, with a threshold that suits each of the spaces above."""
     return ProjectiveGeometry(points(order, dimension), order, dimension, HALF + HALF // 2)
 
 
 @pytest.mark.parametrize(("order", "dimension"), [(2, 18), (3, 13), (5, 8), (17, 4), (257, 3)])
-def test_points_of_large_spaces_have_their_digits(order: int, dimension: int) -> None:
+def test_points_of_large_spaces_have_their_digits(order, dimension):
     """Index and vector belong together as the docstring says, by digits taken one at a time, for
     the ends of every block and points in between."""
     space = whole(order, dimension)
@@ -41,7 +39,7 @@ def test_points_of_large_spaces_have_their_digits(order: int, dimension: int) ->
 
 
 @pytest.mark.parametrize(("order", "dimension"), SPACES)
-def test_support_is_the_hyperplane(order: int, dimension: int) -> None:
+def test_support_is_the_hyperplane(order, dimension):
     """A value is supported by exactly the points orthogonal to it, each listed once, in order."""
     space = whole(order, dimension)
     vectors = [space.coordinates(index) for index in range(space.messages)]
@@ -57,13 +55,13 @@ def test_support_is_the_hyperplane(order: int, dimension: int) -> None:
 
 @pytest.mark.parametrize("size", [2, 5, 40, 3000, 500_000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
-def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
+def test_design_has_the_least_variance(size, epsilon):
     """No prime up to 500 gives less total variance, in the lowest dimension that holds the domain.
 
     By the formula in floating point, apart from the code.
     """
 
-    def variance(order: int) -> float:
+    def variance(order):
         dimension = 2
         while points(order, dimension) < size:
             dimension += 1
@@ -81,7 +79,7 @@ def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
     assert chosen <= min(map(variance, primes)) * (1 + 1e-9)
 
 
-def test_a_domain_beyond_the_table_cap_is_refused() -> None:
+def test_a_domain_beyond_the_table_cap_is_refused():
     """A domain with more values than a tally may have cells is refused with advice."""
     with pytest.raises(SchemeError, match="merge rare values"):
         ProjectiveGeometry.design(MAX_CELLS + 1, 1.0)
@@ -98,9 +96,7 @@ def test_a_domain_beyond_the_table_cap_is_refused() -> None:
         (7, 2, 3, 2 * HALF, "epsilon"),
     ],
 )
-def test_impossible_spaces_are_refused(
-    size: int, order: int, dimension: int, threshold: int, message: str
-) -> None:
+def test_impossible_spaces_are_refused(size, order, dimension, threshold, message):
     """No space without a prime order, with too few or too many points, or without noise."""
     with pytest.raises(SchemeError, match=message):
         ProjectiveGeometry(size, order, dimension, threshold)

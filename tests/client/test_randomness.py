@@ -1,14 +1,11 @@
 """Randomness: uniform integers, coins, bit flips and subsets, exact for any source of bits."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -19,16 +16,16 @@ from deniable.randomness import PRECISION, below, coin, flips, keyed_bits, subse
 ONE = 1 << PRECISION
 
 
-def seeded(seed: int) -> Callable[[int], int]:
+def seeded(seed):
     """A reproducible source of bits, which exists in tests alone."""
     return random.Random(seed).getrandbits
 
 
-def scripted(*numbers: int) -> Callable[[int], int]:
+def scripted(*numbers):
     """A source that returns these numbers in turn, each of which must fit the bits asked for."""
     remaining = iter(numbers)
 
-    def bits(count: int) -> int:
+    def bits(count):
         number = next(remaining)
         assert 0 <= number < 1 << count
         return number
@@ -36,13 +33,13 @@ def scripted(*numbers: int) -> Callable[[int], int]:
     return bits
 
 
-def p_value(counts: list[int]) -> float:
+def p_value(counts):
     """Pearson's chi-square against equal probabilities."""
     return float(stats.chisquare(counts).pvalue)
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 53, 1000])
-def test_system_bits_fill_their_range(count: int) -> None:
+def test_system_bits_fill_their_range(count):
     """System bits stay below 2**count, and each bit takes both values.
 
     A bit stays constant over 60 draws with probability 2**-59; at most 1,000 are watched.
@@ -57,20 +54,20 @@ def test_system_bits_fill_their_range(count: int) -> None:
     assert ever == never == everything
 
 
-def test_below_rejects_instead_of_wrapping() -> None:
+def test_below_rejects_instead_of_wrapping():
     """A number outside the bound is drawn again, so that no residue is favoured."""
     assert below(5, scripted(7, 5, 6, 4)) == 4
     assert below(1, scripted(0)) == 0
 
 
 @pytest.mark.parametrize("bound", [0, -3])
-def test_below_needs_a_positive_bound(bound: int) -> None:
+def test_below_needs_a_positive_bound(bound):
     """There is no number below zero or less."""
     with pytest.raises(ValueError, match="at least 1"):
         below(bound)
 
 
-def test_coin_compares_with_its_threshold() -> None:
+def test_coin_compares_with_its_threshold():
     """Exactly the numbers below the threshold are heads."""
     assert coin(3, scripted(2))
     assert not coin(3, scripted(3))
@@ -78,11 +75,11 @@ def test_coin_compares_with_its_threshold() -> None:
     assert coin(ONE, scripted(ONE - 1))
 
 
-def planes(size: int, *numbers: int) -> Callable[[int], int]:
+def planes(size, *numbers):
     """A source of whole planes of `size` bits, which are used in turn; then of zeros."""
     stream = sum(number << size * place for place, number in enumerate(numbers))
 
-    def bits(count: int) -> int:
+    def bits(count):
         nonlocal stream
         assert count % size == 0
         drawn = stream & ((1 << count) - 1)
@@ -92,7 +89,7 @@ def planes(size: int, *numbers: int) -> Callable[[int], int]:
     return bits
 
 
-def _probabilities(if_one: int, if_zero: int, ones: int, depth: int) -> list[Fraction]:
+def _probabilities(if_one, if_zero, ones, depth):
     """For two positions: how often each result comes up over all `depth` planes of two bits.
 
     Thresholds are multiples of 2**(PRECISION - depth), so all later planes change nothing.
@@ -104,7 +101,7 @@ def _probabilities(if_one: int, if_zero: int, ones: int, depth: int) -> list[Fra
 
 
 @pytest.mark.parametrize("ones", range(4))
-def test_flips_are_exact_and_independent(ones: int) -> None:
+def test_flips_are_exact_and_independent(ones):
     """Over all planes of random bits, two positions come up with the product of their odds."""
     depth = 5
     unit = 1 << PRECISION - depth
@@ -116,11 +113,11 @@ def test_flips_are_exact_and_independent(ones: int) -> None:
             assert measured[result] == expected
 
 
-def test_flips_use_every_bit_of_the_threshold() -> None:
+def test_flips_use_every_bit_of_the_threshold():
     """The least significant bit of a threshold decides when all others agree."""
     threshold = ONE // 3
 
-    def compared(number: int, threshold: int) -> int:
+    def compared(number, threshold):
         numbers = [number >> shift & 1 for shift in range(PRECISION - 1, -1, -1)]
         return flips(1, 1, threshold, 0, planes(1, *numbers))
 
@@ -131,7 +128,7 @@ def test_flips_use_every_bit_of_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(("size", "count"), [(6, 3), (7, 2), (5, 4), (4, 1), (9, 0), (9, 9)])
-def test_every_small_subset_is_equally_likely(size: int, count: int) -> None:
+def test_every_small_subset_is_equally_likely(size, count):
     """Each of the C(size, count) subsets comes up equally often.
 
     Chi-square at alpha = 1e-6 for each of six sizes, seed 12, 500 draws per subset.
@@ -146,7 +143,7 @@ def test_every_small_subset_is_equally_likely(size: int, count: int) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(("size", "count"), [(80, 33), (90, 39), (70, 33), (66, 33)])
-def test_dense_subsets_are_exchangeable(size: int, count: int) -> None:
+def test_dense_subsets_are_exchangeable(size, count):
     """Where the bit-sliced way is taken, positions and pairs of positions come up evenly.
 
     Per size, 6,000 draws, seed 13: a chi-square of the positions, two-sided, and a normal test of
@@ -174,24 +171,24 @@ def test_dense_subsets_are_exchangeable(size: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "count"), [(3, 4), (3, -1)])
-def test_no_subset_is_larger_than_its_set(size: int, count: int) -> None:
+def test_no_subset_is_larger_than_its_set(size, count):
     """A count outside 0..size is refused."""
     with pytest.raises(ValueError, match="cannot choose"):
         subset(size, count)
 
 
-def asked(bits: Callable[[int], int]) -> tuple[list[int], Callable[[int], int]]:
+def asked(bits):
     """The same source, and a list of how many bits it is asked for."""
-    counts: list[int] = []
+    counts = []
 
-    def counted(count: int) -> int:
+    def counted(count):
         counts.append(count)
         return bits(count)
 
     return counts, counted
 
 
-def test_thresholds_are_out_of_53_bits() -> None:
+def test_thresholds_are_out_of_53_bits():
     """A coin draws 53 bits, as thresholds in schemes and vectors count on."""
     counts, bits = asked(lambda count: 2**52 - 1)
     assert coin(2**52, bits)
@@ -201,14 +198,14 @@ def test_thresholds_are_out_of_53_bits() -> None:
 
 
 @pytest.mark.parametrize(("bound", "width"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3)])
-def test_below_draws_no_more_bits_than_it_needs(bound: int, width: int) -> None:
+def test_below_draws_no_more_bits_than_it_needs(bound, width):
     """A bound of 2**w takes w bits, so that nothing is drawn again."""
     counts, bits = asked(lambda count: 0)
     assert below(bound, bits) == 0
     assert counts == [width]
 
 
-def test_keyed_bits_are_hmac_in_counter_mode() -> None:
+def test_keyed_bits_are_hmac_in_counter_mode():
     """Each call takes whole blocks of HMAC-SHA-512 over label, zero byte and a counter of four
     bytes from 1, and reads as many bytes as it needs, the lowest first, without the bits that are
     too many."""
@@ -229,7 +226,7 @@ def test_keyed_bits_are_hmac_in_counter_mode() -> None:
         keyed_bits(key, "\xe9")
 
 
-def test_flips_draw_blocks_that_are_nearly_always_enough() -> None:
+def test_flips_draw_blocks_that_are_nearly_always_enough():
     """The first block has three planes more than the size has binary digits, later ones have four,
     none goes beyond the last bit of a threshold, and without such a bit nothing is drawn."""
     counts, bits = asked(lambda count: 0)
@@ -254,7 +251,7 @@ def test_flips_draw_blocks_that_are_nearly_always_enough() -> None:
         (65, 32, 32 * (32 * 128 // 65 + 8)),
     ],
 )
-def test_sparse_subsets_are_drawn_position_by_position(size: int, count: int, first: int) -> None:
+def test_sparse_subsets_are_drawn_position_by_position(size, count, first):
     """Up to 32 positions and one of 256, counted from the nearer end, are drawn as words of 32
     bits, enough for them with some to spare; more are scattered first."""
     counts, bits = asked(seeded(16))
@@ -263,7 +260,7 @@ def test_sparse_subsets_are_drawn_position_by_position(size: int, count: int, fi
     assert len(counts) <= 3
 
 
-def test_words_that_are_no_position_are_passed_over() -> None:
+def test_words_that_are_no_position_are_passed_over():
     """Only the low bits of a word count, and those that are too large choose nothing."""
     words = [0xFFFFFF00 | 7, 5, 0xABCDEF06, 2, 2, 0]
     stream = sum(word << 32 * place for place, word in enumerate(words))

@@ -1,10 +1,7 @@
 """What `record` takes: whatever an app passes, nothing is raised; what fits is recorded."""
 
-from __future__ import annotations
-
 import unicodedata
 from numbers import Real
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from deniable import Client, Registry
 from deniable.open_windows import refusals
 from deniable.state import State
 
-from .conftest import Clock, MakeClient, metrics_toml
+from .conftest import metrics_toml
 
 NOON = 1.8e9
 
@@ -36,11 +33,11 @@ REGISTRY = Registry.parse(
 class Hostile:
     """Everything that one may ask of it raises."""
 
-    def _raises(self, *_: object) -> Any:
+    def _raises(self, *_):
         raise RuntimeError("secret")
 
     __bool__ = __float__ = __int__ = __index__ = __str__ = __len__ = _raises
-    __eq__ = __lt__ = __gt__ = __abs__ = __iter__ = _raises  # type: ignore[assignment]
+    __eq__ = __lt__ = __gt__ = __abs__ = __iter__ = _raises
     __hash__ = object.__hash__
 
 
@@ -51,7 +48,7 @@ class HostileNumber(Hostile):
 class LyingNumber(Hostile):
     """A number whose error holds its value."""
 
-    def __float__(self) -> float:
+    def __float__(self):
         raise ValueError("secret")
 
 
@@ -81,7 +78,7 @@ VALUES = st.one_of(
 )
 
 
-def fits(name: str, value: Any) -> bool:
+def fits(name, value):
     """Whether a metric of REGISTRY takes a value, by other means than the SDK's."""
     if name in ("flag", "opened"):
         return value is True or value is False
@@ -104,10 +101,10 @@ def fits(name: str, value: Any) -> bool:
 
 @settings(max_examples=100)
 @given(name=st.sampled_from(sorted(REGISTRY.metrics)), value=VALUES)
-def test_record_never_raises(name: str, value: Any) -> None:
+def test_record_never_raises(name, value):
     """Any object, for every type of metric: what fits is kept, and everything else is dropped and
     counted. What is passed on does not hold the value of a hostile object."""
-    troubles: list[Exception] = []
+    troubles = []
     state = State(None)
     client = Client(
         REGISTRY,
@@ -136,26 +133,26 @@ def test_record_never_raises(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [None, 7, ["x"], Hostile(), "colour", float("nan")])
-def test_no_name_raises(name: Any) -> None:
+def test_no_name_raises(name):
     """What is no name of a metric is counted, whatever it is."""
     with Client(REGISTRY, state_dir=":memory:", consent=True, background=False) as client:
         client.record(name, True)
     assert client.counters == {"mistake": 1}
 
 
-def counts(client: Client, clock: Clock) -> dict[str, int]:
+def counts(client, clock):
     """What the state has of values that did not fit."""
     client.flush()
     with client._state.transaction() as connection:
         return refusals(connection, clock())
 
 
-def test_the_count_is_forgotten_with_its_window(make_client: MakeClient, clock: Clock) -> None:
+def test_the_count_is_forgotten_with_its_window(make_client, clock):
     """How many values did not fit is on the disk, without a value, until the window ends: that a
     value did not fit says something about it."""
     client = make_client(registry=REGISTRY, on_trouble=lambda error: None)
     for value in ("secret", None, "firefox"):
-        client.record("browser", value)  # type: ignore[arg-type]
+        client.record("browser", value)
     assert counts(client, clock) == {"browser": 2}
     assert client._state.path is not None
     assert b"secret" not in client._state.path.read_bytes()
@@ -167,9 +164,7 @@ def test_the_count_is_forgotten_with_its_window(make_client: MakeClient, clock: 
 
 
 @pytest.mark.parametrize("forget", ["opt_out", "erase"])
-def test_the_count_is_forgotten_when_the_owner_says_so(
-    make_client: MakeClient, clock: Clock, forget: str
-) -> None:
+def test_the_count_is_forgotten_when_the_owner_says_so(make_client, clock, forget):
     """The person's no, and an erasure, delete the count too."""
     client = make_client(registry=REGISTRY, on_trouble=lambda error: None)
     client.record("browser", "secret")
@@ -178,7 +173,7 @@ def test_the_count_is_forgotten_when_the_owner_says_so(
     assert counts(client, clock) == {}
 
 
-def test_without_consent_no_count_is_kept(make_client: MakeClient, clock: Clock) -> None:
+def test_without_consent_no_count_is_kept(make_client, clock):
     """Without consent a value that does not fit leaves nothing on the disk."""
     client = make_client(registry=REGISTRY, consent=False, on_trouble=lambda error: None)
     client.record("browser", "secret")

@@ -1,7 +1,5 @@
 """The registry: good files become metrics, bad ones a list of every mistake with its line."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 
@@ -16,11 +14,11 @@ GOOD = REGISTRIES / "good.toml"
 
 
 @pytest.fixture(scope="module")
-def registry() -> Registry:
+def registry():
     return Registry.load(GOOD)
 
 
-def test_a_good_file_becomes_metrics(registry: Registry) -> None:
+def test_a_good_file_becomes_metrics(registry):
     """Every key arrives where it belongs, own settings before defaults before ours."""
     assert len(registry) == 4
     assert registry.lifetime_epsilon == 24.0
@@ -44,7 +42,7 @@ def test_a_good_file_becomes_metrics(registry: Registry) -> None:
     ]
 
 
-def test_every_mistake_is_reported_at_its_line() -> None:
+def test_every_mistake_is_reported_at_its_line():
     """All mistakes of a file come at once, each at the line that a person must mend."""
     path = REGISTRIES / "every_mistake.toml"
     expected = [
@@ -86,14 +84,14 @@ def test_every_mistake_is_reported_at_its_line() -> None:
         ("", None, "must be 1"),
     ],
 )
-def test_a_file_of_the_wrong_shape(text: str, line: int | None, message: str) -> None:
+def test_a_file_of_the_wrong_shape(text, line, message):
     """What is not TOML, or not tables of metrics, is said with its line where it has one."""
     with pytest.raises(RegistryError) as caught:
         Registry.parse(text)
     assert any(p.line == line and message in p.message for p in caught.value.problems)
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read(tmp_path):
     """A missing or undecodable file is a registry error that names the file."""
     with pytest.raises(RegistryError, match=r"absent\.toml: error: cannot be read: No such file"):
         Registry.load(tmp_path / "absent.toml")
@@ -102,7 +100,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         Registry.load(tmp_path / "latin.toml")
 
 
-def category(values: list[str]) -> str:
+def category(values):
     listed = ", ".join(f'"{value}"' for value in values)
     return (
         "schema = 1\napp = 'example'\n"
@@ -111,7 +109,7 @@ def category(values: list[str]) -> str:
     )
 
 
-def test_limits_of_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_values(tmp_path, monkeypatch):
     """A list over MAX_VALUES and a value over MAX_VALUE_BYTES are refused; the limits pass."""
     longest = "é" * (MAX_VALUE_BYTES // 2)
     assert Registry.parse(category(["a", longest]))["m"].values == ("a", longest)
@@ -126,7 +124,7 @@ def test_limits_of_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(Registry.parse(text, folder=tmp_path)["m"].values) == 100
 
 
-def test_values_from_a_file(tmp_path: Path) -> None:
+def test_values_from_a_file(tmp_path):
     """A long list may stand in a file beside the registry; its mistakes name its own line."""
     text = category([]).replace("values = []", "values_file = 'words.txt'")
     (tmp_path / "metrics.toml").write_text(text)
@@ -139,14 +137,14 @@ def test_values_from_a_file(tmp_path: Path) -> None:
         Registry.parse(text + "values = ['a', 'b']\n")
 
 
-def test_an_unknown_metric(registry: Registry) -> None:
+def test_an_unknown_metric(registry):
     """Asking for an undeclared metric says where to declare it."""
     with pytest.raises(MetricError, match=r"'colour'.*is not declared in .*good\.toml") as caught:
         registry["colour"]
     assert caught.value.metric == "colour"
 
 
-def test_values_are_normalized(registry: Registry) -> None:
+def test_values_are_normalized(registry):
     """Booleans and strings find their place in the domain, in any Unicode spelling."""
     assert registry["dark_mode"].normalize(True) == "true"
     assert registry["dark_mode"].normalize(False) == "false"
@@ -155,13 +153,13 @@ def test_values_are_normalized(registry: Registry) -> None:
     assert drink.item("tea") == 1
 
 
-def test_an_unlisted_value_becomes_other(registry: Registry) -> None:
+def test_an_unlisted_value_becomes_other(registry):
     """Values outside the list are counted as the declared other, never dropped."""
     assert registry["drink"].normalize("water") == "rest"
     assert registry["browser"].normalize("lynx") == "other"
 
 
-def test_an_unlisted_value_without_other() -> None:
+def test_an_unlisted_value_without_other():
     """Without an other the call fails, and the message does not repeat the value."""
     metric = Registry.parse(category(["a", "b"]))["m"]
     with pytest.raises(MetricError) as caught:
@@ -170,21 +168,21 @@ def test_an_unlisted_value_without_other() -> None:
 
 
 @pytest.mark.parametrize("value", [1, 0, None, "true", 1.0])
-def test_a_boolean_takes_only_booleans(registry: Registry, value: object) -> None:
+def test_a_boolean_takes_only_booleans(registry, value):
     """No truthy stand-in is taken for True."""
     with pytest.raises(MetricError, match="takes True or False"):
-        registry["dark_mode"].normalize(value)  # type: ignore[arg-type]
+        registry["dark_mode"].normalize(value)
 
 
 @pytest.mark.parametrize("name", ["drink", "homepage"])
 @pytest.mark.parametrize("value", [True, 1, None, b"tea"])
-def test_texts_are_only_strings(registry: Registry, name: str, value: object) -> None:
+def test_texts_are_only_strings(registry, name, value):
     """A value of another type is a programmer's mistake, even where an other is declared."""
     with pytest.raises(MetricError, match="takes a string"):
-        registry[name].normalize(value)  # type: ignore[arg-type]
+        registry[name].normalize(value)
 
 
-def memoized(kind: str, **settings: str) -> str:
+def memoized(kind, **settings):
     """A registry with one metric that remembers, as TOML."""
     keys = {"epsilon": "1.0", "lifetime_epsilon": "3.0", "longitudinal": '"memoize"'} | settings
     lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
@@ -195,7 +193,7 @@ def memoized(kind: str, **settings: str) -> str:
     )
 
 
-def test_a_mechanism_for_strings_takes_the_texts_of_a_list() -> None:
+def test_a_mechanism_for_strings_takes_the_texts_of_a_list():
     """Over a closed list the texts are hashed, and a text that is not listed is still refused."""
     text = memoized("category", values='["a", "b"]', mechanism='"memoized_local_hashing"')
     metric = Registry.parse(text)["m"]

@@ -1,7 +1,5 @@
 """What a release is: a wheel that anybody can build again, its parts, and who publishes it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -10,7 +8,6 @@ import sys
 import tarfile
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github/workflows/release.yml"
 
 
-def parts(epoch: str) -> dict[str, Any]:
+def parts(epoch):
     """The list of parts, as the script prints it."""
     done = subprocess.run(
         [sys.executable, ROOT / ".ci/sbom.py"],
@@ -28,17 +25,16 @@ def parts(epoch: str) -> dict[str, Any]:
         capture_output=True,
         env=os.environ | {"SOURCE_DATE_EPOCH": epoch},
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
-def test_the_list_of_parts_is_what_is_tested_with() -> None:
+def test_the_list_of_parts_is_what_is_tested_with():
     """A reader of CycloneDX takes the list. It has every version of constraints.txt and no other,
     its references hold, and the same input gives the same list."""
     found = parts("1800000000")
     assert found == parts("1800000000")
     assert found["metadata"]["timestamp"] == "2027-01-15T08:00:00+00:00"
-    read = Bom.from_json(found)  # type: ignore[attr-defined]
+    read = Bom.from_json(found)
     pins = re.findall(r"^([\w.-]+==[^\s;#]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert sorted(f"{each.name}=={each.version}" for each in read.components) == sorted(pins)
     references = {each["bom-ref"] for each in found["components"]}
@@ -48,7 +44,7 @@ def test_the_list_of_parts_is_what_is_tested_with() -> None:
     assert not any("pytest" in each for each in needs)
 
 
-def test_nothing_secret_publishes_a_release() -> None:
+def test_nothing_secret_publishes_a_release():
     """Each action has a version, the right to publish is in the job that publishes alone, with an
     environment of its own, and what is published is attested. The file names no address."""
     text = WORKFLOW.read_text()
@@ -68,7 +64,7 @@ def test_nothing_secret_publishes_a_release() -> None:
 
 
 @pytest.mark.campaign
-def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
+def test_two_builds_are_the_same_bytes(tmp_path):
     """`make dist` of the same commit in two folders, with files of other ages, another umask."""
     made = []
     source = subprocess.run(

@@ -6,15 +6,13 @@ import itertools
 import json
 import random
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from deniable import Client, MetricError, Registry, RegistryError, compiled, memo, windows
+from deniable import MetricError, Registry, RegistryError, compiled, memo, windows
 from deniable.commands import lint
 from deniable.device import Device
 from deniable.mechanisms import MemoizedRetention
@@ -24,9 +22,7 @@ from deniable.sent import describe_entries
 from deniable.state import State
 from deniable.testing import MemoryClient
 
-from .conftest import Clock, Collector, metrics_toml
-
-MakeClient = Callable[..., Client]
+from .conftest import metrics_toml
 
 RETENTION = {"type": "retention", "epsilon": 2.0, "lifetime_epsilon": 4.0}
 REGISTRY = metrics_toml(back={**RETENTION, "ages": 2}, dark_mode={})
@@ -35,18 +31,18 @@ COMPILED = json.loads((VECTORS / "memoized_retention.json").read_text())["compil
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """A retention of weeks, and a boolean."""
     return Registry.parse(REGISTRY)
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def told(monkeypatch):
     """What is randomized, as its two texts, in the order of the reports."""
-    found: list[tuple[str, str]] = []
+    found = []
     recall = memo.recall
 
-    def listen(connection: Any, metric: Any, mechanism: Any, item: Any, bits: Any) -> Any:
+    def listen(connection, metric, mechanism, item, bits):
         assert isinstance(mechanism, MemoizedRetention)
         lifecycle, cohort = divmod(item, mechanism.ages + 2)
         cohorts = (*map(str, range(mechanism.ages + 1)), "older")
@@ -60,14 +56,14 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 class Life:
     """One device in memory, whose clock the test sets to the middle of a week."""
 
-    def __init__(self, registry: Registry, bits: Callable[[int], int], state: Any = None) -> None:
+    def __init__(self, registry, bits, state=None):
         self.now, self.state = 0.0, state or State(None)
         self.recorder = Recorder(registry)
         self.device = Device(
             registry, self.state, None, clock=lambda: self.now, bits=bits, spread=0.0
         )
 
-    def use(self, week: int) -> None:
+    def use(self, week):
         """Say in a week that the app was used."""
         self.now = (7 * week + 1) * 86_400.0  # week 0 began on Monday, 1969-12-29
         record = self.recorder.admit("back", ACTIVE, self.now)
@@ -75,22 +71,22 @@ class Life:
         assert windows.number(record.window) == week
         self.device.write([record])
 
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
+    def rows(self, query):
         with self.state.transaction() as connection:
             return connection.execute(query).fetchall()
 
-    def reported(self) -> list[int]:
+    def reported(self):
         """The weeks that have a report, in the order of the reports."""
         found = self.rows("SELECT window FROM reports WHERE metric = 'back' ORDER BY rowid")
         return [windows.number(window) for (window,) in found]
 
 
 @pytest.fixture
-def live(bits: Callable[[int], int]) -> Iterator[Callable[..., Life]]:
+def live(bits):
     """Makes lives, whose states are closed in the end."""
-    made: list[Life] = []
+    made = []
 
-    def make(registry: Registry, state: Any = None, draw: Any = bits) -> Life:
+    def make(registry, state=None, draw=bits):
         made.append(Life(registry, draw, state))
         return made[-1]
 
@@ -99,7 +95,7 @@ def live(bits: Callable[[int], int]) -> Iterator[Callable[..., Life]]:
         each.state.close()
 
 
-def expected(weeks: Sequence[int], ages: int) -> list[tuple[str, str]]:
+def expected(weeks, ages):
     """What a device reports that is active in these weeks."""
     found = []
     for week in weeks:
@@ -109,9 +105,7 @@ def expected(weeks: Sequence[int], ages: int) -> list[tuple[str, str]]:
     return found
 
 
-def test_every_pattern_of_use(
-    registry: Registry, live: Callable[..., Life], told: list[tuple[str, str]]
-) -> None:
+def test_every_pattern_of_use(registry, live, told):
     """Over all sets of six weeks, through the real device: each week of use has one report, however
     often the app was used in it, of the state and the cohort that follow from the set."""
     for used in itertools.product((False, True), repeat=6):
@@ -125,7 +119,7 @@ def test_every_pattern_of_use(
         assert told == expected(weeks, 2)
 
 
-def test_a_question_is_drawn_once_and_evenly(registry: Registry, live: Callable[..., Life]) -> None:
+def test_a_question_is_drawn_once_and_evenly(registry, live):
     """A device answers one question for life; of 1,000 devices about half answer each. A two-sided
     test of a fair coin at 3.9 standard errors, alpha 1e-4; seed 4."""
     for _ in range(12):
@@ -136,19 +130,19 @@ def test_a_question_is_drawn_once_and_evenly(registry: Registry, live: Callable[
     scheme = registry["back"].scheme
     draws = random.Random(4)
     rows = [
-        memo.draw(draws.randbytes(32), scheme.fingerprint, scheme.mechanism, 0)[0]  # type: ignore[arg-type]
+        memo.draw(draws.randbytes(32), scheme.fingerprint, scheme.mechanism, 0)[0]
         for _ in range(1_000)
     ]
     assert set(rows) == {0, 1}
     assert abs(sum(rows) - 500) < 62
 
 
-def _scripted(number: int, *, groups: bool) -> Callable[[int], int]:
+def _scripted(number, *, groups):
     """Bits whose draws of 53 are scripted: the group, or coins of a tenth to nine tenths."""
     coins = itertools.cycle(range(number % 9 + 1, 10, 4))
     others = random.Random(number)
 
-    def draw(count: int) -> int:
+    def draw(count):
         if count != 53:
             return others.getrandbits(count)
         return number if groups else next(coins) * (1 << 53) // 10
@@ -159,16 +153,14 @@ def _scripted(number: int, *, groups: bool) -> Callable[[int], int]:
 @pytest.mark.parametrize(
     "keys", [{"one_in": 2}, {"one_in": 3}, {"sample_rate": 0.3}, {"sample_rate": 0.7}]
 )
-def test_taking_turns_changes_no_value(
-    keys: dict[str, Any], live: Callable[..., Life], told: list[tuple[str, str]]
-) -> None:
+def test_taking_turns_changes_no_value(keys, live, told):
     """A device that does not take part in a week remembers it all the same: what it reports in the
     others is what a device reports that takes part in all. With `one_in`, over all draws of the
     group, each week has one device that reports."""
     registry = Registry.parse(metrics_toml(back={**RETENTION, "ages": 2, **keys}))
     weeks = [2_975, 2_976, 2_978, 2_979, 2_980]
     whole = dict(zip(weeks, expected(weeks, 2), strict=True))
-    reports: list[int] = []
+    reports = []
     groups = keys.get("one_in", 10)
     for group in range(groups):
         life = live(registry, draw=_scripted(group, groups="one_in" in keys))
@@ -183,9 +175,7 @@ def test_taking_turns_changes_no_value(
         assert 0 < len(reports) < 10 * len(weeks)
 
 
-def test_opting_out_and_in_again_makes_no_new_device(
-    make_client: MakeClient, clock: Clock, collector: Collector, told: list[tuple[str, str]]
-) -> None:
+def test_opting_out_and_in_again_makes_no_new_device(make_client, clock, collector, told):
     """Neither the first week nor the memo is another one afterwards. Weeks without consent are not
     remembered."""
     client = make_client()
@@ -205,9 +195,7 @@ def test_opting_out_and_in_again_makes_no_new_device(
     assert len({report.get("row", 0) for report in collector.reports}) == 1
 
 
-def test_erasing_forgets_and_ends(
-    make_client: MakeClient, clock: Clock, told: list[tuple[str, str]]
-) -> None:
+def test_erasing_forgets_and_ends(make_client, clock, told):
     """After a report, an erasure deletes the first week, and nothing is ever reported or
     remembered again. Before any, the device begins as a new one."""
     client = make_client(state_dir=":memory:")
@@ -227,9 +215,7 @@ def test_erasing_forgets_and_ends(
         assert connection.execute("SELECT * FROM memo_keys WHERE metric = 'back'").fetchall() == []
 
 
-def test_a_clock_that_goes_back(
-    registry: Registry, live: Callable[..., Life], told: list[tuple[str, str]]
-) -> None:
+def test_a_clock_that_goes_back(registry, live, told):
     """The first week never changes, a week before it has no report, and no week has two. A week
     that was skipped is answered by what is known then."""
     life = live(registry)
@@ -247,33 +233,31 @@ class _Failing(State):
     left: int | None = None
 
     @contextmanager
-    def transaction(self) -> Iterator[Any]:
+    def transaction(self):
         with super().transaction() as connection:
             yield _Counting(self, connection)
 
 
 class _Counting:
-    def __init__(self, state: _Failing, connection: sqlite3.Connection) -> None:
+    def __init__(self, state, connection):
         self._state, self._connection = state, connection
 
-    def execute(self, *arguments: Any) -> Any:
+    def execute(self, *arguments):
         self._count()
         return self._connection.execute(*arguments)
 
-    def executemany(self, *arguments: Any) -> Any:
+    def executemany(self, *arguments):
         self._count()
         return self._connection.executemany(*arguments)
 
-    def _count(self) -> None:
+    def _count(self):
         if self._state.left is not None:
             self._state.left -= 1
             if self._state.left < 0:
                 raise sqlite3.OperationalError("disk I/O error")
 
 
-def test_a_device_that_is_stopped_at_any_statement(
-    registry: Registry, live: Callable[..., Life], told: list[tuple[str, str]]
-) -> None:
+def test_a_device_that_is_stopped_at_any_statement(registry, live, told):
     """Whichever statement of a week's write is the last one, nothing of it stays, and the next
     write makes the one report that was due: none is lost, doubled, or of another cohort."""
     for stopped in itertools.count():
@@ -300,9 +284,7 @@ def test_a_device_that_is_stopped_at_any_statement(
     assert stopped > 10
 
 
-def test_another_kind_of_windows(
-    live: Callable[..., Life], registry: Registry, told: list[tuple[str, str]]
-) -> None:
+def test_another_kind_of_windows(live, registry, told):
     """After an edit from days to weeks the device is not new again: its first week is that of its
     first day, and the week before is one in which it was active on a day."""
     days = Registry.parse(
@@ -332,9 +314,7 @@ def test_another_kind_of_windows(
     assert told[1:] == [("stayed", cohort), ("returned", "older")]
 
 
-def test_a_value_that_waits_from_another_type(
-    registry: Registry, live: Callable[..., Life], told: list[tuple[str, str]]
-) -> None:
+def test_a_value_that_waits_from_another_type(registry, live, told):
     """A boolean that became a retention inside a window: its value is dropped without a report, and
     the next window is reported."""
     earlier = Registry.parse(metrics_toml(back={"window": "week"}))
@@ -350,9 +330,7 @@ def test_a_value_that_waits_from_another_type(
     assert [cohort for _, cohort in told] == [str(2_976 % 3)]
 
 
-def test_the_wrong_call_is_a_mistake_that_says_so(
-    make_client: MakeClient, registry: Registry
-) -> None:
+def test_the_wrong_call_is_a_mistake_that_says_so(make_client, registry):
     """A retention takes no value, and other metrics are not active; nothing is kept."""
     with MemoryClient(registry) as client:
         with pytest.raises(MetricError, match=r"is a retention, which takes no values: call act"):
@@ -374,9 +352,7 @@ def test_the_wrong_call_is_a_mistake_that_says_so(
     assert quiet.sent() == []
 
 
-def test_no_call_after_the_last_day(
-    make_client: MakeClient, clock: Clock, registry: Registry
-) -> None:
+def test_no_call_after_the_last_day(make_client, clock, registry):
     """An expired retention is counted and not reported."""
     clock.now = windows.end("2040-06-30")
     client = make_client()
@@ -385,7 +361,7 @@ def test_no_call_after_the_last_day(
     assert (client.counters, client.sent()) == ({"expired": 1}, [])
 
 
-def test_reports_in_words(make_client: MakeClient, clock: Clock, tmp_path: Any) -> None:
+def test_reports_in_words(make_client, clock, tmp_path):
     """The owner reads which window a cohort stands for, or what the device said of itself, with
     the exact chances of the row that it has drawn; in both languages."""
     found = set()
@@ -438,14 +414,14 @@ def test_reports_in_words(make_client: MakeClient, clock: Clock, tmp_path: Any) 
         ({"window": "hour"}, "must be one of day, week, month"),
     ],
 )
-def test_mistakes_in_the_registry(keys: dict[str, Any], message: str) -> None:
+def test_mistakes_in_the_registry(keys, message):
     """Keys that make no sense here are refused in words."""
     with pytest.raises(RegistryError) as caught:
         Registry.parse(metrics_toml(back={**RETENTION, **keys}))
     assert message in str(caught.value)
 
 
-def test_what_a_registry_may_say() -> None:
+def test_what_a_registry_may_say():
     """Defaults: weeks, 12 ages, both questions, memos, and reports at once. [defaults] that other
     metrics follow do not touch it, but for its windows."""
     metric = Registry.parse(metrics_toml(back=RETENTION))["back"]
@@ -463,7 +439,7 @@ def test_what_a_registry_may_say() -> None:
 
 
 @pytest.mark.parametrize("case", COMPILED, ids=lambda case: case["name"])
-def test_compiled_registries(case: dict[str, Any]) -> None:
+def test_compiled_registries(case):
     """The published ones are read and give the same document, and each bad one is refused for the
     field that it names."""
     if "error" not in case:
@@ -474,7 +450,7 @@ def test_compiled_registries(case: dict[str, Any]) -> None:
     assert case["error"] in {problem.where for problem in caught.value.problems}
 
 
-def test_lint_says_what_a_life_reveals(tmp_path: Any) -> None:
+def test_lint_says_what_a_life_reveals(tmp_path):
     """Of each question, how many memos there are and what they reveal together; what is not
     hidden; and that an app that is installed again is a new device."""
     path = tmp_path / "metrics.toml"

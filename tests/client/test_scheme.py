@@ -1,10 +1,7 @@
 """Schemes: definitions, fingerprints and what is refused when one is read back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ VECTORS = json.loads(
 
 
 @pytest.mark.parametrize("case", VECTORS["valid"], ids=lambda case: case["fingerprint"])
-def test_vectors(case: dict[str, Any]) -> None:
+def test_vectors(case):
     """A definition read back has the published canonical form and fingerprint."""
     scheme = Scheme.from_definition(case["definition"])
     assert scheme.canonical().decode() == case["canonical"]
@@ -26,13 +23,13 @@ def test_vectors(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["invalid"], ids=lambda case: case["why"])
-def test_invalid_definitions(case: dict[str, Any]) -> None:
+def test_invalid_definitions(case):
     """A definition that cannot be a scheme is refused, never repaired."""
     with pytest.raises(SchemeError):
         Scheme.from_definition(case["definition"])
 
 
-def test_every_part_changes_the_fingerprint() -> None:
+def test_every_part_changes_the_fingerprint():
     """Type, parameters, values and their order each make another scheme."""
     base = SubsetSelection.design(3, 1.0)
     schemes = [
@@ -56,7 +53,7 @@ def test_every_part_changes_the_fingerprint() -> None:
         {"parameters": None},
     ],
 )
-def test_a_definition_that_does_not_fit_is_refused(change: dict[str, Any]) -> None:
+def test_a_definition_that_does_not_fit_is_refused(change):
     """A type whose values cannot be reported through the mechanism, and entries of another kind,
     are no scheme."""
     mechanism = SlidingWindow.design(NumberRange("0", "10"), 1.0)

@@ -12,7 +12,7 @@ import pytest
 
 from deniable import Registry, outbox, windows
 from deniable.ledger import Ledger
-from deniable.sealing import UNDECLARED_SECONDS, seal
+from deniable.open_windows import UNDECLARED_SECONDS, OpenWindows
 from deniable.state import State
 
 MONDAY, TUESDAY = "2027-01-04", "2027-01-05"
@@ -56,7 +56,7 @@ def sealed(
     """Seals what has ended by a time."""
 
     def sealed(now: float, registry: Registry = registry) -> int:
-        return seal(connection, Ledger(connection), registry, now, READY, bits)
+        return OpenWindows(connection, registry, bits).seal(now, READY)
 
     return sealed
 

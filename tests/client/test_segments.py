@@ -1,9 +1,6 @@
 """Segments: what may be declared, what a device tells, and what it says about it."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,8 +19,6 @@ from deniable.segments import Segment, combinations, identifying, labels, place
 from deniable.testing import MemoryClient
 from deniable_estimator.forecasting.forecast import segment_forecast
 
-from .conftest import Clock, Collector, MakeClient
-
 HEAD = """
 schema = 1
 app = "editor"
@@ -40,7 +35,7 @@ values = ["free", "paid"]
 """
 
 
-def metric(name: str = "dark_mode", **keys: Any) -> str:
+def metric(name="dark_mode", **keys):
     """A boolean metric with these keys."""
     settings = {"epsilon": 1.0, "lifetime_epsilon": 8.0, **keys}
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
@@ -56,7 +51,7 @@ BOTH = (
 MANY = json.dumps([f"v{number}" for number in range(33)])
 
 
-def mistakes(text: str) -> dict[str, str]:
+def mistakes(text):
     """The mistakes of a registry: where -> what."""
     try:
         Registry.parse(text)
@@ -90,7 +85,7 @@ def mistakes(text: str) -> dict[str, str]:
         ('[segments.a]\nvalues = ["x", "0047 555 123"]\n', "segments.a", "a long number"),
     ],
 )  # fmt: skip
-def test_segments_that_cannot_be_are_refused(declared: str, key: str, told: str) -> None:
+def test_segments_that_cannot_be_are_refused(declared, key, told):
     """Each mistake of a segment is named with its key, whether a metric uses it or not."""
     found = mistakes(HEAD + declared + metric())
     assert told in found[key]
@@ -100,12 +95,12 @@ def test_segments_that_cannot_be_are_refused(declared: str, key: str, told: str)
     "value",
     ["ios", "Android 15", "1.2", "v3.4", "deadbeef!", "facade", "abcdef", "10-99", "EU", "é"],
 )
-def test_groups_are_no_identifiers(value: str) -> None:
+def test_groups_are_no_identifiers(value):
     """Names of platforms, versions without their build and ranges are taken."""
     assert identifying(Segment("platform", (value, "other"))) is None
 
 
-def test_a_reason_lets_a_segment_pass() -> None:
+def test_a_reason_lets_a_segment_pass():
     """With `why` neither the look of a segment nor the number of devices is refused."""
     text = (
         HEAD
@@ -129,7 +124,7 @@ def test_a_reason_lets_a_segment_pass() -> None:
         ({"segments": ["platform"], "devices": 39_000, "sample_rate": 0.01}, "give 98 reports"),
     ],
 )
-def test_metrics_that_cannot_be_split_are_refused(keys: dict[str, Any], told: str) -> None:
+def test_metrics_that_cannot_be_split_are_refused(keys, told):
     """A metric names one or two declared segments, whose combinations have enough devices."""
     many = json.dumps([f"v{number}" for number in range(17)])
     third = f'[segments.many]\nvalues = {many}\n[segments.third]\nvalues = ["a", "b"]\n'
@@ -139,7 +134,7 @@ def test_metrics_that_cannot_be_split_are_refused(keys: dict[str, Any], told: st
     assert mistakes(HEAD + SEGMENTS + third + metric(**enough)) == {}
 
 
-def test_a_tally_keeps_its_limit() -> None:
+def test_a_tally_keeps_its_limit():
     """Segments that would give a tally more than the most cells are refused."""
     fits, too_wide = (MAX_CELLS // 8, MAX_CELLS // 8 + 1)
     segments = [Segment("a", ("x", "y", "z", "w")), Segment("b", ("x", "y"))]
@@ -153,7 +148,7 @@ def test_a_tally_keeps_its_limit() -> None:
             check_cells(mechanism, segments)
 
 
-def test_rows_are_combinations_first() -> None:
+def test_rows_are_combinations_first():
     """A tally has the mechanism's rows for each combination, the last segment fastest, and the
     fingerprint covers names, values and order."""
     registry = Registry.parse(BOTH)
@@ -177,7 +172,7 @@ def test_rows_are_combinations_first() -> None:
 
 
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=2, unique=True), st.data())
-def test_every_combination_has_its_place(sizes: list[int], data: st.DataObject) -> None:
+def test_every_combination_has_its_place(sizes, data):
     """The place of a combination is that of its labels; what is not listed is `other`, and nothing
     where there is no `other`."""
     segments = [
@@ -192,12 +187,10 @@ def test_every_combination_has_its_place(sizes: list[int], data: st.DataObject) 
     assert place(strict, {**given_, name: "?"}) is None
 
 
-def test_a_segment_that_was_not_told(
-    make_client: MakeClient, clock: Clock, collector: Collector
-) -> None:
+def test_a_segment_that_was_not_told(make_client, clock, collector):
     """It counts as `other`; without one the record is ignored, counted and passed on, with the
     segment's name and no value."""
-    troubles: list[Exception] = []
+    troubles = []
     client = make_client(registry=Registry.parse(BOTH), on_trouble=troubles.append)
     client.record("dark_mode", True)
     client.record("both", True)
@@ -224,12 +217,10 @@ def test_a_segment_that_was_not_told(
         ({3: "x"}, "'3': is not declared"),
     ],
 )
-def test_segments_that_cannot_be_told(
-    make_client: MakeClient, told: dict[Any, Any], message: str
-) -> None:
+def test_segments_that_cannot_be_told(make_client, told, message):
     """In production nothing raises: an unknown segment counts as a mistake, and a value that does
     not fit as refused. What is passed on names no value. The other segments are told."""
-    troubles: list[Exception] = []
+    troubles = []
     client = make_client(registry=Registry.parse(BOTH), segments=told, on_trouble=troubles.append)
     (trouble,) = troubles
     assert isinstance(trouble, SegmentError)
@@ -239,7 +230,7 @@ def test_segments_that_cannot_be_told(
     assert client.counters == {kind: 1}
 
 
-def test_a_segment_that_does_not_fit_is_not_known_any_more() -> None:
+def test_a_segment_that_does_not_fit_is_not_known_any_more():
     """A record does not count for the segment of before; a new value is taken as ever."""
     client = MemoryClient(Registry.parse(BOTH), segments={"plan": "free"})
     for value in ("secret", "paid"):
@@ -251,7 +242,7 @@ def test_a_segment_that_does_not_fit_is_not_known_any_more() -> None:
         client.set_segments({"shoe": "red"})
 
 
-def test_sent_says_what_was_told_in_clear(make_client: MakeClient, clock: Clock) -> None:
+def test_sent_says_what_was_told_in_clear(make_client, clock):
     """The owner reads the segments beside what the noisy part reveals, in both languages."""
     client = make_client(
         registry=Registry.parse(BOTH), segments={"platform": "web", "plan": "paid"}
@@ -269,7 +260,7 @@ def test_sent_says_what_was_told_in_clear(make_client: MakeClient, clock: Clock)
     )
 
 
-def test_stored_values_are_read_back() -> None:
+def test_stored_values_are_read_back():
     """A value without segments is itself, also one that looks like a segment."""
     assert parse_value("platform=web") == ({}, "platform=web")
     assert parse_value("platform=a=b\x1fplan=x\x1evalue") == (
@@ -286,7 +277,7 @@ def test_stored_values_are_read_back() -> None:
         (420, "not even over 28"),
     ],
 )
-def test_lint_says_what_a_segment_can_tell(devices: int, told: str | None) -> None:
+def test_lint_says_what_a_segment_can_tell(devices, told):
     """With few devices lint notes that an average segment is blind in a window, over how many
     windows it is not, and how many devices it takes in one."""
     text = HEAD + SEGMENTS + metric(segments=["platform"], devices=devices)
@@ -301,7 +292,7 @@ def test_lint_says_what_a_segment_can_tell(devices: int, told: str | None) -> No
         assert segment_forecast(Registry.parse(fewer)["dark_mode"]) is not None
 
 
-def test_lint_asks_for_the_crowd_of_segments() -> None:
+def test_lint_asks_for_the_crowd_of_segments():
     """Without `devices` lint says that it cannot judge the crowd of a segment, and how many devices
     give each segment 100 reports."""
     text = HEAD + SEGMENTS + metric(segments=["platform"])

@@ -1,16 +1,12 @@
 """Reports of numbers in words: which numbers they favour, and how often some would send them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
-from deniable.mechanisms import HierarchicalHistogram, NumberRange, Numeric, Report, SlidingWindow
+from deniable.mechanisms import HierarchicalHistogram, NumberRange, Report, SlidingWindow
 from deniable.outbox import Entry
-from deniable.owner_texts import ENGLISH, OWNER_TEXTS, OwnerTexts
+from deniable.owner_texts import ENGLISH, OWNER_TEXTS
 from deniable.scheme import Scheme
-from deniable.sent import SentReport, describe_entries
+from deniable.sent import describe_entries
 from deniable.wire import SealedReport, pack_columns
 
 TENTHS = NumberRange("0", "10.5")
@@ -19,12 +15,12 @@ DECADES = NumberRange("0.001", "1000", "log")
 SIXTEEN = HierarchicalHistogram.design(TENTHS, 1.0, 16)
 
 
-def told(mechanism: Numeric, report: Report, texts: OwnerTexts = ENGLISH) -> SentReport:
+def told(mechanism, report, texts=ENGLISH):
     """The report as the owner of the device sees it."""
     scheme = Scheme("number", mechanism, ())
     columns = pack_columns(mechanism.rows[report.row], report)
     sealed = SealedReport("m", scheme.fingerprint, "2026-11-20", report.row, columns)
-    fields: dict[str, Any] = dict.fromkeys(Entry._fields)
+    fields = dict.fromkeys(Entry._fields)
     entry = Entry(
         **fields
         | {
@@ -67,7 +63,7 @@ def told(mechanism: Numeric, report: Report, texts: OwnerTexts = ENGLISH) -> Sen
         ),
     ],
 )
-def test_a_report_names_what_it_favours(mechanism: Numeric, report: Report, words: str) -> None:
+def test_a_report_names_what_it_favours(mechanism, report, words):
     """Ranges of numbers, at their ends, in whole numbers, and as a bare number where they are
     many; and always by how much it can tell any two numbers apart."""
     found = told(mechanism, report).words
@@ -77,7 +73,7 @@ def test_a_report_names_what_it_favours(mechanism: Numeric, report: Report, word
 
 @pytest.mark.parametrize("numbers", [TENTHS, WHOLE, DECADES, NumberRange("-1e-9", "1e9")])
 @pytest.mark.parametrize("mean", [False, True])
-def test_every_report_has_words(numbers: NumberRange, mean: bool) -> None:
+def test_every_report_has_words(numbers, mean):
     """In both languages; and its likelihoods are those of five numbers across the range."""
     mechanism = HierarchicalHistogram.design(numbers, 1.0, 64, mean)
     for row, each in enumerate(mechanism.rows):
@@ -98,7 +94,7 @@ def test_every_report_has_words(numbers: NumberRange, mean: bool) -> None:
     ("high", "listed"),
     [("40", ["0", "10", "20", "30", "40"]), ("1", ["0", "1"]), ("2", ["0", "1", "2"])],
 )
-def test_whole_numbers_are_listed_once_and_up_to_high(high: str, listed: list[str]) -> None:
+def test_whole_numbers_are_listed_once_and_up_to_high(high, listed):
     """Of whole numbers, the likelihoods are those of numbers inside the range, each once."""
     mechanism = SlidingWindow.design(NumberRange("0", high, integer=True), 1.0, 4)
     assert [each.value for each in told(mechanism, Report(0, 0)).likelihoods] == listed

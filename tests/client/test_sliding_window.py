@@ -23,13 +23,13 @@ DESIGNS = [
 ] + [(1.0, 256)]
 
 
-def chances(window: SlidingWindow, position: int) -> list[Fraction]:
+def chances(window, position):
     """The chance of each column."""
     return [window.likelihood(Report(0, column), position) for column in range(window.columns)]
 
 
 @pytest.mark.parametrize(("epsilon", "columns"), DESIGNS)
-def test_the_mean_of_scores_is_the_number(epsilon: float, columns: int) -> None:
+def test_the_mean_of_scores_is_the_number(epsilon, columns):
     """The expected score, over the exact chances of all columns, is the place of the number
     between -1 and 1 to within 2**-29, at every level and between levels."""
     window = SlidingWindow.design(UNIT, epsilon, columns)
@@ -40,14 +40,14 @@ def test_the_mean_of_scores_is_the_number(epsilon: float, columns: int) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "columns"), DESIGNS)
-def test_positions_outside_are_the_ends(epsilon: float, columns: int) -> None:
+def test_positions_outside_are_the_ends(epsilon, columns):
     """Whatever lies below or above is randomized as the end of the range is."""
     window = SlidingWindow.design(UNIT, epsilon, columns)
     assert chances(window, -1) == chances(window, 0)
     assert chances(window, TOP + 5) == chances(window, TOP)
 
 
-def test_reference_scores() -> None:
+def test_reference_scores():
     """All scores of the design with a closed form: with
     A = (e+1)/(e-1), four columns of width two score +-(A + 1/2) and +-(A - 1/2)."""
     a = (math.e + 1) / (math.e - 1)
@@ -57,7 +57,7 @@ def test_reference_scores() -> None:
     assert one_bit == pytest.approx((-a, a), abs=1e-12)
 
 
-def test_rounding_between_levels_is_exact() -> None:
+def test_rounding_between_levels_is_exact():
     """Of all numbers that can be drawn for the gap between two levels, exactly as many lead to the
     upper one as the position lies above the lower one."""
     window = SlidingWindow(UNIT, 4, 2, 3 * (ONE // 4), (0, 4, TOP))
@@ -67,7 +67,7 @@ def test_rounding_between_levels_is_exact() -> None:
         for drawn in (0, 1, 2, 3):
             left = [((gap - 1).bit_length(), drawn), (PRECISION, 0), (1, 0)]
 
-            def bits(count: int, left: list[tuple[int, int]] = left) -> int:
+            def bits(count, left=left):
                 asked, number = left.pop(0)
                 assert asked == count
                 return number
@@ -95,13 +95,13 @@ GOOD: dict[str, Any] = dict(SlidingWindow.design(UNIT, 1.0, 8).parameters())
         ({"low": "2"}, "sliding_window: low 2 must be below high 1"),
     ],
 )
-def test_impossible_windows_are_refused(change: dict[str, Any], message: str) -> None:
+def test_impossible_windows_are_refused(change, message):
     """Parameters that fit each other badly, as another program might publish them."""
     with pytest.raises(SchemeError, match=message):
         rebuild("sliding_window", GOOD | change)
 
 
-def test_scores_belong_to_their_levels() -> None:
+def test_scores_belong_to_their_levels():
     """Levels may be any that increase, but if they are not those of the threshold there are no
     scores: they would be biased."""
     levels = list(GOOD["levels"])

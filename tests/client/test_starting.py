@@ -1,17 +1,14 @@
 """`deniable init` and `deniable add`: what they write is valid, and what was there stays."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +20,7 @@ from deniable.starting.templates import COMPOSE
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """An empty folder to work in."""
     home = tmp_path / "My Editor"
     home.mkdir()
@@ -31,18 +28,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def run(command: object, *words: object, code: int = 0) -> Result:
-    done = CliRunner().invoke(command, [*map(str, words)])  # type: ignore[arg-type]
+def run(command, *words, code=0):
+    done = CliRunner().invoke(command, [*map(str, words)])
     assert done.exit_code == code, done.output
     return done
 
 
-def warnings(path: str = "metrics.toml") -> list[str]:
+def warnings(path="metrics.toml"):
     found = json.loads(run(lint, path, "--json").stdout)["problems"]
     return [each["message"] for each in found if each["severity"] != "note"]
 
 
-def names() -> set[str]:
+def names():
     return {path.name for path in Path().iterdir()}
 
 
@@ -57,7 +54,7 @@ def names() -> set[str]:
     ids=["category", "boolean", "string", "number"],
 )
 @pytest.mark.parametrize(("where", "devices"), [("python", 500), ("web", 100_000)])
-def test_what_init_writes_has_no_warning(where: str, metric: list[str], devices: int) -> None:
+def test_what_init_writes_has_no_warning(where, metric, devices):
     """For each type and place, `deniable lint` has no warning about what `init --yes` has written,
     from 500 devices on, and the file has comments."""
     done = run(init, "--yes", "--where", where, "--devices", devices, *metric)
@@ -76,7 +73,7 @@ def test_what_init_writes_has_no_warning(where: str, metric: list[str], devices:
         assert registry[name].answer == "at_once"
 
 
-def test_a_crowd_that_is_too_small_is_told() -> None:
+def test_a_crowd_that_is_too_small_is_told():
     """Ten devices see nothing rare at any epsilon that is proposed: the words say so with lint's
     own warning, and three devices have no signal at all."""
     done = run(init, "--yes", "--devices", 10)
@@ -86,7 +83,7 @@ def test_a_crowd_that_is_too_small_is_told() -> None:
     assert "there is no usable signal for one of 5 values" in done.stdout
 
 
-def test_init_replaces_nothing() -> None:
+def test_init_replaces_nothing():
     """If one of the files is there, none is written, unless --force says so."""
     for name in ("metrics.toml", "app.py", "compose.yml"):
         Path(name).write_text("mine")
@@ -102,7 +99,7 @@ def test_init_replaces_nothing() -> None:
     assert Path("app.py").read_text() != "mine"
 
 
-def test_init_refuses_what_lint_refuses() -> None:
+def test_init_refuses_what_lint_refuses():
     """A mistake in an option is told, and nothing is written."""
     for words in (["--app", "My App"], ["--metric", "Bad"], ["--values", "a"]):
         done = run(init, "--yes", *words, code=1)
@@ -110,7 +107,7 @@ def test_init_refuses_what_lint_refuses() -> None:
         assert names() == set()
 
 
-def test_init_takes_hostile_texts() -> None:
+def test_init_takes_hostile_texts():
     """Names and values with quotes, tags and line ends stay texts in each file."""
     value = "</script>\"'$&{x}"
     run(init, "new/folder", "--yes", "--where", "web", "--values", f"{value},b", "--owner", 'a"\n')
@@ -123,7 +120,7 @@ def test_init_takes_hostile_texts() -> None:
     compile(Path("python/app.py").read_text(), "app.py", "exec")
 
 
-def test_the_example_runs(tmp_path: Path) -> None:
+def test_the_example_runs(tmp_path):
     """app.py of `init` records its value without a collector: it waits for its window to end."""
     run(init, "--yes")
     environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DO_NOT_TRACK": "0"}
@@ -133,7 +130,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("telemetry is on\n", "")
 
 
-def test_the_compose_file() -> None:
+def test_the_compose_file():
     """It is YAML with the three services, whose published ports are on loopback, and every
     setting in it is one of the collector's or the dashboard's."""
     from deniable_estimator.dashboard.settings import DashboardSettings
@@ -149,12 +146,12 @@ def test_the_compose_file() -> None:
         assert service["cap_drop"] == ["ALL"]
 
 
-def test_questions_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_in_a_terminal(monkeypatch):
     """In a terminal, init asks for what no option says, and add asks before it writes."""
     for module in ("init_command", "add_command"):
         monkeypatch.setattr(f"deniable.starting.{module}.is_interactive", lambda yes: not yes)
 
-    def ask(command: Any, *words: str, typed: str) -> str:
+    def ask(command, *words, typed):
         done = CliRunner().invoke(command, words, input=typed)
         assert done.exit_code == 0, done.output
         return done.stdout
@@ -192,7 +189,7 @@ devices = 8000
 
 
 @pytest.mark.parametrize("text", [FILE, FILE.rstrip(), FILE.replace("\n", "\r\n"), FILE + "\n\n#x"])
-def test_add_keeps_the_rest(text: str) -> None:
+def test_add_keeps_the_rest(text):
     """The old bytes come first, and behind them the new table, with the file's own line ends."""
     Path("metrics.toml").write_bytes(text.encode())
     done = run(add, "two", "--type", "category", "--values", "a, b,c")
@@ -209,7 +206,7 @@ def test_add_keeps_the_rest(text: str) -> None:
     assert "You do not see rarer values" in done.stdout
 
 
-def test_a_dry_run_writes_nothing() -> None:
+def test_a_dry_run_writes_nothing():
     """--dry-run shows the table and leaves the file."""
     Path("metrics.toml").write_text(FILE)
     done = run(add, "two", "--dry-run")
@@ -229,7 +226,7 @@ def test_a_dry_run_writes_nothing() -> None:
         (["two", "--type", "boolean", "--values", "a,b"], "values"),
     ],
 )
-def test_add_refuses_what_lint_refuses(words: list[str], told: str) -> None:
+def test_add_refuses_what_lint_refuses(words, told):
     """Each mistake is told with the key, exit 1, and the file stays as it was."""
     Path("metrics.toml").write_text(FILE)
     done = run(add, *words, code=1)
@@ -237,7 +234,7 @@ def test_add_refuses_what_lint_refuses(words: list[str], told: str) -> None:
     assert Path("metrics.toml").read_text() == FILE
 
 
-def test_add_needs_a_good_file() -> None:
+def test_add_needs_a_good_file():
     """No file, one that is no text, and one with mistakes are refused and left."""
     assert "deniable init" in run(add, "two", code=1).output
     Path("metrics.toml").write_bytes(b"\xff")
@@ -247,7 +244,7 @@ def test_add_needs_a_good_file() -> None:
     assert Path("metrics.toml").read_text() == "schema = 3\n"
 
 
-def test_what_was_given_is_what_is_written() -> None:
+def test_what_was_given_is_what_is_written():
     """Each option becomes its key."""
     Path("metrics.toml").write_text(FILE)
     run(
@@ -259,7 +256,7 @@ def test_what_was_given_is_what_is_written() -> None:
     assert metric.type.domain == "1 to 9.5"
 
 
-def test_a_file_that_changed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changed_meanwhile(monkeypatch):
     """What somebody else wrote between reading and writing is not lost."""
     from deniable.starting import add_command
 
@@ -280,7 +277,7 @@ VALUES = st.text("abc'\"\\ #=[]é😀", min_size=1, max_size=8)
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(owner=TEXTS, values=st.lists(VALUES, min_size=1))
-def test_any_text_is_kept_or_refused(owner: str, values: list[str]) -> None:
+def test_any_text_is_kept_or_refused(owner, values):
     """Whatever is typed, either the file says exactly that, or it is as it was."""
     Path("metrics.toml").write_text(FILE, encoding="utf-8")
     words = ["--owner", owner, "--values", ",".join(values)]

@@ -1,7 +1,5 @@
 """The state file: private, wiped of true values, and never trusted once it is damaged."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
@@ -9,25 +7,21 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, StateError
+from deniable import Registry, StateError
 from deniable.state import FILE_NAME, State, default_directory
-
-MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def fast_disk() -> None:
+def fast_disk():
     """These tests are of the disk as it is."""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
-def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_it(tmp_path):
     """The directory is created 0700 and every file in it 0600, whatever the umask."""
     before = os.umask(0)
     try:
@@ -49,7 +43,7 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     "name",
     [b"plain", b"a b", b"50%25", b"why?mode=memory", b"no#1", "gerät".encode(), b"\xff", b"a&b"],
 )
-def test_its_directory_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+def test_its_directory_may_have_any_name(tmp_path, name):
     """No character of the path has a meaning in the address that SQLite is given."""
     folder = tmp_path / os.fsdecode(name)
     for _ in range(2):  # creates it, then opens it again
@@ -68,9 +62,7 @@ def test_its_directory_may_have_any_name(tmp_path: Path, name: bytes) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [folder.name]
 
 
-def test_a_relative_directory_stays_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_directory_stays_where_it_was(tmp_path, monkeypatch):
     """An app that changes its working directory keeps its state."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -83,7 +75,7 @@ def test_a_relative_directory_stays_where_it_was(
     assert state.path.exists()
 
 
-def test_it_is_durable_and_wipes_what_it_deletes(tmp_path: Path) -> None:
+def test_it_is_durable_and_wipes_what_it_deletes(tmp_path):
     """synchronous is FULL, secure_delete is on and no journal keeps old pages."""
     state = State(tmp_path)
     with state.transaction() as connection:
@@ -96,9 +88,7 @@ def test_it_is_durable_and_wipes_what_it_deletes(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.stat().st_size] == [FILE_NAME]
 
 
-def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(
-    make_client: MakeClient, clock: Any, tmp_path: Path
-) -> None:
+def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(make_client, clock, tmp_path):
     """While a window is open its value is on the disk; after sealing no file holds it.
 
     Many metrics and overwritten values of many lengths leave SQLite room for leftovers.
@@ -113,7 +103,7 @@ def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(
     registry = Registry.parse("schema = 1\napp = 'example'\n" + metrics)
     client = make_client(registry=registry)
 
-    def on_disk() -> bool:
+    def on_disk():
         found = b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir())
         return b"marker-" in found
 
@@ -128,11 +118,11 @@ def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(
         assert not on_disk()
 
 
-def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
+def test_a_transaction_is_all_or_nothing(tmp_path):
     """An error inside a transaction undoes it, and the next one works."""
     state = State(tmp_path)
 
-    def fail() -> None:
+    def fail():
         with state.transaction() as connection:
             connection.execute("DELETE FROM pauses")
             raise ZeroDivisionError
@@ -144,7 +134,7 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
     state.close()
 
 
-def test_a_busy_file_is_no_reason_to_stop(tmp_path: Path) -> None:
+def test_a_busy_file_is_no_reason_to_stop(tmp_path):
     """A lock that another process holds too long raises in time, and the next transaction may
     work."""
     one, two = State(tmp_path), State(tmp_path)
@@ -159,29 +149,29 @@ def test_a_busy_file_is_no_reason_to_stop(tmp_path: Path) -> None:
     two.close()
 
 
-def _truncate(path: Path) -> None:
+def _truncate(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def _scramble(path: Path) -> None:
+def _scramble(path):
     data = bytearray(path.read_bytes())
     data[5000:30000] = b"\xaa" * 25000
     path.write_bytes(data)
 
 
-def _newer(path: Path) -> None:
+def _newer(path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
 
 
-def _without_ledger(path: Path) -> None:
+def _without_ledger(path):
     connection = sqlite3.connect(path)
     connection.execute("DROP TABLE ledger")
     connection.close()
 
 
-def _foreign(path: Path) -> None:
+def _foreign(path):
     path.unlink()
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE other (x)")
@@ -201,7 +191,7 @@ def _foreign(path: Path) -> None:
     ],
     ids=["empty", "garbage", "truncated", "scrambled", "newer", "no_ledger", "foreign"],
 )
-def test_a_damaged_file_fails_closed(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
+def test_a_damaged_file_fails_closed(tmp_path, damage):
     """Damaged, foreign and newer files raise StateError for good, and are left as they are."""
     state = State(tmp_path)
     with state.transaction():
@@ -219,7 +209,7 @@ def test_a_damaged_file_fails_closed(tmp_path: Path, damage: Callable[[Path], An
     assert path.read_bytes() == before
 
 
-def test_processes_that_begin_at_once_share_one_file(tmp_path: Path) -> None:
+def test_processes_that_begin_at_once_share_one_file(tmp_path):
     """Of six processes that create the same state together none fails and none overwrites."""
     script = (
         "import sys, pathlib\n"
@@ -245,7 +235,7 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "s").iterdir() if "new-" in path.name] == []
 
 
-def test_the_default_directory_is_the_apps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_directory_is_the_apps(monkeypatch):
     """An app's name alone says where its state is; a relative XDG_STATE_HOME is ignored."""
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
     assert default_directory("editor") == Path("/xdg/deniable/editor")
@@ -253,7 +243,7 @@ def test_the_default_directory_is_the_apps(monkeypatch: pytest.MonkeyPatch) -> N
     assert default_directory("editor").is_absolute()
 
 
-def test_another_apps_state_is_refused(tmp_path: Path) -> None:
+def test_another_apps_state_is_refused(tmp_path):
     """A state belongs to the app that began it; who names no app may read it."""
     for app in ("editor", "editor", None):
         state = State(tmp_path, app)

@@ -1,7 +1,5 @@
 """Subset selection: published reference values, packing, and what `design` chooses."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 
@@ -14,17 +12,17 @@ from deniable.randomness import PRECISION
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
 @pytest.mark.parametrize("size", [2, 3, 8, 31, 100])
-def test_design_has_the_least_variance(size: int, epsilon: float) -> None:
+def test_design_has_the_least_variance(size, epsilon):
     """No other subset size has less total variance at the same epsilon."""
 
-    def variance(mechanism: SubsetSelection) -> float:
+    def variance(mechanism):
         return float(total_variance(mechanism.p, mechanism.q, size))
 
     every = [variance(SubsetSelection.design(size, epsilon, k=k)) for k in range(1, size)]
     assert variance(SubsetSelection.design(size, epsilon)) == pytest.approx(min(every), rel=1e-12)
 
 
-def test_one_of_two_is_randomized_response() -> None:
+def test_one_of_two_is_randomized_response():
     """With two values the truth is told with probability e / (1 + e), rounded down."""
     mechanism = SubsetSelection.design(2, 1.0)
     with localcontext() as context:
@@ -44,16 +42,14 @@ def test_one_of_two_is_randomized_response() -> None:
         (1000, 119, Packing.BITMAP, 125),
     ],
 )
-def test_packing_is_the_shorter_one(
-    size: int, k: int, packing: Packing, size_in_bytes: int
-) -> None:
+def test_packing_is_the_shorter_one(size, k, packing, size_in_bytes):
     """A report is packed as an index, a list or a bitmap, whichever is shortest."""
     (row,) = SubsetSelection.design(size, 1.0, k=k).rows
     assert (row.width, row.packing, row.columns) == (size, packing, k)
     assert row.report_bytes == size_in_bytes
 
 
-def test_k_must_leave_something_out() -> None:
+def test_k_must_leave_something_out():
     """A subset of no value or of all values says nothing and is refused."""
     for k in (0, 4, 5):
         with pytest.raises(SchemeError, match="k must be from 1 to 3"):
@@ -61,7 +57,7 @@ def test_k_must_leave_something_out() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0, 1 << PRECISION - 2, 1 << PRECISION])
-def test_thresholds_must_favour_and_hide_the_truth(threshold: int) -> None:
+def test_thresholds_must_favour_and_hide_the_truth(threshold):
     """A threshold that never tells, always tells, or tells as often as chance is refused."""
     with pytest.raises(SchemeError, match="epsilon"):
         SubsetSelection(4, 1, threshold)

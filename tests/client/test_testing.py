@@ -1,25 +1,22 @@
 """MemoryClient: the same checks as the client, records in memory, helpers that can fail."""
 
-from __future__ import annotations
-
 import inspect
-from typing import Any
 
 import pytest
 
-from deniable import Client, MetricError, Registry, UndeclaredValueWarning
+from deniable import Client, MetricError, UndeclaredValueWarning
 from deniable.testing import MemoryClient, MemoryRecord
 
 
 @pytest.fixture
-def telemetry(registry: Registry, clock: Any, monkeypatch: pytest.MonkeyPatch) -> MemoryClient:
+def telemetry(registry, clock, monkeypatch):
     """A client in memory."""
     for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
         monkeypatch.delenv(name, raising=False)
     return MemoryClient(registry, clock=clock)
 
 
-def test_records_are_kept_in_order(telemetry: MemoryClient) -> None:
+def test_records_are_kept_in_order(telemetry):
     """Each call leaves the metric, the normalized value and the window."""
     telemetry.record("browser", "chrome")
     telemetry.record("dark_mode", True)
@@ -37,7 +34,7 @@ def test_records_are_kept_in_order(telemetry: MemoryClient) -> None:
     telemetry.assert_recorded("browser", "chrome")
 
 
-def test_values_that_do_not_fit_are_told(telemetry: MemoryClient) -> None:
+def test_values_that_do_not_fit_are_told(telemetry):
     """Such a value is not listed. The warning names metric and reason, and never the value."""
     with pytest.warns(UndeclaredValueWarning, match="dark_mode.*dropped") as warned:
         telemetry.record("dark_mode", "secret")
@@ -48,7 +45,7 @@ def test_values_that_do_not_fit_are_told(telemetry: MemoryClient) -> None:
     assert telemetry.counters == {"refused": 1, "mistake": 1}
 
 
-def test_helpers_fail_when_they_should(telemetry: MemoryClient) -> None:
+def test_helpers_fail_when_they_should(telemetry):
     """The assertions fail, and name what was found instead."""
     telemetry.assert_nothing_recorded()
     telemetry.record("browser", "chrome")
@@ -65,7 +62,7 @@ def test_helpers_fail_when_they_should(telemetry: MemoryClient) -> None:
             look("colour")
 
 
-def test_consent_and_expiry_hold(telemetry: MemoryClient, clock: Any) -> None:
+def test_consent_and_expiry_hold(telemetry, clock):
     """Nothing is kept without consent or after a metric's last day."""
     with telemetry:
         telemetry.record("browser", "chrome")
@@ -80,7 +77,7 @@ def test_consent_and_expiry_hold(telemetry: MemoryClient, clock: Any) -> None:
     assert telemetry.sent() == []
 
 
-def test_it_has_every_member_of_the_client() -> None:
+def test_it_has_every_member_of_the_client():
     """What is public in the client is there, and takes the same."""
     for name in [each for each in dir(Client) if not each.startswith("_")]:
         theirs, ours = getattr(Client, name), getattr(MemoryClient, name)

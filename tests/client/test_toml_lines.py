@@ -1,7 +1,5 @@
 """Line numbers of TOML keys, for messages."""
 
-from __future__ import annotations
-
 import pytest
 
 from deniable.toml_lines import line_of, locate
@@ -48,11 +46,11 @@ two = 2
         (("absent",), None),
     ],
 )
-def test_lines(path: tuple[str, ...], line: int | None) -> None:
+def test_lines(path, line):
     """Each key has its own line, or that of the nearest thing around it."""
     assert line_of(locate(TEXT), path) == line
 
 
-def test_text_that_is_not_toml() -> None:
+def test_text_that_is_not_toml():
     """Whatever stands on the lines, locating never raises."""
     assert locate("a.'b = 1\n[[[x\n = \n[]\n") == {}

@@ -12,8 +12,7 @@ import pytest
 
 import deniable
 from deniable import Registry, TransportError
-from deniable.replies import Reply
-from deniable.transport import HttpTransport
+from deniable.transport import HttpTransport, Reply
 
 from .conftest import Answer, http_server
 

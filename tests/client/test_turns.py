@@ -1,14 +1,10 @@
 """Metrics with `one_in`: devices draw a group once, and the groups take turns."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -28,7 +24,7 @@ YEAR = {"expires": "2027-12-31", "lifetime_epsilon": 4.0}
 class Life:
     """One device in memory, whose clock the test sets."""
 
-    def __init__(self, registry: Registry, group: int | None = None, seed: int = 0) -> None:
+    def __init__(self, registry, group=None, seed=0):
         self.registry, self.now, self.group = registry, START, group
         self.random = random.Random(seed)
         self.state = State(None)
@@ -37,52 +33,52 @@ class Life:
             registry, self.state, None, clock=lambda: self.now, bits=self.bits, spread=0.0
         )
 
-    def bits(self, count: int) -> int:
+    def bits(self, count):
         if self.group is not None and count == 53:
             drawn, self.group = self.group, None  # the first number that the device draws
             return drawn
         return self.random.getrandbits(count)
 
-    def use(self, now: float, value: Any = True) -> None:
+    def use(self, now, value=True):
         """Record a value of each metric at that time."""
         self.now = now
         records = [self.recorder.admit(metric.name, value, now) for metric in self.registry]
         self.device.write([each for each in records if each is not None])
 
-    def wait(self, now: float) -> None:
+    def wait(self, now):
         """Let time pass without a use."""
         self.now = now
         self.device.write([])
 
-    def reported(self, metric: str = "m") -> list[str]:
+    def reported(self, metric="m"):
         """The windows that have a report."""
         with self.state.transaction() as connection:
             rows = connection.execute("SELECT metric, window FROM reports").fetchall()
         return sorted(window for name, window in rows if name == metric)
 
-    def spent(self) -> Fraction:
+    def spent(self):
         with self.state.transaction() as connection:
             return Ledger(connection).spent("m")
 
 
 @pytest.fixture
-def lives() -> Iterator[list[Life]]:
+def lives():
     """Lives whose states are closed in the end."""
-    found: list[Life] = []
+    found = []
     yield found
     for each in found:
         each.state.close()
 
 
-def one_in(count: int, **keys: Any) -> Registry:
+def one_in(count, **keys):
     return Registry.parse(metrics_toml(m={**YEAR, "one_in": count, **keys}))
 
 
-def groups_of(registry: Registry, lives: list[Life], times: list[float]) -> Counter[str]:
+def groups_of(registry, lives, times):
     """How many devices report in each window, if there is one device of each group."""
     count = registry["m"].one_in
     assert count is not None
-    found: Counter[str] = Counter()
+    found = Counter()
     for group in range(count):
         life = Life(registry, group)
         lives.append(life)
@@ -103,9 +99,7 @@ def groups_of(registry: Registry, lives: list[Life], times: list[float]) -> Coun
         ("month", 4, {"lifetime_epsilon": 3.0}),
     ],
 )
-def test_each_window_has_each_device_equally_often(
-    kind: windows.Kind, count: int, keys: dict[str, Any], lives: list[Life]
-) -> None:
+def test_each_window_has_each_device_equally_often(kind, count, keys, lives):
     """Exact enumeration of the draw: of one device in each group, all of which use the app in each
     window, exactly one reports in every window, through the real device."""
     last = {"day": 61, "week": 80, "month": 364}[kind]
@@ -119,7 +113,7 @@ def test_each_window_has_each_device_equally_often(
     assert found == Counter(labels)
 
 
-def test_a_year_spends_the_budget_evenly(lives: list[Life]) -> None:
+def test_a_year_spends_the_budget_evenly(lives):
     """Over a simulated year of daily use, a device with four reports and one_in 92 sends 3 or 4,
     exactly 92 days apart, whatever group it draws; two such devices differ by their draw alone."""
     registry = one_in(92)
@@ -136,7 +130,7 @@ def test_a_year_spends_the_budget_evenly(lives: list[Life]) -> None:
         assert life.spent() <= 4
 
 
-def test_clocks_that_lie_give_no_other_group(lives: list[Life]) -> None:
+def test_clocks_that_lie_give_no_other_group(lives):
     """A clock that goes back and forward at random, by up to two years (seed 3), opens no window of
     another group, none twice, and spends no more than the lifetime."""
     life = Life(one_in(5, lifetime_epsilon=6.0), group=3)
@@ -152,7 +146,7 @@ def test_clocks_that_lie_give_no_other_group(lives: list[Life]) -> None:
 
 
 @pytest.mark.parametrize("value", [True, False])
-def test_the_value_does_not_decide(value: bool, lives: list[Life]) -> None:
+def test_the_value_does_not_decide(value, lives):
     """From the same bits the same windows take part, whatever the values are."""
     life = Life(one_in(7, lifetime_epsilon=50.0), seed=11)
     lives.append(life)
@@ -172,7 +166,7 @@ def test_the_value_does_not_decide(value: bool, lives: list[Life]) -> None:
     assert set(stored) <= set(taking), "no value is kept of a window in which it takes no part"
 
 
-def test_an_erasure_keeps_the_group(lives: list[Life]) -> None:
+def test_an_erasure_keeps_the_group(lives):
     """Opting out and erasing give no second group: the next turn is that of the first."""
     life = Life(one_in(5, lifetime_epsilon=50.0), group=2)
     lives.append(life)
@@ -184,7 +178,7 @@ def test_an_erasure_keeps_the_group(lives: list[Life]) -> None:
     assert {windows.number(each) % 5 for each in life.reported()} == {2}
 
 
-def test_a_pair_takes_turns_by_itself(lives: list[Life]) -> None:
+def test_a_pair_takes_turns_by_itself(lives):
     """A pair draws a group of its own; its metrics need not take part."""
     text = metrics_toml(
         a={"expires": "2027-12-31", "sample_rate": 1e-9},
@@ -214,7 +208,7 @@ def test_a_pair_takes_turns_by_itself(lives: list[Life]) -> None:
         ({"one_in": 92, "sample_rate": 0.5}, "both say in which windows"),
     ],
 )
-def test_mistakes(keys: dict[str, Any], told: str) -> None:
+def test_mistakes(keys, told):
     """A number of groups is from 2 on, and stands in the place of a sample_rate."""
     from deniable import RegistryError
 

@@ -1,7 +1,5 @@
 """Unary encoding: the two published parameter choices."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -15,7 +13,7 @@ ONE = 1 << PRECISION
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-def test_published_probabilities(epsilon: float) -> None:
+def test_published_probabilities(epsilon):
     """Optimized: p = 1/2 and q = 1 / (e + 1). Symmetric: p = h / (h + 1) and q = 1 - p."""
     optimized, symmetric = UnaryEncoding.optimized(9, epsilon), UnaryEncoding.symmetric(9, epsilon)
     assert float(optimized.p) == 0.5
@@ -26,13 +24,13 @@ def test_published_probabilities(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(("one", "zero"), [(ONE, 1), (5, 5), (4, 5), (5, 0)])
-def test_coins_must_favour_and_hide_the_truth(one: int, zero: int) -> None:
+def test_coins_must_favour_and_hide_the_truth(one, zero):
     """A coin that always or never falls, or that does not depend on the value, is refused."""
     with pytest.raises(SchemeError, match="epsilon"):
         UnaryEncoding(4, one, zero)
 
 
-def test_reports_are_bounded() -> None:
+def test_reports_are_bounded():
     """A domain whose report would be too long is refused."""
     with pytest.raises(SchemeError, match="domain"):
         UnaryEncoding.optimized(MAX_SIZE + 1, 1.0)

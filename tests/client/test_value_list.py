@@ -1,7 +1,5 @@
 """Values as text: one rule for devices, registries and candidates, and files of values."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -51,7 +49,7 @@ texts = st.text(st.characters(exclude_categories=[]), max_size=12) | st.text(
 
 
 @pytest.mark.parametrize("case", VECTORS["valid"], ids=lambda case: ascii(case["text"])[:20])
-def test_what_may_be_a_value_may_be_one_everywhere(case: dict[str, str]) -> None:
+def test_what_may_be_a_value_may_be_one_everywhere(case):
     """A device records it, a registry declares it and a list names it, all as the same text."""
     text, value = case["text"], case["value"]
     assert value_text(text) == value
@@ -63,7 +61,7 @@ def test_what_may_be_a_value_may_be_one_everywhere(case: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize("case", VECTORS["invalid"], ids=lambda case: ascii(case["text"])[:20])
-def test_what_is_no_value_is_none_anywhere(case: dict[str, str]) -> None:
+def test_what_is_no_value_is_none_anywhere(case):
     """It is refused with its reason, and what a device says does not repeat it."""
     text, reason = case["text"], REASONS[case["reason"]]
     with pytest.raises(ValueError, match=reason):
@@ -82,7 +80,7 @@ def test_what_is_no_value_is_none_anywhere(case: dict[str, str]) -> None:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     return tmp_path / "values.txt"
 
 
@@ -95,13 +93,13 @@ def file(tmp_path: Path) -> Path:
     ],
     ids=["plain", "decomposed, no last newline", "byte order mark and CRLF"],
 )
-def test_values_are_read_and_normalized(file: Path, data: bytes) -> None:
+def test_values_are_read_and_normalized(file, data):
     """Each line is one value in NFC, whatever its newlines and spelling."""
     file.write_bytes(data)
     assert read_values(file) == ["tea", "caf\u00e9", "milk"]
 
 
-def test_only_newlines_end_a_value(file: Path) -> None:
+def test_only_newlines_end_a_value(file):
     """A Unicode line separator is part of a value."""
     file.write_text("a\u2028b\nc\n", encoding="utf-8")
     assert read_values(file) == ["a\u2028b", "c"]
@@ -127,7 +125,7 @@ def test_only_newlines_end_a_value(file: Path) -> None:
         (b"ok\n" + ("\u00e9" * (MAX_VALUE_BYTES // 2 + 1)).encode(), 2, "longer than"),
     ],
 )
-def test_bad_files(file: Path, data: bytes, line: int | None, message: str) -> None:
+def test_bad_files(file, data, line, message):
     """Each mistake is refused with its line and what to do."""
     file.write_bytes(data)
     with pytest.raises(ValueListError, match=message) as caught:
@@ -136,7 +134,7 @@ def test_bad_files(file: Path, data: bytes, line: int | None, message: str) -> N
     assert isinstance(caught.value, DeniableError)
 
 
-def test_the_longest_value_passes(file: Path) -> None:
+def test_the_longest_value_passes(file):
     """The limit itself is allowed."""
     file.write_text("x" * MAX_VALUE_BYTES)
     assert read_values(file) == ["x" * MAX_VALUE_BYTES]
@@ -150,7 +148,7 @@ def test_the_longest_value_passes(file: Path) -> None:
     assert value_text("U\u0308\u0304" * (MAX_VALUE_BYTES // 2)) == "\u01d5" * (MAX_VALUE_BYTES // 2)
 
 
-def test_a_hopeless_text_is_refused_at_once() -> None:
+def test_a_hopeless_text_is_refused_at_once():
     """A text whose normal form would take minutes to find (combining marks out of order, which
     are sorted one by one) is refused by its length, alone and in a list."""
     marks = "a" + "\u0301\u0316" * 200_000
@@ -160,13 +158,13 @@ def test_a_hopeless_text_is_refused_at_once() -> None:
         parse_values(f"a\n{marks}".encode(), "The list")
 
 
-def test_a_file_that_is_not_there(file: Path) -> None:
+def test_a_file_that_is_not_there(file):
     """A missing file is named."""
     with pytest.raises(ValueListError, match=r"values\.txt cannot be read: No such file"):
         read_values(file)
 
 
-def test_a_list_is_checked_like_a_file() -> None:
+def test_a_list_is_checked_like_a_file():
     """Texts that are given as a list are normalized and refused like those of a file, by place."""
     assert value_texts(["tea", "cafe\u0301"], "list") == ["tea", "caf\u00e9"]
     with pytest.raises(ValueListError, match="list, line 3: repeats line 1"):

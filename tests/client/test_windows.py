@@ -1,7 +1,5 @@
 """Windows: labels, bounds and ranges of UTC days, ISO weeks and months."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -25,7 +23,7 @@ times = st.datetimes(
 
 
 @pytest.mark.parametrize("case", VECTORS["valid"], ids=lambda case: case["label"])
-def test_vectors(case: dict[str, object]) -> None:
+def test_vectors(case):
     """Every published label has its kind, start and end."""
     label = str(case["label"])
     assert windows.kind_of(label) == case["kind"]
@@ -35,7 +33,7 @@ def test_vectors(case: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("kind", windows.KINDS)
-def test_windows_are_numbered_without_gaps(kind: windows.Kind) -> None:
+def test_windows_are_numbered_without_gaps(kind):
     """Over 400 years each window has the number after the one before it."""
     labels = windows.span(kind, date(1890, 1, 1), date(2290, 1, 1))
     numbers = [windows.number(label) for label in labels]
@@ -43,7 +41,7 @@ def test_windows_are_numbered_without_gaps(kind: windows.Kind) -> None:
 
 
 @pytest.mark.parametrize("label", VECTORS["invalid"])
-def test_invalid_labels(label: str) -> None:
+def test_invalid_labels(label):
     """A label that names no window is refused, with the label in the error."""
     with pytest.raises(WindowError) as caught:
         windows.end(label)
@@ -51,7 +49,7 @@ def test_invalid_labels(label: str) -> None:
 
 
 @given(kinds, times)
-def test_a_time_lies_in_its_window(kind: windows.Kind, timestamp: float) -> None:
+def test_a_time_lies_in_its_window(kind, timestamp):
     """The window at a time holds that time, and its label says its kind."""
     label = windows.window_at(kind, timestamp)
     assert windows.start(label) <= timestamp < windows.end(label)
@@ -59,7 +57,7 @@ def test_a_time_lies_in_its_window(kind: windows.Kind, timestamp: float) -> None
 
 
 @given(kinds, times)
-def test_windows_follow_each_other(kind: windows.Kind, timestamp: float) -> None:
+def test_windows_follow_each_other(kind, timestamp):
     """One window ends exactly where the next one begins."""
     label = windows.window_at(kind, timestamp)
     following = windows.window_at(kind, windows.end(label))
@@ -67,7 +65,7 @@ def test_windows_follow_each_other(kind: windows.Kind, timestamp: float) -> None
 
 
 @given(kinds, st.dates(date(1990, 1, 1), date(2200, 1, 1)), st.integers(0, 400))
-def test_span_covers_every_day_once(kind: windows.Kind, first: date, days: int) -> None:
+def test_span_covers_every_day_once(kind, first, days):
     """A span lists each window that touches the range, in order and without gaps."""
     last = first + timedelta(days=days)
     labels = windows.span(kind, first, last)
@@ -78,7 +76,7 @@ def test_span_covers_every_day_once(kind: windows.Kind, first: date, days: int) 
     assert labels == list(expected)
 
 
-def test_a_reversed_span_is_refused() -> None:
+def test_a_reversed_span_is_refused():
     """A range that ends before it begins is an error that shows both days."""
     with pytest.raises(ValueError, match=r"2026-01-01.*2026-01-02"):
         windows.span("day", date(2026, 1, 2), date(2026, 1, 1))

@@ -1,10 +1,7 @@
 """The wire format: vectors, round trips, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,13 +22,13 @@ from deniable.wire import (
 VECTORS = json.loads((Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text())
 
 
-def row_of(case: dict[str, Any]) -> Row:
+def row_of(case):
     row = case["row"]
     return Row(row["width"], Packing(row["packing"]), row["columns"])
 
 
 @pytest.mark.parametrize("case", VECTORS["columns"]["valid"], ids=lambda case: case["why"])
-def test_column_vectors(case: dict[str, Any]) -> None:
+def test_column_vectors(case):
     """Published columns pack and unpack as published."""
     row = row_of(case)
     columns = case["set"][0] if row.packing is Packing.INDEX else sum(1 << c for c in case["set"])
@@ -40,7 +37,7 @@ def test_column_vectors(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["columns"]["invalid"], ids=lambda case: case["why"])
-def test_invalid_column_vectors(case: dict[str, Any]) -> None:
+def test_invalid_column_vectors(case):
     """Columns that no device of ours could have sent are refused with their reason."""
     with pytest.raises(WireError) as caught:
         unpack_columns(row_of(case), case["packed"])
@@ -48,14 +45,14 @@ def test_invalid_column_vectors(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["batches"], ids=lambda case: case["why"])
-def test_batch_vectors(case: dict[str, Any]) -> None:
+def test_batch_vectors(case):
     """A batch is these bytes, exactly."""
     reports = [SealedReport(**each) for each in case["answers"]]
     assert encode_batch(case["batch"], reports).decode() == case["body"]
 
 
 @st.composite
-def rows_and_columns(draw: st.DrawFn) -> tuple[Row, int]:
+def rows_and_columns(draw):
     width = draw(st.integers(1, 300))
     packing = draw(st.sampled_from(Packing))
     if packing is Packing.INDEX:
@@ -67,7 +64,7 @@ def rows_and_columns(draw: st.DrawFn) -> tuple[Row, int]:
 
 
 @given(rows_and_columns())
-def test_round_trip(case: tuple[Row, int]) -> None:
+def test_round_trip(case):
     """What is packed and sent as JSON is what is unpacked, for every packing."""
     row, columns = case
     packed = json.loads(json.dumps(pack_columns(row, Report(0, columns))))
@@ -82,7 +79,7 @@ json_values = st.recursive(
 
 
 @given(rows_and_columns(), json_values)
-def test_anything_else_is_refused_or_well_formed(case: tuple[Row, int], packed: object) -> None:
+def test_anything_else_is_refused_or_well_formed(case, packed):
     """Whatever JSON stands for the columns, it is a valid report or a WireError."""
     row, _ = case
     try:
@@ -99,18 +96,18 @@ def test_anything_else_is_refused_or_well_formed(case: tuple[Row, int], packed: 
 @pytest.mark.parametrize(
     "text", ["", "abc", "G" * 32, "A" * 32, "0" * 33, 7, None, "0" * 31 + "\n"]
 )
-def test_bad_batch_ids(text: object) -> None:
+def test_bad_batch_ids(text):
     """Anything but 32 lower-case hex digits is no batch id."""
     with pytest.raises(WireError) as caught:
         check_batch_id(text)
     assert caught.value.reason == "bad_batch_id"
 
 
-def test_ids_and_times_are_those_of_the_protocol() -> None:
+def test_ids_and_times_are_those_of_the_protocol():
     """An id is 128 bits of the source as 32 digits, and reports are taken for six days."""
-    counts: list[int] = []
+    counts = []
 
-    def bits(count: int) -> int:
+    def bits(count):
         counts.append(count)
         return 0xABC
 

@@ -13,7 +13,7 @@ from deniable.oblivious import ObliviousTransport, transport
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import NoKey, seal_request
 from deniable.oblivious.signed_keys import PATH
-from deniable.replies import Reply
+from deniable.transport import Reply
 from deniable_collector.app import create_app
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile

@@ -150,6 +150,7 @@ def test_one_id_in_batches_of_one_take(intake, store, registry, new_id):
 
 def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monkeypatch):
     """When one shard is down, nothing is acknowledged, and a retry counts nothing twice."""
+    # The file adds what comes for any shard, and has all of it in one.
     monkeypatch.setattr(type(store), "shards", 4)
     intake = Intake(registry, store, clock=clock)
     batches = [intake.read(body(new_id(), report(registry["browser"]))) for _ in range(20)]
@@ -165,6 +166,7 @@ def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monke
         with pytest.raises(StoreUnavailable):
             intake.take(batches)
     intake.take(batches)
+    monkeypatch.undo()
     assert reports_in(store, registry["browser"]) == 20
 
 

@@ -279,21 +279,21 @@ def test_what_is_told(caplog):
     keeper = JournalKeeper(Clearing(StoreUnavailable("a reader"), None), 60, lambda: now[0])
     for now[0] in (1.0, 45.0, 50.0, 59.0):
         keeper._store.answers.insert(0, StoreUnavailable("a reader"))
-        assert not keeper.apply(45.0)
+        assert not keeper.clear(45.0)
     assert caplog.messages == []
     for now[0] in (61.0, 66.0, 71.0):
         keeper._store.answers.insert(0, StoreUnavailable("a reader"))
-        assert not keeper.apply(45.0)
+        assert not keeper.clear(45.0)
     assert len(caplog.messages) == 1
     assert "a reader" in caplog.messages[0]
     keeper._store.answers = [30.0, 61.0, StoreError("give it the right"), None]
     for now[0], told in ((80.0, 2), (90.0, 3), (91.0, 3), (92.0, 4)):
-        keeper.apply(45.0)
+        keeper.clear(45.0)
         assert len(caplog.messages) == told
     assert "set DENIABLE_JOURNAL_SECONDS higher" in caplog.messages[2]
     refusing = JournalKeeper(Clearing(StoreError("give it the right")), 60, lambda: now[0])
     for _ in range(3):
-        refusing.apply(45.0)
+        refusing.clear(45.0)
     assert caplog.messages[4:] == ["give it the right"]
 
 
@@ -306,13 +306,13 @@ def test_when_it_is_asked(until):
     class Ended(threading.Event):
         def wait(self, timeout=None):
             waits.append(timeout)
-            return len(waits) == 3
+            return len(waits) == 4
 
     keeper._ended = Ended()
     keeper.start()
-    until(lambda: len(waits) == 3, "it does not look")
+    until(lambda: len(waits) == 4, "it does not look")
     keeper.stop()
-    assert waits == [5.0] * 3
+    assert waits == [0.0, *[5.0] * 3]
     assert store.closed
     assert store.asked[:3] == [45.0] * 3
     assert store.asked[3:] == [0.0] * 3

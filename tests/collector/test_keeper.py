@@ -15,10 +15,10 @@ from deniable_collector.intake import Intake
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sealed.blocks import DamagedBlock
-from deniable_collector.stores.summed.place import Dropped
 from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.upkeep import keeper, repeated
+from deniable_collector.upkeep import keeper
 from deniable_collector.upkeep.keeper import Keeper
 
 STORES = ["sqlite", "redis"]
@@ -101,14 +101,14 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
         for window in ("2026-08-11", "2026-08-12"):
             key = TallyRowKey(TallyKey(name, scheme.fingerprint, window), 0)
             store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
-    read = store.sums._place.window_counters
+    read = store.read
 
-    def damaged(shard, tally):
-        if (tally.metric, tally.window) == ("alpha", "2026-08-11"):
-            raise DamagedBlock("it is damaged", tally)
-        return read(shard, tally)
+    def damaged(shard, metric, scheme, totals):
+        if metric == "alpha" and "2026-08-11" in totals:
+            raise DamagedBlock("it is damaged", TallyKey(metric, scheme, "2026-08-11"))
+        return read(shard, metric, scheme, totals)
 
-    monkeypatch.setattr(store.sums._place, "window_counters", damaged)
+    monkeypatch.setattr(store, "read", damaged)
     kept = Keeper(store, 8, lambda: noon, Registry.parse(RULES))
     assert kept.needed
     assert not Keeper(store, 0).needed
@@ -142,7 +142,7 @@ def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
 
 def test_a_collector_applies_it(store, scheme, fill, registry, until, monkeypatch):
     """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
-    monkeypatch.setattr(repeated, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(Keeper, "first_seconds", 0.0)
     started = []
 
     class Noted(Keeper):

@@ -9,17 +9,14 @@ from contextlib import closing
 import pytest
 
 from deniable import windows
-from deniable_collector.stores import open_store
+from deniable_collector.stores import base, life, open_store
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.redis import sealing as redis_sealing
+from deniable_collector.stores.redis import store as redis_store
 from deniable_collector.stores.redis import strings as redis_strings
-from deniable_collector.stores.redis import sums as redis_sums
 from deniable_collector.stores.sealed import blocks
-from deniable_collector.stores.sqlite import blocks as sqlite_blocks
 from deniable_collector.stores.sqlite import store as sqlite_store
-from deniable_collector.stores.sqlite import sums as sqlite_sums
 from deniable_collector.stores.sqlite.file import SqliteFile
-from deniable_collector.stores.summed import copies, dropping, place, summing
+from deniable_collector.stores.summed import summing
 
 from .filling import WIDTH, fill_windows, whole
 from .killing import in_a_child, kill_at
@@ -27,8 +24,8 @@ from .killing import in_a_child, kill_at
 pytestmark = pytest.mark.campaign
 STORES = ["sqlite", "redis", "cluster"]
 FILE = sys.modules[SqliteFile.__module__]
-SEALING = (blocks, sqlite_store, sqlite_blocks, redis_sealing, redis_strings, FILE)
-SUMMING = (blocks, sqlite_sums, redis_sums, copies, dropping, place, summing, FILE)
+SEALING = (blocks, base, life, sqlite_store, redis_store, redis_strings, FILE)
+SUMMING = (blocks, life, sqlite_store, redis_store, summing, FILE)
 
 
 @pytest.fixture
@@ -88,7 +85,7 @@ def test_while_it_adds_up(home, scheme, fill):
     """A process is killed at every few lines that it runs while it adds up a month and then drops
     its days, until it gets through: each time the month has all of its counts once, as days or
     as a sum, and another process finishes the work."""
-    step = {"sqlite": 61, "redis": 61, "cluster": 101}[home.kind]
+    step = {"sqlite": 97, "redis": 97, "cluster": 151}[home.kind]
     line, dropped, name = 1 - step, 0, scheme.fingerprint
     years = iter(range(1971, 2026))
     with closing(open_store(home.url, prefix=home.prefix)) as reader:

@@ -15,12 +15,10 @@ from tests.collector.filling import WIDTH, fill_windows, whole
 from deniable import windows
 from deniable_collector.app import SEALER, create_app
 from deniable_collector.settings import Settings
-from deniable_collector.stores import StoreUnavailable
+from deniable_collector.stores import StoreUnavailable, life
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.redis import sealing as redis_sealing
 from deniable_collector.stores.sealed.blocks import DamagedBlock
-from deniable_collector.stores.sqlite import store as sqlite_store
-from deniable_collector.upkeep import repeated, sealing
+from deniable_collector.upkeep import sealing
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_collector.upkeep.sealing import Sealer, seal_all
 
@@ -42,17 +40,16 @@ def fill(store, scheme, new_id, noon):
 
 
 @pytest.fixture
-def between(home, monkeypatch):
+def between(monkeypatch):
     """Does something each time after a tally was read and before its block is written."""
-    module = sqlite_store if home.kind == "sqlite" else redis_sealing
-    block_of = module.block_of
+    block_of = life.block_of
 
     def between(work):
         def after(*arguments):
             work()
             return block_of(*arguments)
 
-        monkeypatch.setattr(module, "block_of", after)
+        monkeypatch.setattr(life, "block_of", after)
 
     return between
 
@@ -201,7 +198,7 @@ def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
 
 def test_a_collector_seals_by_itself(store, scheme, fill, registry, until, monkeypatch):
     """An app seals what is due, and stops when it is told to."""
-    monkeypatch.setattr(repeated, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(Sealer, "first_seconds", 0.0)
     fill(*DAYS)
     sealer = create_app(Settings(), store, registry).extensions[SEALER]
     sealer._clock = lambda: windows.end(DAYS[2]) + SETTLED

@@ -60,15 +60,16 @@ def test_info_names_what_is_damaged(filled, run, scheme, home):
         "browser: 1 window dropped, whose sums are in 2026-11 to 2026-11 (1 sum)"
         in run("info").stdout
     )
+    a_window = "WHERE id IN (SELECT id FROM tallies WHERE window LIKE '2026%')"
     with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
-        file.execute("UPDATE blocks SET block = substr(block, 1, 20)")
+        file.execute(f"UPDATE blocks SET block = substr(block, 1, 20) {a_window}")
     said = run("info", "--json", code=1)
     assert (
         "warning: the sealed block of metric browser, window 2026-11-02 is damaged" in said.stderr
     )
     assert json.loads(said.stdout)["schemes"][0]["reports"] == 3
     with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
-        file.execute("UPDATE sums SET block = substr(block, 1, 20)")
+        file.execute("UPDATE blocks SET block = substr(block, 1, 20)")
     said = run("info", code=1)
     assert "window kept-day-2026-11 is damaged" in said.stderr
     assert "browser" in said.stdout

@@ -14,8 +14,7 @@ import pytest
 from deniable import Registry, windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
-from deniable_collector.stores.summed.place import SumChange
-from deniable_collector.stores.summed.sums import SumName
+from deniable_collector.stores.contract import Change
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection
 from deniable_collector.upkeep.exporting import export
 from deniable_collector.upkeep.importing import load
@@ -117,14 +116,15 @@ def test_a_month_stays_where_its_quarter_has_changed(crowd):
     """A change of sums is refused where one that it rests on is another by now, also one that it
     does not write."""
     crowd.drop("2026-01-01", "month", "quarter")
-    place, of = crowd.store.sums._place, ("m", crowd.scheme)
-    month, quarter = (SumName("kept", "day", each) for each in ("2025-12", "2025-Q4"))
-    stamps = place.holding(0, *of, (month, quarter))[1]
-    changed = SumChange({}, stamps | {quarter: "00" * 8}, removed=(month,))
-    assert not place.change(0, *of, changed)
-    assert str(month) in place.sum_names(0, *of)
-    assert place.change(0, *of, SumChange({}, stamps, removed=(month,)))
-    assert str(month) not in place.sum_names(0, *of)
+    store, of = crowd.store, ("m", crowd.scheme)
+    month, quarter = ("kept-day-2025-12", "kept-day-2025-Q4")
+    heads = store.heads(0, [TallyKey(*of, each) for each in (month, quarter)])
+    stamps = {key.window: head.stamp for key, head in heads.items()}
+    changed = Change(stamps | {quarter: "00" * 8}, dropped=(month,))
+    assert not store.change(0, *of, changed)
+    assert month in store.names(0, *of)
+    assert store.change(0, *of, Change(stamps, dropped=(month,)))
+    assert month not in store.names(0, *of)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_an_edit_of_keep(crowd, first, second):
 def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
     """Counts that come between reading a day and dropping it are in the sum, because the step is
     refused and begun again."""
-    place = crowd.store.sums._place
-    change = place.change
+    store = crowd.store
+    change = store.change
     late = iter([True])
 
     def after_a_commit(*arguments):
@@ -159,7 +159,7 @@ def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
             crowd.add("2025-12-03", 2, 1, 9)
         return change(*arguments)
 
-    monkeypatch.setattr(place, "change", after_a_commit)
+    monkeypatch.setattr(store, "change", after_a_commit)
     assert crowd.drop("2026-01-01", "month").tallies == 31
     crowd.check(months("2025-12"))
 

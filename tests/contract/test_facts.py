@@ -25,7 +25,6 @@ def file_of(name: str) -> Path:
     return FACTS / f"{name.replace(' ', '-')}.txt"
 
 
-@pytest.mark.longest(20)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_facts(name: str, people: Crowd, request: pytest.FixtureRequest) -> None:
     """The outputs of a question say what they said; of some questions there are dozens, drawn and

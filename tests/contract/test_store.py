@@ -305,7 +305,6 @@ def run_courses(home, shelf, examples, steps, *phases):
     )
 
 
-@pytest.mark.longest(20)  # A course has dozens of calls, and there are many courses.
 def test_any_course_equals_a_dictionary(home, shelf):
     """Whatever happens to a store, in whatever order and with whatever batches again, a dictionary
     of counters agrees; the same courses each time. It stays, as no other test says so much."""

@@ -20,8 +20,8 @@ from deniable.errors import TransportError
 from deniable.ledger import Ledger
 from deniable.outbox import OutgoingBatch
 from deniable.recording import ACTIVE, Recorder
-from deniable.replies import Reply
 from deniable.state import State
+from deniable.transport import Reply
 
 FILE = Path(__file__).parents[2] / "client" / "vectors" / "transcripts.json"
 

@@ -1,13 +1,6 @@
 """Following links and sending forms in a browser that may be slow, and what axe-core says of a
 page."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
-
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
 
 RUN_AXE = """
@@ -21,7 +14,7 @@ axe.run(document, {resultTypes: ["violations"]}).then(
 """
 
 
-def follow(browser: Chrome, by: str, what: str) -> None:
+def follow(browser, by, what):
     """Click an element, and wait until the page is another one."""
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.support.expected_conditions import staleness_of
@@ -33,33 +26,33 @@ def follow(browser: Chrome, by: str, what: str) -> None:
     WebDriverWait(browser, 30, ignored_exceptions=[WebDriverException]).until(staleness_of(element))
 
 
-def resize(browser: Chrome, width: int, *, mobile: bool = False) -> None:
+def resize(browser, width, *, mobile=False):
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": mobile},
     )
 
 
-def look(browser: Chrome, *, colours: str = "light", media: str = "") -> None:
+def look(browser, *, colours="light", media=""):
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia",
         {"media": media, "features": [{"name": "prefers-color-scheme", "value": colours}]},
     )
 
 
-def complaints(browser: Chrome, axe: str, address: str) -> list[str]:
+def complaints(browser, axe, address):
     """What axe-core, whose source `axe` is, finds on a page with everything unfolded."""
     browser.get(address)
     browser.execute_script(OPEN_ALL)
     return [f"{address}: {each}" for each in judge(browser, axe)]
 
 
-def judge(browser: Chrome, axe: str) -> list[str]:
+def judge(browser, axe):
     """What axe-core finds on the page that is shown: in light and dark, on a desktop and on a
     phone; and whether the page is wider than the screen."""
     browser.set_script_timeout(60)
     browser.execute_script(axe)
-    found: list[str] = []
+    found = []
     for width in (1200, 360):
         resize(browser, width, mobile=width == 360)
         wide = browser.execute_script("return document.documentElement.scrollWidth")
@@ -67,7 +60,7 @@ def judge(browser: Chrome, axe: str) -> list[str]:
             found.append(f"{browser.title}: {wide} pixels wide where there are {width}")
         for colours in ("light", "dark"):
             look(browser, colours=colours)
-            problems: list[str] = browser.execute_async_script(RUN_AXE)
+            problems = browser.execute_async_script(RUN_AXE)
             found.extend(f"{browser.title}, {width}, {colours}: {each}" for each in problems)
     resize(browser, 1200)
     return found

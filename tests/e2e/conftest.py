@@ -1,27 +1,20 @@
 """A real browser, and the `deniable` command as people run it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.ports import free_port
 from tests.tools import need
 
 from .running import calculated
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 FLAGS = (
     "--headless=new",
@@ -37,13 +30,13 @@ FLAGS = (
 
 
 @pytest.fixture
-def command() -> list[str]:
+def command():
     """The beginning of a command line: this interpreter's `deniable`."""
     return [sys.executable, "-c", "from deniable.cli import main; main()"]
 
 
 @pytest.fixture
-def environ() -> Iterator[dict[str, str]]:
+def environ():
     """An environment without settings of ours, whose temporary folder is the test's."""
     kept = {
         name: text
@@ -56,11 +49,11 @@ def environ() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def start(environ: dict[str, str]) -> Iterator[Callable[[list[str]], subprocess.Popen[str]]]:
+def start(environ):
     """Starts processes in groups of their own, and ends what is left of them."""
-    started: list[subprocess.Popen[str]] = []
+    started = []
 
-    def start(arguments: list[str]) -> subprocess.Popen[str]:
+    def start(arguments):
         process = subprocess.Popen(
             arguments, stdout=subprocess.PIPE, text=True, env=environ, process_group=0
         )
@@ -74,15 +67,11 @@ def start(environ: dict[str, str]) -> Iterator[Callable[[list[str]], subprocess.
 
 
 @pytest.fixture
-def listening(
-    command: list[str],
-    environ: dict[str, str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
-) -> Callable[..., str]:
+def listening(command, environ, start):
     """Starts a server, like `deniable collect`, with settings at a free port. Returns its
     address."""
 
-    def listening(*arguments: str, **settings: str) -> str:
+    def listening(*arguments, **settings):
         environ.update(DENIABLE_BIND="127.0.0.1:0", DENIABLE_LOG_FORMAT="text", **settings)
         process = start([*command, *arguments])
         assert process.stdout is not None
@@ -95,16 +84,16 @@ def listening(
 
 
 @pytest.fixture
-def open_browser(tmp_path: Path) -> Iterator[Callable[[bool], Chrome]]:
+def open_browser(tmp_path):
     """Opens headless Chromium, with or without JavaScript."""
     need("chromium", "chromedriver")
     programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    opened: list[Chrome] = []
+    opened = []
 
-    def open_browser(javascript: bool) -> Chrome:
+    def open_browser(javascript):
         options = webdriver.ChromeOptions()
         options.binary_location = programs[0] or ""
         profile = tmp_path / f"profile{len(opened)}"
@@ -124,7 +113,7 @@ def open_browser(tmp_path: Path) -> Iterator[Callable[[bool], Chrome]]:
 
 
 @pytest.fixture
-def axe() -> str:
+def axe():
     """The source of axe-core, which judges a page's accessibility; npm fetches it once."""
     folder = Path(__file__).parent
     source = folder / "node_modules" / "axe-core" / "axe.min.js"
@@ -139,12 +128,10 @@ def axe() -> str:
 
 
 @pytest.fixture
-def dashboard_page(
-    command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
-) -> Callable[[], str]:
+def dashboard_page(command, start):
     """Starts the dashboard that `environ` describes, and finds its address."""
 
-    def find() -> str:
+    def find():
         dashboard = start([*command, "dashboard"])
         assert dashboard.stdout is not None
         for line in dashboard.stdout:
@@ -159,7 +146,7 @@ SHOWCASE_TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 
 
 @pytest.fixture(scope="session")
-def showcase(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Path, dict[str, str]]]:
+def showcase(tmp_path_factory):
     """Builds the crowds that the documentation's pictures show, once a day: their folder, and the
     settings that point there."""
     with pytest.MonkeyPatch.context() as patch:
@@ -168,7 +155,7 @@ def showcase(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Pat
     del sys.modules["showcase"]
 
     @cache
-    def built(_: date) -> tuple[Path, dict[str, str]]:
+    def built(_):
         folder = tmp_path_factory.mktemp("showcase")
         return folder, build(folder)
 
@@ -176,12 +163,7 @@ def showcase(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Pat
 
 
 @pytest.fixture
-def showcase_page(
-    dashboard_page: Callable[[], str],
-    environ: dict[str, str],
-    tmp_path: Path,
-    showcase: Callable[[], tuple[Path, dict[str, str]]],
-) -> str:
+def showcase_page(dashboard_page, environ, tmp_path, showcase):
     """The address of a dashboard over a copy of the showcase, whose charts may be framed by
     https://wiki.acme.example, or by whom `environ` names."""
     folder, settings = showcase()

@@ -1,27 +1,21 @@
 """What journeys share: waiting, a web site of some files, commands, what a store has counted."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 from tests.tools import leave_out
 
-from deniable import Metric
 from deniable_collector.stores import open_store
 
 
-def until(condition: Callable[[], Any]) -> Any:
+def until(condition):
     """The first true answer of a condition, which is given a minute."""
     deadline = time.monotonic() + 60
     while not (found := condition()):
@@ -30,10 +24,10 @@ def until(condition: Callable[[], Any]) -> Any:
     return found
 
 
-def until_answered(address: str) -> None:
+def until_answered(address):
     """Wait until a server answers at this address."""
 
-    def answered() -> bool:
+    def answered():
         try:
             with urllib.request.urlopen(address, timeout=5):
                 return True
@@ -43,21 +37,21 @@ def until_answered(address: str) -> None:
     until(answered)
 
 
-def calculated(dashboard: str, token: str) -> None:
+def calculated(dashboard, token):
     """Wait until a dashboard has calculated all that its overview shows: browsers and a cold
     dashboard on one machine make each other slow."""
     request = urllib.request.Request(
         f"{dashboard}/", headers={"Authorization": f"Bearer {token}", "Accept-Language": "en"}
     )
 
-    def whole() -> bool:
+    def whole():
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status == 200 and b"being calculated" not in answer.read()
 
     until(whole)
 
 
-def counted(store: str, metric: Metric, window: str = "") -> int:
+def counted(store, metric, window=""):
     """How many reports of a metric a store has, in one window or in all."""
     with closing(open_store(store)) as opened:
         scheme = metric.scheme.fingerprint
@@ -65,7 +59,7 @@ def counted(store: str, metric: Metric, window: str = "") -> int:
         return sum(opened.reports(metric.name, scheme, windows).values())
 
 
-def run(command: str | list[Any], folder: Path, environ: dict[str, str]) -> str:
+def run(command, folder, environ):
     """What a command prints that ends well."""
     done = subprocess.run(
         shlex.split(command) if isinstance(command, str) else command,
@@ -81,16 +75,16 @@ def run(command: str | list[Any], folder: Path, environ: dict[str, str]) -> str:
 
 
 @contextmanager
-def serving(folder: Path, headers: Mapping[str, str]) -> Iterator[str]:
+def serving(folder, headers):
     """The address of a web site of these files; its headers may be changed meanwhile."""
 
     class Handler(SimpleHTTPRequestHandler):
-        def end_headers(self) -> None:
+        def end_headers(self):
             for name, text in headers.items():
                 self.send_header(name, text)
             super().end_headers()
 
-        def log_message(self, *arguments: object) -> None:
+        def log_message(self, *arguments):
             """Nothing: the tests' output is for the tests."""
 
     handler = partial(Handler, directory=str(folder))
@@ -105,7 +99,7 @@ def serving(folder: Path, headers: Mapping[str, str]) -> Iterator[str]:
 
 
 @contextmanager
-def firefox(address: str, folder: Path) -> Iterator[None]:
+def firefox(address, folder):
     """Firefox at this address, with a profile below a folder."""
     program = shutil.which("firefox-esr") or shutil.which("firefox")
     if program is None:

@@ -1,11 +1,6 @@
 """The pages for everybody: by keyboard, on paper, on a phone, and read aloud."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,9 +8,6 @@ from deniable import Client, Registry
 
 from .browsing import complaints, look, resize
 from .conftest import SHOWCASE_TOKEN
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 FLOOD = datetime.now(UTC).date() - timedelta(days=65)
 """The day of fakes in `docs/showcase.py`."""
@@ -64,12 +56,12 @@ mistakes."""
 
 
 @pytest.fixture
-def browser(open_browser: Callable[[bool], Chrome]) -> Chrome:
+def browser(open_browser):
     return open_browser(True)
 
 
 @pytest.fixture
-def owners_page(tmp_path: Path) -> str:
+def owners_page(tmp_path):
     """The address of the page that an app shows the owner of the device."""
     registry = Registry.parse(
         "schema = 1\napp = 'example'\n"
@@ -99,15 +91,13 @@ def owners_page(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("language", ["en", "zh-Hans"])
-def test_axe_finds_nothing(
-    showcase_page: str, owners_page: str, browser: Chrome, axe: str, language: str
-) -> None:
+def test_axe_finds_nothing(showcase_page, owners_page, browser, axe, language):
     """axe-core finds nothing at all, of whatever impact, on any page, with everything unfolded, in
     light and dark, on a desktop and on a phone, in both languages; and no page is wider than the
     phone."""
-    found: list[str] = []
+    found = []
 
-    def judge(address: str) -> None:
+    def judge(address):
         found.extend(complaints(browser, axe, address))
 
     judge(f"{showcase_page}/login?used=1&lang={language}")
@@ -121,7 +111,7 @@ def test_axe_finds_nothing(
     assert found == []
 
 
-def test_the_keyboard_is_enough(showcase_page: str, browser: Chrome) -> None:
+def test_the_keyboard_is_enough(showcase_page, browser):
     """Tab begins at a link that skips to the content, every stop is seen, and what is folded
     opens by a key."""
     from selenium.webdriver.common.keys import Keys
@@ -129,7 +119,7 @@ def test_the_keyboard_is_enough(showcase_page: str, browser: Chrome) -> None:
     browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN}")
     browser.get(f"{showcase_page}/metric/browser")
 
-    def press(key: str) -> Any:
+    def press(key):
         browser.switch_to.active_element.send_keys(key)
         return browser.switch_to.active_element
 
@@ -161,7 +151,7 @@ def test_the_keyboard_is_enough(showcase_page: str, browser: Chrome) -> None:
     assert folded is not None
 
 
-def test_paper_is_white_and_has_the_chart(showcase_page: str, browser: Chrome) -> None:
+def test_paper_is_white_and_has_the_chart(showcase_page, browser):
     """Printed from a dark screen the page is ink on white, without controls and without links
     that look like links; chart and table fit A4, and the PDF has pages."""
     browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN}")
@@ -169,7 +159,7 @@ def test_paper_is_white_and_has_the_chart(showcase_page: str, browser: Chrome) -
     look(browser, colours="dark", media="print")
     browser.get(f"{showcase_page}/metric/browser")
 
-    def style(selector: str, name: str) -> str:
+    def style(selector, name):
         element = browser.find_element("css selector", selector)
         return str(element.value_of_css_property(name))
 
@@ -187,7 +177,7 @@ def test_paper_is_white_and_has_the_chart(showcase_page: str, browser: Chrome) -
     assert len(printed["data"]) > 10_000
 
 
-def test_the_owner_of_the_device_reads_it(owners_page: str, browser: Chrome) -> None:
+def test_the_owner_of_the_device_reads_it(owners_page, browser):
     """The page opens from a file, with its styles, its words and the app's own actions."""
     browser.get(owners_page)
     text = browser.find_element("tag name", "main").text

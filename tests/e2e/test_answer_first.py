@@ -1,15 +1,7 @@
 """The answer comes first: on a phone it begins on the first screen, on every kind of page."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from .browsing import follow, resize
 from .conftest import SHOWCASE_TOKEN
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 PAGES = (
     "/metric/browser",
@@ -24,9 +16,7 @@ PAGES = (
 TOP = "return document.querySelector('h2.headline').getBoundingClientRect().top"
 
 
-def test_the_answer_begins_above_300_pixels(
-    showcase_page: str, open_browser: Callable[[bool], Chrome]
-) -> None:
+def test_the_answer_begins_above_300_pixels(showcase_page, open_browser):
     """On a screen of 390 pixels; the definition and the privacy label are behind Details."""
     browser = open_browser(True)
     browser.get(showcase_page)

@@ -1,12 +1,8 @@
 """What leaves a web page for a collector at another origin: beacons and `fetch`, in browsers."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.registries import declared
@@ -14,11 +10,6 @@ from tests.registries import declared
 from deniable import Registry, windows
 
 from .running import counted, serving, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from selenium.webdriver import Chrome
 
 METRICS = declared(
     browser={"type": "category", "values": ["firefox", "chrome", "other"], "window": "month",
@@ -50,7 +41,7 @@ LEAVE_FETCH = """
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[str]:
+def site(tmp_path):
     """The address of a site of pages; `localhost` in it is another origin."""
     folder = tmp_path / "site"
     folder.mkdir()
@@ -62,37 +53,37 @@ def site(tmp_path: Path) -> Iterator[str]:
 class Receiver:
     """A collector, the batches for it, and how many reports of each window it has counted."""
 
-    def __init__(self, address: str, store: str) -> None:
+    def __init__(self, address, store):
         self.url = f"{address}/v1/reports"
         self.keyed = f"{self.url}?key=key%2Bof%2Fthe-example.app%3D%3D"
         self._metric = Registry.parse(METRICS)["browser"]
         self._store = store
         self._window = windows.window_at("month", time.time())
 
-    def batch(self) -> str:
+    def batch(self):
         """A batch of one report of this month, which has not ended."""
         report = {"metric": "browser", "scheme": self._metric.scheme.fingerprint,
                   "window": self._window, "columns": 1}  # fmt: skip
         return json.dumps({"batch": secrets.token_hex(16), "reports": [report]})
 
     @property
-    def counted(self) -> int:
+    def counted(self):
         """The reports in the store."""
         return counted(self._store, self._metric)
 
-    def reaches(self, number: int) -> bool:
+    def reaches(self, number):
         """Whether it counts so many reports, and no more."""
         until(lambda: self.counted >= number)
         return self.counted == number
 
-    def stays(self, number: int) -> bool:
+    def stays(self, number):
         """Whether it counts no more than so many within three seconds."""
         time.sleep(SILENCE_SECONDS)
         return self.counted == number
 
 
 @pytest.fixture
-def receiver(listening: Callable[..., str], tmp_path: Path, site: str) -> Receiver:
+def receiver(listening, tmp_path, site):
     """A real collector with an ingest key, to which pages of `site` may send."""
     (tmp_path / "metrics.toml").write_text(METRICS)
     store = f"sqlite:///{tmp_path / 'store.db'}"
@@ -106,9 +97,7 @@ def receiver(listening: Callable[..., str], tmp_path: Path, site: str) -> Receiv
     return Receiver(address, store)
 
 
-def test_what_browsers_send_to_another_origin(
-    open_browser: Callable[[bool], Chrome], receiver: Receiver, site: str
-) -> None:
+def test_what_browsers_send_to_another_origin(open_browser, receiver, site):
     """A beacon of text/plain arrives and one of application/json does not; `fetch` with keepalive
     arrives as either, and reads its answer; the key counts in the query and in a header."""
     browser = open_browser(True)
@@ -139,9 +128,7 @@ def test_what_browsers_send_to_another_origin(
     assert receiver.counted == 4
 
 
-def test_what_a_page_sends_as_it_goes(
-    open_browser: Callable[[bool], Chrome], receiver: Receiver, site: str
-) -> None:
+def test_what_a_page_sends_as_it_goes(open_browser, receiver, site):
     """A beacon and a `fetch` with keepalive that a page sends while it is left arrive."""
     browser = open_browser(True)
     for number, script in enumerate([LEAVE, LEAVE_FETCH], 1):
@@ -151,9 +138,7 @@ def test_what_a_page_sends_as_it_goes(
         assert receiver.reaches(number)
 
 
-def test_pages_that_may_not_send(
-    open_browser: Callable[[bool], Chrome], receiver: Receiver, site: str
-) -> None:
+def test_pages_that_may_not_send(open_browser, receiver, site):
     """Nothing is counted of a page of another origin, whatever it sends."""
     browser = open_browser(True)
     browser.get(site.replace("127.0.0.1", "localhost"))

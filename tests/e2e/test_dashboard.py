@@ -1,24 +1,14 @@
 """The dashboard in a real browser, over what real devices have reported."""
 
-from __future__ import annotations
-
 import re
-import subprocess
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
 
 from .running import calculated
 
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
-
 
 @pytest.fixture
-def dashboard(
-    command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
-) -> tuple[str, str]:
+def dashboard(command, start):
     """Address and token of the dashboard of a small demo."""
     demo = start([*command, "demo", "--devices", "600", "--port", "0"])
     assert demo.stdout is not None
@@ -29,9 +19,7 @@ def dashboard(
     raise AssertionError("the demo printed no address")
 
 
-def test_the_styles_are_let_in(
-    dashboard: tuple[str, str], open_browser: Callable[[bool], Chrome]
-) -> None:
+def test_the_styles_are_let_in(dashboard, open_browser):
     """The policy that forbids scripts does not keep the style sheet out, and the page fits
     the width of a phone."""
     page, token = dashboard

@@ -39,8 +39,8 @@ from deniable_demo.made_up import (
     conditional_shares,
 )
 from deniable_demo.population import Population, draw
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.reading import read, select
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.reading import read, select
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState

@@ -1,26 +1,18 @@
 """`deniable dev` as developers run it: a Python app and a web page report to it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import signal
-import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.registries import declared, tables
 
 from .browsing import judge
 from .running import serving, until
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 METRICS = declared(
     browser={"type": "category", "values": ["firefox", "chrome", "safari", "edge", "other"],
@@ -59,11 +51,8 @@ PAGE = """\
 """
 
 
-Start = Callable[[list[str]], "subprocess.Popen[str]"]
-
-
 @pytest.fixture
-def shop(tmp_path: Path) -> Path:
+def shop(tmp_path):
     """A folder with an app and its registry."""
     folder = tmp_path / "shop"
     folder.mkdir()
@@ -73,10 +62,10 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def dev(shop: Path, command: list[str], start: Start) -> Callable[..., tuple[Any, str]]:
+def dev(shop, command, start):
     """Starts `deniable dev`: the process and the address that it prints."""
 
-    def run(*options: str) -> tuple[Any, str]:
+    def run(*options):
         path = str(shop / "metrics.toml")
         process = start([*command, "dev", path, "--port", "0", *options])
         assert process.stdout is not None
@@ -95,14 +84,13 @@ def dev(shop: Path, command: list[str], start: Start) -> Callable[..., tuple[Any
     return run
 
 
-def read(address: str) -> dict[str, Any]:
+def read(address):
     """What the live page shows."""
     with urllib.request.urlopen(f"{address}/live.json", timeout=10) as response:
-        found: dict[str, Any] = json.load(response)
-        return found
+        return json.load(response)
 
 
-def send_list(page: str) -> None:
+def send_list(page):
     """Send a list of strings to the page of a metric, as its form does."""
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     browser.open(urllib.request.Request(page, headers={"Accept": "text/html"}), timeout=30).close()
@@ -115,12 +103,7 @@ def send_list(page: str) -> None:
         assert b"secret-plugin" in response.read()
 
 
-def test_a_web_page(
-    shop: Path,
-    dev: Callable[..., tuple[Any, str]],
-    open_browser: Callable[[bool], Chrome],
-    axe: str,
-) -> None:
+def test_a_web_page(shop, dev, open_browser, axe):
     """In a real browser a page with the development build reports to `deniable dev`, stores
     nothing, and the live page in another tab shows it without being loaded again. axe-core finds
     nothing on the live page, empty and full."""
@@ -149,12 +132,7 @@ def test_a_web_page(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_nothing_is_left(
-    shop: Path,
-    dev: Callable[..., tuple[Any, str]],
-    environ: dict[str, str],
-    number: signal.Signals,
-) -> None:
+def test_nothing_is_left(shop, dev, environ, number):
     """While it runs, all that it keeps, also a list that a page was sent, is in one temporary
     folder; Ctrl-C, SIGTERM and a closed terminal delete it and free the port."""
     (shop / "metrics.toml").write_text(METRICS + PLUGIN)

@@ -14,23 +14,22 @@ import sys
 import time
 import tomllib
 import venv
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from tests.ports import free_port
 from tests.tools import need
 
-from deniable import Metric, Registry, compiled
+from deniable import Registry, compiled
 from deniable.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.tally import Tally, TallyRow
+from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
@@ -56,7 +55,7 @@ class Line(NamedTuple):
     command: str
 
 
-def fenced(page: Path, language: str) -> list[str]:
+def fenced(page, language):
     """The fenced blocks of a page in one language ("" for none)."""
     found = re.findall(
         r"^```(\S*)[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
@@ -64,7 +63,7 @@ def fenced(page: Path, language: str) -> list[str]:
     return [text for name, text in found if name == language]
 
 
-def printed() -> list[Line]:
+def printed():
     """All commands in fenced blocks, in their order, without what is said beside them."""
     lines = []
     for page in PAGES:
@@ -82,7 +81,7 @@ def printed() -> list[Line]:
 LINES = printed()
 
 
-def of(program: str) -> list[Line]:
+def of(program):
     """Those of one program."""
     return [line for line in LINES if line.command.split()[0] == program]
 
@@ -95,7 +94,7 @@ SERVERS = [
 """Commands that run until they are ended. The README's come first."""
 
 
-def test_there_is_something_to_run() -> None:
+def test_there_is_something_to_run():
     """Every program that the pages speak of is found, and nothing that looks like one is missed."""
     assert {line.command.split()[0] for line in LINES} == set(PROGRAMS)
     assert len(of("deniable")) > 15
@@ -139,7 +138,7 @@ HOSTS = "a.example\nb.example\nc.example\n"
 class World:
     """A folder, the addresses that stand for those on the pages, and a token of the read API."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.collector = f"http://127.0.0.1:{free_port()}"
         self.dashboard = f"http://127.0.0.1:{free_port()}"
@@ -174,7 +173,7 @@ class World:
             unfinished=False,
         )
 
-    def here(self, command: str) -> str:
+    def here(self, command):
         """The command with the addresses of this world."""
         for theirs, ours in {
             "http://127.0.0.1:8080": self.collector,
@@ -187,7 +186,7 @@ class World:
             command = command.replace(theirs, ours)
         return command
 
-    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+    def run(self, command):
         """Run it in a shell, as it is typed."""
         return subprocess.run(
             ["bash", "-o", "pipefail", "-c", self.here(command)],
@@ -199,7 +198,7 @@ class World:
             check=False,
         )
 
-    def serve(self, command: str, probe: str) -> None:
+    def serve(self, command, probe):
         """Start a server, and wait until it answers."""
         with (self.folder / "server.log").open("ab") as log:
             process = subprocess.Popen(
@@ -214,12 +213,12 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory):
     """The README's own registry, and a few metrics more that the other pages name."""
     yield from furnished(World(tmp_path_factory.mktemp("world")))
 
 
-def furnished(world: World) -> Iterator[World]:
+def furnished(world):
     """With its files; at the end its servers are ended."""
     (registry,) = fenced(ROOT / "README.md", "toml")
     (returning,) = fenced(ROOT / "docs/how-to/retention.md", "toml")
@@ -259,7 +258,7 @@ client.close()
 
 
 @pytest.fixture(scope="module")
-def serving(world: World) -> World:
+def serving(world):
     """With collector and dashboard, started as the README says, and a reader's token."""
     token = next(line for line in of("deniable") if "token new" in line.command)
     # One token stands for those of all pages.
@@ -281,7 +280,7 @@ def serving(world: World) -> World:
     return world
 
 
-def report(folder: Path) -> None:
+def report(folder):
     """Put three days of November's reports into the collector's store, or seven weeks' of devices
     that come back, drawn with seed 1, and an empty store beside it."""
     rng = np.random.default_rng(1)
@@ -301,7 +300,7 @@ def report(folder: Path) -> None:
         store.publish({metric.name: [metric.scheme] for metric in registry})
 
 
-def drawn_windows(metric: Metric, rng: np.random.Generator) -> Iterator[tuple[str, list[TallyRow]]]:
+def drawn_windows(metric, rng):
     """The windows of a metric with the rows of their tallies."""
     if metric.type.name == "retention":
         weeks = [f"2026-W{week}" for week in range(41, 48)]
@@ -315,9 +314,9 @@ def drawn_windows(metric: Metric, rng: np.random.Generator) -> Iterator[tuple[st
         yield day, [row for tally in tallies for row in tally.rows]
 
 
-def drawn(metric: Metric, day: str, rng: np.random.Generator) -> Tally:
+def drawn(metric, day, rng):
     """One day of 2,000 devices, spread evenly over the values, or over some numbers."""
-    about: dict[str, Any] = {"metric": metric.name, "window": day}
+    about = {"metric": metric.name, "window": day}
     if metric.type.name == "number":
         numbers = np.linspace(0.2, 5, 20)
         return sample_numbers(metric.scheme, numbers, np.full(20, 100), rng, **about)
@@ -335,7 +334,7 @@ ONCE = [line for line in of("deniable") if line not in SERVERS]
 
 
 @pytest.mark.parametrize("line", ONCE, ids=lambda line: f"{line.page}: {line.command}")
-def test_each_command_runs(serving: World, line: Line) -> None:
+def test_each_command_runs(serving, line):
     """Every `deniable` command of a page ends well in a folder with the README's registry."""
     done = serving.run(line.command)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -344,7 +343,7 @@ def test_each_command_runs(serving: World, line: Line) -> None:
 
 
 @pytest.mark.parametrize("line", of("curl"), ids=lambda line: line.command)
-def test_each_request_is_answered(serving: World, line: Line) -> None:
+def test_each_request_is_answered(serving, line):
     """Every `curl` of a page gets a response that is no error."""
     need("curl")
     done = serving.run(line.command.replace("curl ", "curl --fail-with-body -sS ", 1))
@@ -366,7 +365,7 @@ def read_csv(address, storage_options):
 
 
 @pytest.mark.parametrize(("page", "text"), SNIPPETS, ids=[name for name, _ in SNIPPETS])
-def test_each_python_snippet_runs(serving: World, tmp_path: Path, page: str, text: str) -> None:
+def test_each_python_snippet_runs(serving, tmp_path, page, text):
     """Every block of Python runs as it stands, given the names of the app around it."""
     (tmp_path / "pandas.py").write_text(PANDAS)
     (tmp_path / "app.py").write_text(
@@ -383,7 +382,7 @@ def test_each_python_snippet_runs(serving: World, tmp_path: Path, page: str, tex
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_each_registry_is_valid(page: Path, tmp_path: Path) -> None:
+def test_each_registry_is_valid(page, tmp_path):
     """Every block of TOML that declares metrics is accepted, with what stands around it."""
     for text in fenced(page, "toml"):
         declared = tomllib.loads(text)
@@ -408,9 +407,9 @@ INLINE = sorted(
 
 
 @pytest.mark.parametrize(("page", "command"), INLINE)
-def test_each_command_that_is_named_exists(page: str, command: str) -> None:
+def test_each_command_that_is_named_exists(page, command):
     """Commands and options that a sentence names are those of the program."""
-    path: tuple[str, ...] = ()
+    path = ()
     for word in command.replace("\n", " ").split()[1:]:
         if word.strip(",") not in below(path):
             break
@@ -421,20 +420,20 @@ def test_each_command_that_is_named_exists(page: str, command: str) -> None:
         assert option in text, f"{page}: `{command}`"
 
 
-def below(path: tuple[str, ...]) -> set[str]:
+def below(path):
     """The commands below some words."""
     points = (tuple(each.name.split(".")) for each in entry_points(group="deniable.commands"))
     return {each[len(path)] for each in points if each[: len(path)] == path != each}
 
 
 @cache
-def help_of(*words: str) -> str:
+def help_of(*words):
     command = [sys.executable, "-c", "from deniable.cli import main; main()", *words, "--help"]
     return run(command, ROOT, {**os.environ, "COLUMNS": "200"})
 
 
 @pytest.mark.parametrize("line", of("python"), ids=lambda line: line.command)
-def test_each_script_starts(line: Line) -> None:
+def test_each_script_starts(line):
     """Benchmarks and fuzzing take minutes to hours. Here they are loaded, with all that they
     import, and know the options that are named."""
     _, *words = shlex.split(line.command)
@@ -447,14 +446,14 @@ def test_each_script_starts(line: Line) -> None:
     assert all(option in told for option in options)
 
 
-def test_each_target_of_make_exists() -> None:
+def test_each_target_of_make_exists():
     """Every `make` of a page is a target of the Makefile."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     named = {line.command.split()[1] for line in of("make")}
     assert {"demo", "test", "dist"} <= named <= targets
 
 
-def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
+def test_a_clone_installs_as_the_readme_says(tmp_path):
     """In a copy of what is committed, `make dist` builds a wheel that brings the SDK, and
     `pip install '.[all]'` brings every command."""
     clone, environ = tmp_path / "clone", {**os.environ}
@@ -475,7 +474,7 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     }
     environ.pop("PYTHONPATH", None)
 
-    def typed(command: str) -> str:
+    def typed(command):
         return run(["bash", "-c", command], clone, environ)
 
     pages = ("README.md", "first-metric.md")
@@ -488,7 +487,7 @@ def test_a_clone_installs_as_the_readme_says(tmp_path: Path) -> None:
     assert "deniable" in typed("pip list")
     assert "flask" not in typed("pip list").lower()
     typed(commands[2])
-    names: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = typed("deniable --help")
     points = names["entry-points"]["deniable.commands"]
     assert all(f"\n  {name.partition('.')[0]} " in text for name in points)

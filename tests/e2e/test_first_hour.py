@@ -1,7 +1,5 @@
 """From an empty folder to a number of one's own, as README and tutorials tell a new user."""
 
-from __future__ import annotations
-
 import http.cookiejar
 import json
 import os
@@ -12,10 +10,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.ports import free_port
@@ -23,9 +19,6 @@ from tests.ports import free_port
 from deniable import Registry
 
 from .running import counted, run, until, until_answered
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +30,7 @@ COMMANDS = 6
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+def environ(tmp_path):
     """A new user's environment: the program `deniable`, a home, ports that are free."""
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -63,11 +56,11 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def serve(environ: dict[str, str]) -> Iterator[Callable[[str, Path], subprocess.Popen[str]]]:
+def serve(environ):
     """Starts servers, and ends them after the test."""
-    started: list[subprocess.Popen[str]] = []
+    started = []
 
-    def start(command: str, folder: Path) -> subprocess.Popen[str]:
+    def start(command, folder):
         process = subprocess.Popen(
             shlex.split(command),
             cwd=folder,
@@ -88,11 +81,7 @@ def serve(environ: dict[str, str]) -> Iterator[Callable[[str, Path], subprocess.
         process.stdout.close()
 
 
-def test_from_an_empty_folder_to_the_dashboard(
-    tmp_path: Path,
-    environ: dict[str, str],
-    serve: Callable[[str, Path], subprocess.Popen[str]],
-) -> None:
+def test_from_an_empty_folder_to_the_dashboard(tmp_path, environ, serve):
     """The tutorial's commands and those that `init` prints, six with the installation, lead to a
     dashboard that shows the reports of the example and of the metric that was added. The edits are
     the tutorial's line and the ports, which other programs may use here."""
@@ -128,10 +117,9 @@ def test_from_an_empty_folder_to_the_dashboard(
     jar = http.cookiejar.CookieJar()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
 
-    def read(path: str) -> str:
+    def read(path):
         with browser.open(page + path, timeout=60) as response:
-            text: str = response.read().decode("utf-8")
-            return text
+            return response.read().decode("utf-8")
 
     overview = read(f"/login?token={token}")
     assert 'href="/metric/browser' in overview
@@ -147,11 +135,7 @@ def test_from_an_empty_folder_to_the_dashboard(
     assert doctor.splitlines()[-1] == "0 errors, 0 warnings"
 
 
-def test_from_a_clone_to_the_live_page(
-    tmp_path: Path,
-    environ: dict[str, str],
-    serve: Callable[[str, Path], subprocess.Popen[str]],
-) -> None:
+def test_from_a_clone_to_the_live_page(tmp_path, environ, serve):
     """The README's six commands lead from a clone to one's own metric on the live page. The first,
     which installs deniable, has been run here already; the port is any that is free."""
     commands = re.findall(r"^(.*?)(?:\s{3,}.*)?$", LIVE.split("```")[1].strip(), re.M)
@@ -175,12 +159,7 @@ def test_from_a_clone_to_the_live_page(
     assert seen["mistakes"] == []
 
 
-def test_a_page_reports_from_a_browser(
-    tmp_path: Path,
-    environ: dict[str, str],
-    serve: Callable[[str, Path], subprocess.Popen[str]],
-    open_browser: Callable[[bool], Chrome],
-) -> None:
+def test_a_page_reports_from_a_browser(tmp_path, environ, serve, open_browser):
     """With `--where web` the commands that `init` prints serve a page, whose value a real browser
     reports to the collector of the page's origin."""
 
@@ -203,11 +182,7 @@ def test_a_page_reports_from_a_browser(
     until(lambda: counted(f"sqlite:///{tmp_path}/deniable.db", registry["browser"]) == 1)
 
 
-def test_a_shell_tool_reports_by_plain_http(
-    tmp_path: Path,
-    environ: dict[str, str],
-    serve: Callable[[str, Path], subprocess.Popen[str]],
-) -> None:
+def test_a_shell_tool_reports_by_plain_http(tmp_path, environ, serve):
     """The tutorial's registry, script and loop, as they stand but for the port: one report of the
     tool itself, however often it runs, and one of each device of the small crowd."""
     (registry,) = re.findall(r"^```toml\n(.*?)^```$", PLAIN, re.M | re.S)

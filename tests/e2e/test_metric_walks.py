@@ -1,24 +1,16 @@
 """Questions that a person asks of a metric's page, each within three clicks, without JavaScript."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
 from .browsing import follow
 from .conftest import SHOWCASE_TOKEN
 
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
-    from selenium.webdriver.remote.webelement import WebElement
-
 
 @pytest.fixture
-def browser(showcase_page: str, open_browser: Callable[[bool], Chrome]) -> Chrome:
+def browser(showcase_page, open_browser):
     """A browser without JavaScript that has signed in and shows the overview."""
     opened = open_browser(False)
     opened.implicitly_wait(10)
@@ -26,17 +18,17 @@ def browser(showcase_page: str, open_browser: Callable[[bool], Chrome]) -> Chrom
     return opened
 
 
-def text(browser: Chrome, selector: str = "main") -> str:
+def text(browser, selector="main"):
     return browser.find_element("css selector", selector).text
 
 
-def seen(browser: Chrome) -> list[WebElement]:
+def seen(browser):
     """The tooltips that are seen."""
     tips = browser.find_elements("css selector", ".points .tip")
     return [tip for tip in tips if tip.value_of_css_property("clip-path") == "none"]
 
 
-def _points(browser: Chrome) -> None:
+def _points(browser):
     """The points of a trend are one stop of the Tab key; arrow keys lead from one to the next, and
     a finger shows the one that it touches. Each says its day, number and interval."""
     from selenium.webdriver.common.keys import Keys
@@ -79,7 +71,7 @@ def _points(browser: Chrome) -> None:
     assert touched[0].rect["x"] + touched[0].rect["width"] <= 400
 
 
-def _ticked(browser: Chrome) -> None:
+def _ticked(browser):
     """Two ticks and a button draw three values on one scale, each with a label at its end; the
     address keeps them."""
     follow(browser, "link text", "browser")
@@ -97,7 +89,7 @@ def _ticked(browser: Chrome) -> None:
     assert severe == []
 
 
-def test_a_person_has_answers_in_three_clicks(browser: Chrome, showcase_page: str) -> None:
+def test_a_person_has_answers_in_three_clicks(browser, showcase_page):
     """How several values went together, and what each point of a trend says: each from the
     overview."""
     for each in (_ticked, _points):

@@ -1,7 +1,5 @@
 """A small sample of what `make mutants` does."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_faults_in_mechanisms_are_noticed() -> None:
+def test_faults_in_mechanisms_are_noticed():
     """Of 20 faults in the mechanisms, the client's fast tests notice at least 10. Where they notice
     90% of all, a sample has fewer less than once in a million times."""
     command = [sys.executable, "-m", "tests.mutants", "deniable/mechanisms/"]

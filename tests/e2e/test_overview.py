@@ -1,26 +1,15 @@
 """The overview in a browser: it filters while somebody types."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from .conftest import SHOWCASE_TOKEN
 
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
-
-def shown(browser: Chrome) -> list[str]:
+def shown(browser):
     """The metrics of the cards, all at one moment: a script may be replacing them."""
     names = "return [...document.querySelectorAll('.metric h2')].map(each => each.textContent)"
-    found: list[str] = browser.execute_script(names)
-    return found
+    return browser.execute_script(names)
 
 
-def test_it_filters_while_somebody_types(
-    showcase_page: str, open_browser: Callable[[bool], Chrome]
-) -> None:
+def test_it_filters_while_somebody_types(showcase_page, open_browser):
     """With JavaScript the cards follow the search without a button, values are found, the address
     follows, the field keeps the focus, and the policy blocks nothing."""
     from selenium.webdriver.support.ui import WebDriverWait

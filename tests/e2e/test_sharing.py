@@ -1,11 +1,6 @@
 """Sharing a view, as a person does it in a browser."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -14,14 +9,11 @@ from deniable.command_line import find
 
 from .browsing import follow, judge
 
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
-
 NAME = "Wolfeschlegelsteinhausenbergerdorff Hubert-Blaine"
 
 
 @pytest.fixture
-def token(environ: dict[str, str], tmp_path: Path) -> str:
+def token(environ, tmp_path):
     """The token of an analyst with a long name, whom the dashboard knows."""
     path = tmp_path / "people.toml"
     environ["DENIABLE_DATA"] = str(tmp_path)
@@ -30,9 +22,7 @@ def token(environ: dict[str, str], tmp_path: Path) -> str:
     return str(json.loads(made.stdout)["token"])
 
 
-def test_three_clicks_share_a_chart(
-    token: str, showcase_page: str, open_browser: Callable[[bool], Chrome], axe: str
-) -> None:
+def test_three_clicks_share_a_chart(token, showcase_page, open_browser, axe):
     """Signed in at the page of a metric, a person clicks "Share" and "Make the link", and copies
     it; somebody else opens it, and stays in that view; a third click in the list revokes it.
     axe-core finds nothing on any of these pages, on a desktop and on a phone, in light and dark."""

@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from .browsing import judge
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -33,7 +28,7 @@ PAGES = (
 """One of each kind: lists, pictures, formulas, tables, code, references, search."""
 
 
-def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
+def build(source, out):
     """Build the pages of a folder as `make site` does."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E"]
     return subprocess.run(
@@ -47,7 +42,7 @@ def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """The whole site. Its TypeScript page is made by TypeDoc where there is Node."""
     reference = ROOT / ".make" / "typescript" / "README.md"
     reference.parent.mkdir(parents=True, exist_ok=True)
@@ -63,17 +58,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Loaded(HTMLParser):
     """Collects what a browser loads without being asked: not links, but sources and styles."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.found: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         values = dict(attrs)
         names = ["src", "srcset", "poster", "data"] + (["href"] if tag == "link" else [])
         self.found += [str(values[name]) for name in names if values.get(name)]
 
 
-def test_nothing_is_loaded_from_others(site: Path) -> None:
+def test_nothing_is_loaded_from_others(site):
     """No page and no style sheet loads a script, font, style or picture from another host, and
     what a page loads is there, so the site works from the file system."""
     for page in site.rglob("*.html"):
@@ -101,7 +96,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_fails_the_build(mistake: str, tmp_path: Path) -> None:
+def test_a_mistake_fails_the_build(mistake, tmp_path):
     """Each kind of mistake makes the build fail, with a message that names it."""
     name, text, told = MISTAKES[mistake]
     docs = tmp_path / "docs"
@@ -114,11 +109,11 @@ def test_a_mistake_fails_the_build(mistake: str, tmp_path: Path) -> None:
     assert told in done.stderr, done.stderr
 
 
-def test_axe_finds_nothing(site: Path, open_browser: Callable[[bool], Chrome], axe: str) -> None:
+def test_axe_finds_nothing(site, open_browser, axe):
     """axe-core finds nothing on any kind of page, in light and dark, on a desktop and on a
     phone. No page is wider than the phone, and the search finds pages without a server."""
     browser = open_browser(True)
-    found: list[str] = []
+    found = []
     for page in PAGES:
         browser.get(f"file://{site}/{page}")
         found += judge(browser, axe)

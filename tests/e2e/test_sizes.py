@@ -1,17 +1,9 @@
 """Narrow screens, large letters and paper."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import pytest
 
 from .browsing import OPEN_ALL, look, resize
 from .conftest import SHOWCASE_TOKEN
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 PAGES = (
     "/",
@@ -96,7 +88,7 @@ return pages;
 
 
 @pytest.fixture
-def browser(open_browser: Callable[[bool], Chrome], showcase_page: str) -> Chrome:
+def browser(open_browser, showcase_page):
     """A browser that has signed in and has looked at strings, so that they are decoded."""
     browser = open_browser(True)
     browser.implicitly_wait(10)
@@ -104,20 +96,20 @@ def browser(open_browser: Callable[[bool], Chrome], showcase_page: str) -> Chrom
     return browser
 
 
-def letters(browser: Chrome, size: int) -> None:
+def letters(browser, size):
     """Set the browser's font size, as a reader does in its settings."""
     browser.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": {"standard": size}})
 
 
-def test_everything_fits_every_screen(showcase_page: str, browser: Chrome) -> None:
+def test_everything_fits_every_screen(showcase_page, browser):
     """On desktops and phones, with letters of 16 and of 24 pixels in the browser's settings: every
     text follows them, also in charts; no page is wider than its screen; no label of a chart
     lies on another or under the zero line; dates are whole."""
-    found: list[str] = []
+    found = []
     for path in PAGES:
         browser.get(showcase_page + path)
         browser.execute_script(OPEN_ALL)
-        sizes: list[list[tuple[str, float]]] = []
+        sizes = []
         for size in (16, 24):
             letters(browser, size)
             for width in (1280, 390, 320):
@@ -139,7 +131,7 @@ def test_everything_fits_every_screen(showcase_page: str, browser: Chrome) -> No
     assert found == []
 
 
-def test_paper_is_filled(showcase_page: str, browser: Chrome) -> None:
+def test_paper_is_filled(showcase_page, browser):
     """Printed on A4 no page but the last is left half empty, whatever the metric: what may not be
     broken, as rows, drawings and headings with what follows, is small."""
     look(browser, media="print")

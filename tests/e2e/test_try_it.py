@@ -1,33 +1,25 @@
 """The demo's page where a visitor answers as one more device, in a real browser."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
-import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .browsing import judge
 
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
-
 DEVICES = 50
 
 
 @pytest.fixture
-def demo(command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]) -> dict[str, str]:
+def demo(command, start):
     """The addresses of a small demo: its dashboard, its token and its page."""
     process = start([*command, "demo", "--devices", str(DEVICES), "--port", "0"])
     assert process.stdout is not None
-    found: dict[str, str] = {}
+    found = {}
     for line in process.stdout:
         if link := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
             found["dashboard"], found["token"] = link.groups()
@@ -38,7 +30,7 @@ def demo(command: list[str], start: Callable[[list[str]], subprocess.Popen[str]]
     return found
 
 
-def answer(browser: Chrome, metric: str, choice: str) -> Any:
+def answer(browser, metric, choice):
     """Answer a question, and wait for the estimate."""
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -51,9 +43,7 @@ def answer(browser: Chrome, metric: str, choice: str) -> Any:
     return card
 
 
-def test_a_visitor_is_one_more_device(
-    demo: dict[str, str], open_browser: Callable[[bool], Chrome]
-) -> None:
+def test_a_visitor_is_one_more_device(demo, open_browser):
     """The page shows the report that left, what it says, and an estimate that counts it; a second
     visit has answered already; with its data deleted the browser is a new device."""
     from selenium.webdriver.support.ui import WebDriverWait
@@ -104,9 +94,7 @@ def test_a_visitor_is_one_more_device(
     assert browser.find_element("link text", "Try it").get_attribute("href") == f"{demo['page']}/"
 
 
-def test_it_is_accessible(
-    demo: dict[str, str], open_browser: Callable[[bool], Chrome], axe: str
-) -> None:
+def test_it_is_accessible(demo, open_browser, axe):
     """axe-core finds nothing before and after answering, in light and dark, on a desktop and on a
     phone, and the page is never wider than the phone."""
     browser = open_browser(True)
@@ -117,7 +105,7 @@ def test_it_is_accessible(
     assert found + judge(browser, axe) == []
 
 
-def test_only_what_the_page_needs_is_served(demo: dict[str, str]) -> None:
+def test_only_what_the_page_needs_is_served(demo):
     """Estimates are those of the two questions, with finite numbers; anything else is not found;
     the policy of each response allows no inline script and no other address."""
     with urllib.request.urlopen(f"{demo['page']}/estimate.json?metric=dark_mode") as response:

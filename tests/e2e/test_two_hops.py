@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.registries import declared
@@ -18,9 +16,6 @@ from deniable.web_command import web_files
 from deniable_collector.oblivious.key_file import KeyFile
 
 from .running import counted, firefox, serving, until
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 METRICS = declared(
     segments={"platform": ["desktop", "phone"]},
@@ -58,22 +53,18 @@ class Site:
     database: str = ""
     folder: Path = field(default_factory=Path)
 
-    def counted(self) -> dict[str, int]:
+    def counted(self):
         """How many reports of each metric are counted."""
         return {each.name: counted(self.database, each) for each in Registry.parse(METRICS)}
 
-    def reaches(self, visits: int) -> bool:
+    def reaches(self, visits):
         """Whether so many visits are counted, and no more."""
         until(lambda: self.counted()["visit"] >= visits)
         return self.counted()["visit"] == visits
 
 
 @pytest.fixture(params=["x25519", "p256"])
-def site(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    listening: Callable[..., str],
-) -> Iterator[Site]:
+def site(request, tmp_path, listening):
     """A site with a strict policy, whose pages may use the relay and cannot reach the gateway."""
     made = Site(folder=tmp_path / "site", database=f"sqlite:///{tmp_path}/tallies.db")
     made.folder.mkdir()
@@ -86,7 +77,7 @@ def site(
     keys.write(tmp_path / "keys.json")
     made.identity = keys.identity
 
-    headers: dict[str, str] = {}
+    headers = {}
     with serving(made.folder, headers) as made.address:
         made.collector = listening(
             "collect",
@@ -101,7 +92,7 @@ def site(
         yield made
 
 
-def test_a_page_in_two_hops(site: Site, open_browser: Callable[[bool], Chrome]) -> None:
+def test_a_page_in_two_hops(site, open_browser):
     """Pairs, a discovery, segments and what answers at once reach the tally in two hops, from a
     page whose policy lets it reach the relay alone. A report that waits when the page is left goes
     as a beacon, and is counted once."""
@@ -117,7 +108,7 @@ def test_a_page_in_two_hops(site: Site, open_browser: Callable[[bool], Chrome]) 
     )
     browser.execute_async_script(FLUSH)
     browser.execute_script(f"window.now = {now};")
-    assert browser.execute_async_script(FLUSH), browser.get_log("browser")  # type: ignore[no-untyped-call]
+    assert browser.execute_async_script(FLUSH), browser.get_log("browser")
     assert site.counted() == {"plan": 1, "dark_mode": 1, "both": 1, "word": 1, "visit": 0}
 
     browser.execute_script('telemetry.record("visit", true);')
@@ -140,10 +131,10 @@ def test_a_page_in_two_hops(site: Site, open_browser: Callable[[bool], Chrome]) 
 
 
 @pytest.mark.parametrize("site", ["x25519"], indirect=True)
-def test_firefox_in_two_hops(site: Site, tmp_path: Path) -> None:
+def test_firefox_in_two_hops(site, tmp_path):
     """In Firefox a page's report reaches the tally in two hops too, once by `fetch` and once by a
     beacon."""
-    options: dict[str, Any] = {
+    options = {
         "endpoint": site.collector,
         "relay": site.relay,
         "gateway": site.identity,

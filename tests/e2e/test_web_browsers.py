@@ -1,8 +1,6 @@
 """The TypeScript SDK in real browsers, with a real collector: what fails loses no report, and
 counts none twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -11,7 +9,6 @@ import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.tools import need
@@ -31,7 +28,7 @@ AT_ONCE = ("visited", "browser", "site")
 
 
 @pytest.fixture(scope="session")
-def built() -> None:
+def built():
     """Builds the SDK, and installs what drives the browsers."""
     need("node", "npm")
     for command in ([".ci/web", "build"], [".ci/packages", "tests/e2e"]):
@@ -39,7 +36,7 @@ def built() -> None:
 
 
 @pytest.fixture(params=PROGRAMS)
-def settings(request: pytest.FixtureRequest, built: None, tmp_path: Path) -> dict[str, Any]:
+def settings(request, built, tmp_path):
     """What each script of the browser tests is told."""
     need(PROGRAMS[request.param])
     program = shutil.which(PROGRAMS[request.param])
@@ -68,7 +65,7 @@ def settings(request: pytest.FixtureRequest, built: None, tmp_path: Path) -> dic
     }
 
 
-def run(script: str, settings: dict[str, Any], seconds: float) -> dict[str, Any]:
+def run(script, settings, seconds):
     """What a script found."""
     path = Path(settings["folder"]) / "settings.json"
     path.write_text(json.dumps({**settings, "seconds": seconds}), encoding="utf-8")
@@ -81,11 +78,10 @@ def run(script: str, settings: dict[str, Any], seconds: float) -> dict[str, Any]
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(Path(settings["result"]).read_text(encoding="utf-8"))
-    return found
+    return json.loads(Path(settings["result"]).read_text(encoding="utf-8"))
 
 
-def counted(settings: dict[str, Any]) -> Counter[tuple[str, str]]:
+def counted(settings):
     """How many reports the collector's store has, by metric and window."""
     registry = Registry.load(HERE / "registry.toml")
     store = open_store(settings["store"])
@@ -105,7 +101,7 @@ def counted(settings: dict[str, Any]) -> Counter[tuple[str, str]]:
         store.close()
 
 
-def waiting_values(state: dict[str, Any]) -> set[str]:
+def waiting_values(state):
     """The metrics of which a device stores a value: an open window has it, or an empty list."""
     return {
         account["name"]
@@ -114,16 +110,16 @@ def waiting_values(state: dict[str, Any]) -> set[str]:
     }
 
 
-def label(window: str, day: int) -> str:
+def label(window, day):
     """The window of that day, counted from today."""
     moment = datetime.now(UTC) + timedelta(days=day)
     return moment.strftime({"day": "%Y-%m-%d", "week": "%G-W%V"}[window])
 
 
-def require_consistency(found: dict[str, Any], store: Counter[tuple[str, str]]) -> None:
+def require_consistency(found, store):
     """What the devices have sealed, what passed the proxy, and what the store has agree."""
     assert found["complaints"] == []
-    sealed: Counter[tuple[str, str]] = Counter()
+    sealed = Counter()
     for state in found["states"]:
         reports = state["reports"]
         windows = [(each["metric"], each["window"]) for each in reports]
@@ -149,8 +145,8 @@ def require_consistency(found: dict[str, Any], store: Counter[tuple[str, str]]) 
         assert charged.get("twice", 0) <= 2
     # Lost or counted twice: the store would have less or more than what was sealed.
     assert store == sealed
-    bodies: dict[str, str] = {}
-    answers: dict[tuple[int, str, str], tuple[str, str]] = {}
+    bodies = {}
+    answers = {}
     for seen in found["seen"]:
         assert bodies.setdefault(seen["id"], seen["body"]) == seen["body"]
         for each in json.loads(seen["body"])["reports"]:
@@ -159,7 +155,7 @@ def require_consistency(found: dict[str, Any], store: Counter[tuple[str, str]]) 
             assert answers.setdefault(key, answer) == answer, "a report left in two batches"
 
 
-def test_nothing_is_lost_and_nothing_counts_twice(settings: dict[str, Any]) -> None:
+def test_nothing_is_lost_and_nothing_counts_twice(settings):
     """While tabs, browsers and the collector are killed and the network fails, every report that
     a device has sealed is counted exactly once; no window has two reports, the ledger has at
     least what left the device, and a page that lived a second has answered."""
@@ -191,7 +187,7 @@ def test_nothing_is_lost_and_nothing_counts_twice(settings: dict[str, Any]) -> N
             assert happened[kind], kind
 
 
-def test_tabs_consent_and_storage(settings: dict[str, Any]) -> None:
+def test_tabs_consent_and_storage(settings):
     """A report of a tab that lived a second arrives; ten tabs answer once; a choice in one tab
     holds in the other; without storage, or against the person's wish, nothing leaves."""
     found = run("scenarios.mjs", settings, seconds=180)

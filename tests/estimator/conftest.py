@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from deniable import Registry, Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores import open_store
-from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow
 
@@ -47,12 +45,10 @@ values = ["firefox", "chrome", "safari", "other"]
 
 
 @pytest.fixture
-def make_scheme() -> MakeScheme:
+def make_scheme():
     """A category scheme by subset selection: make_scheme(size, epsilon, k=None, values=None)."""
 
-    def make(
-        size: int, epsilon: float, k: int | None = None, values: Sequence[str] | None = None
-    ) -> Scheme:
+    def make(size, epsilon, k=None, values=None):
         mechanism = SubsetSelection.design(size, epsilon, k)
         return Scheme("category", mechanism, tuple(values or (f"v{i}" for i in range(size))))
 
@@ -60,16 +56,16 @@ def make_scheme() -> MakeScheme:
 
 
 @pytest.fixture
-def make_tally() -> MakeTally:
+def make_tally():
     """A one-row tally: make_tally(scheme, reports, cells, windows=..., metric=...)."""
 
     def make(
-        scheme: Scheme,
-        reports: int,
-        cells: Sequence[int],
-        windows: Sequence[str] = ("2026-11-16",),
-        metric: str = "browser",
-    ) -> Tally:
+        scheme,
+        reports,
+        cells,
+        windows=("2026-11-16",),
+        metric="browser",
+    ):
         row = TallyRow(reports, np.array(cells, np.int64))
         return Tally(metric, scheme.fingerprint, tuple(windows), (row,))
 
@@ -77,7 +73,7 @@ def make_tally() -> MakeTally:
 
 
 @pytest.fixture
-def registry_file(tmp_path: Path) -> Path:
+def registry_file(tmp_path):
     """A metrics.toml with a boolean and a category of four."""
     path = tmp_path / "metrics.toml"
     path.write_text(REGISTRY)
@@ -85,12 +81,12 @@ def registry_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def registry(registry_file: Path) -> Registry:
+def registry(registry_file):
     return Registry.load(registry_file)
 
 
 @pytest.fixture
-def store_url(tmp_path: Path) -> str:
+def store_url(tmp_path):
     """The address of a real, empty SQLite store."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
     opened = open_store(url)
@@ -100,18 +96,18 @@ def store_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[Store]:
+def store(store_url):
     opened = open_store(store_url)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def fill(store: Store) -> Fill:
+def fill(store):
     """Fold a one-window tally into the store, as the collector would."""
     ids = itertools.count()
 
-    def fold(tally: Tally, scheme: Scheme) -> None:
+    def fold(tally, scheme):
         store.publish({tally.metric: [scheme]})
         (window,) = tally.windows
         increments = {}

@@ -1,7 +1,5 @@
 """Schemes of mechanisms that count a list, for tests of what is calculated for many at once."""
 
-from __future__ import annotations
-
 from deniable import Scheme
 from deniable.mechanisms import (
     BasicRappor,

@@ -1,9 +1,5 @@
 """Anomaly figures: honest crowds of every kind raise no alarm, attacks that leave traces do."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,8 +8,6 @@ from deniable import Scheme
 from deniable.mechanisms import (
     MEMOIZED_STRING_DESIGNS,
     CountMeanSketch,
-    FrequencyOracle,
-    Mechanism,
     SubsetSelection,
     UnaryEncoding,
 )
@@ -30,13 +24,13 @@ from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.intervals import Noise
 
 
-def figures_of(tally: Tally, mechanism: FrequencyOracle[Any], *rest: Any) -> tuple[Figure, ...]:
+def figures_of(tally, mechanism, *rest):
     """The figures of a tally of this mechanism."""
     return figures(tally, oracle_analysis(mechanism), *rest)
 
 
 @pytest.mark.parametrize("counts", [(900, 1100), (950, 1000, 1050), (500, 540, 480, 470, 510)])
-def test_uneven_rows_have_the_p_value_of_pearson(counts: tuple[int, ...]) -> None:
+def test_uneven_rows_have_the_p_value_of_pearson(counts):
     """The figure of the rows is Pearson's test of equal numbers, with one degree of freedom less
     than there are rows."""
     mechanism = CountMeanSketch("city", len(counts), UnaryEncoding.symmetric(128, 2.0))
@@ -51,7 +45,7 @@ def test_uneven_rows_have_the_p_value_of_pearson(counts: tuple[int, ...]) -> Non
 
 @pytest.mark.parametrize("repeats", [1.0, 3.0])
 @pytest.mark.parametrize("rows", [2, 3, 5])
-def test_the_ones_of_rows_have_the_p_value_of_chi_square(rows: int, repeats: float) -> None:
+def test_the_ones_of_rows_have_the_p_value_of_chi_square(rows, repeats):
     """Each row's ones are compared with those that the mechanism makes in it on average, which is
     known and not fitted: as many degrees of freedom as there are rows with ten reports or more."""
     channel = UnaryEncoding.symmetric(128, 2.0)
@@ -76,7 +70,7 @@ def test_the_ones_of_rows_have_the_p_value_of_chi_square(rows: int, repeats: flo
     assert found["row_ones"].expected == rows
 
 
-def alike(size: int, skewness: float = 0.0) -> Noise:
+def alike(size, skewness=0.0):
     """The noise of so many values whose standard error is .1."""
     return Noise(
         *(np.full(size, number) for number in (0.01, 0.1 * skewness, 1e-4, 0.001)),
@@ -84,7 +78,7 @@ def alike(size: int, skewness: float = 0.0) -> Noise:
 
 
 @pytest.mark.parametrize(("size", "names"), [(3, {"lowest"}), (4, {"lowest", "low"})])
-def test_few_values_are_not_counted(size: int, names: set[str]) -> None:
+def test_few_values_are_not_counted(size, names):
     """Of fewer than four values not even all below zero by so much would be an alarm."""
     mechanism = SubsetSelection.design(size, 1.0, 1)
     tally = Tally("", "", ("2027-01-04",), (TallyRow(1000, np.full(size, 1000 // size)),))
@@ -100,7 +94,7 @@ def test_few_values_are_not_counted(size: int, names: set[str]) -> None:
 
 
 @pytest.mark.parametrize(("skewness", "told"), [(0.49, True), (0.51, False), (-0.51, False)])
-def test_skewed_tails_are_not_judged(skewness: float, told: bool) -> None:
+def test_skewed_tails_are_not_judged(skewness, told):
     """Above a skewness of a half the lower tail is not what it seems, and nothing is said of it."""
     mechanism = SubsetSelection.design(5, 1.0, 1)
     tally = Tally("", "", ("2027-01-04",), (TallyRow(1000, np.full(5, 200)),))
@@ -108,7 +102,7 @@ def test_skewed_tails_are_not_judged(skewness: float, told: bool) -> None:
     assert ("lowest" in names) is told
 
 
-def test_hashes_that_meet_leave_room_for_fewer_ones() -> None:
+def test_hashes_that_meet_leave_room_for_fewer_ones():
     """Where a string sets two bits in each of 64 rows, they may meet in one. Between what no
     meeting makes and what more meetings than one in a million crowds has make, nothing is strange;
     the room is that of the expected number of meetings, six times its root and ten more."""
@@ -134,29 +128,29 @@ def test_hashes_that_meet_leave_room_for_fewer_ones() -> None:
         assert found.expected == pytest.approx(expected, abs=1e-5)
 
 
-def nothing() -> tuple[Any, Noise]:
+def nothing():
     return np.zeros(0), Noise.none(0)
 
 
-def with_fakes(tally: Tally, reports: int, cells: Any, row: int = 0) -> Tally:
+def with_fakes(tally, reports, cells, row=0):
     """The tally with so many more reports, in one row, that add up to these cells."""
     rows = list(tally.rows)
     rows[row] = TallyRow(rows[row].reports + reports, rows[row].cells + cells)
     return Tally(tally.metric, tally.scheme, tally.windows, tuple(rows))
 
 
-def crowd(scheme: Scheme, reports: int, power: float, rng: np.random.Generator) -> Tally:
+def crowd(scheme, reports, power, rng):
     """Honest reports; shares fall as 1 / rank**power."""
     weights = np.arange(1, len(scheme.values) + 1) ** -power
     return sample_tally(scheme, rng.multinomial(reports, weights / weights.sum()), rng)
 
 
-def category(mechanism: Mechanism[Any]) -> Scheme:
+def category(mechanism):
     assert mechanism.size is not None
     return Scheme("category", mechanism, tuple(f"v{x}" for x in range(mechanism.size)))
 
 
-def test_too_few_reports_are_not_judged() -> None:
+def test_too_few_reports_are_not_judged():
     """Below the least number of reports there are no figures and no alarm."""
     scheme = category(SubsetSelection.design(5, 1.0))
     tally = with_fakes(
@@ -167,7 +161,7 @@ def test_too_few_reports_are_not_judged() -> None:
     assert not found.anomalous
 
 
-def test_p_values_are_adjusted_as_by_hand() -> None:
+def test_p_values_are_adjusted_as_by_hand():
     """Holm's adjustment: times 3, 2 and 1 from the smallest on, never falling."""
     made = [
         Figure(name, "", 0, 0, p) for name, p in (("ones", 0.04), ("rows", 0.01), ("low", 0.03))
@@ -180,7 +174,7 @@ def test_p_values_are_adjusted_as_by_hand() -> None:
     assert document["figures"][1]["p_adjusted"] == pytest.approx(0.03)
 
 
-def test_combined_schemes_are_judged_together() -> None:
+def test_combined_schemes_are_judged_together():
     """An estimate under two schemes has the figures of both tallies, adjusted for all."""
     rng = np.random.default_rng(10)
     schemes = [category(SubsetSelection.design(10, epsilon)) for epsilon in (1.0, 2.0)]

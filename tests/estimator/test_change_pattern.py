@@ -1,11 +1,8 @@
 """What changes show: the computed example agrees with enumeration."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
@@ -14,7 +11,6 @@ from deniable.mechanisms import (
     Bloom,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
-    Memoizing,
     Rappor,
     Rounds,
 )
@@ -29,12 +25,12 @@ BINARY = MemoizedSubsetSelection(2, 1, EVEN, EVEN)
 ROUNDS = Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)
 
 
-def alternation_loss(mechanism: Memoizing[Any], reports: int) -> float:
+def alternation_loss(mechanism, reports):
     """What two alternating values show of themselves in so many reports."""
     return memory_of(mechanism).alternation_loss(reports)
 
 
-def _likelihoods(mechanism: Memoizing[Any], item: int) -> dict[int, Fraction]:
+def _likelihoods(mechanism, item):
     """How likely each memo of a value is."""
     if isinstance(mechanism, MemoizedSubsetSelection):
         own, other = mechanism.permanent.p, mechanism.permanent.q
@@ -48,7 +44,7 @@ def _likelihoods(mechanism: Memoizing[Any], item: int) -> dict[int, Fraction]:
     return memos
 
 
-def _fresh(mechanism: Memoizing[Any], memo: int, columns: int) -> Fraction:
+def _fresh(mechanism, memo, columns):
     """How likely a report is, given the memo; `columns` is a bitmap."""
     if isinstance(mechanism, MemoizedSubsetSelection):
         within = math.comb(mechanism.size - 1, mechanism.k - 1)
@@ -74,7 +70,7 @@ def _fresh(mechanism: Memoizing[Any], memo: int, columns: int) -> Fraction:
         BasicRappor(3, ROUNDS),
     ],
 )
-def test_the_event_is_enumerated(mechanism: Memoizing[Any], reports: int) -> None:
+def test_the_event_is_enumerated(mechanism, reports):
     """The loss is that of one pair of reports in turn, summed over all memos, and a lower bound.
 
     All pairs of reports are tried for the odd and the even places: none of them that sets the
@@ -93,7 +89,7 @@ def test_the_event_is_enumerated(mechanism: Memoizing[Any], reports: int) -> Non
         if (odd & 3, even & 3) != (1, 2):
             continue
 
-        def chance(item: int, *said: int) -> Fraction:
+        def chance(item, *said):
             return sum(
                 (
                     likelihood * math.prod(_fresh(mechanism, memo, each) ** half for each in said)
@@ -106,7 +102,7 @@ def test_the_event_is_enumerated(mechanism: Memoizing[Any], reports: int) -> Non
     assert alternation_loss(mechanism, reports) == pytest.approx(max(losses), rel=1e-9)
 
 
-def test_strings_are_as_their_channels() -> None:
+def test_strings_are_as_their_channels():
     """Cohort local hashing shows what its buckets show; RAPPOR's filters what their bits show."""
     channel = MemoizedSubsetSelection(5, 1, ONE * 3 // 4, ONE // 2)
     hashing = MemoizedLocalHashing("city", 2, channel)
@@ -117,7 +113,7 @@ def test_strings_are_as_their_channels() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 20.0])
-def test_the_fewest_reports(epsilon: float) -> None:
+def test_the_fewest_reports(epsilon):
     """So many reports lose more than that, and two fewer do not."""
     reports = reports_that_show(memory_of(BINARY), epsilon)
     assert reports is not None

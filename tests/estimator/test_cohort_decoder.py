@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from deniable import Scheme
@@ -29,7 +27,6 @@ from deniable_estimator.analyses.cohorts import decoder
 from deniable_estimator.analyses.cohorts.decoder import decode
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
-    Fit,
     joint_fit,
     singly,
 )
@@ -43,14 +40,7 @@ P01, P11 = 0.5625, 0.6875
 """The published RAPPOR setting f = .5, p = .5, q = .75."""
 
 
-def expected_table(
-    positions: NDArray[np.int64],
-    columns: int,
-    shares: NDArray[np.float64],
-    each: int,
-    p01: float = 0.0,
-    p11: float = 1.0,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def expected_table(positions, columns, shares, each, p01=0.0, p11=1.0):
     """The expected counts of strings with these shares, of so many reports a cohort."""
     cohorts = positions.shape[1]
     filled = np.zeros((cohorts, columns))
@@ -61,16 +51,16 @@ def expected_table(
     return counts, np.full(cohorts, each, np.int64)
 
 
-def density(columns: int, hashes: int) -> float:
+def density(columns, hashes):
     return 1 - (1 - 1 / columns) ** hashes
 
 
-def fading(size: int, scale: float) -> NDArray[np.float64]:
+def fading(size, scale):
     shares = np.exp(-np.arange(size) / scale)
     return shares / shares.sum()
 
 
-def test_counts_without_noise_give_the_shares_back() -> None:
+def test_counts_without_noise_give_the_shares_back():
     """Where a report is the true filter and every string is a candidate, shares are exact."""
     rng = np.random.default_rng(1)
     positions = rng.integers(0, 64, (200, 16, 2))
@@ -83,7 +73,7 @@ def test_counts_without_noise_give_the_shares_back() -> None:
     assert found.explained_share == pytest.approx(1.0, abs=1e-9)
 
 
-def test_empty_cohorts_weigh_nothing() -> None:
+def test_empty_cohorts_weigh_nothing():
     """A cohort without reports changes no estimate: it is as if it were not there."""
     positions = np.random.default_rng(7).integers(0, 64, (100, 24, 2))
     counts, reports = expected_table(positions, 64, fading(100, 8), 4_000, P01, P11)
@@ -107,7 +97,7 @@ def test_empty_cohorts_weigh_nothing() -> None:
     np.testing.assert_allclose(with_it.share[selected], without.share[selected], atol=1e-3)
 
 
-def test_candidates_that_hash_alike_share_one_estimate() -> None:
+def test_candidates_that_hash_alike_share_one_estimate():
     """The estimate is the sum of their shares, and is counted once in what is explained."""
     rng = np.random.default_rng(9)
     positions = rng.integers(0, 64, (40, 16, 2))
@@ -123,7 +113,7 @@ def test_candidates_that_hash_alike_share_one_estimate() -> None:
     assert found.explained_share == pytest.approx(1.0, abs=1e-9)
 
 
-def test_a_share_that_the_fit_determines_is_unknown() -> None:
+def test_a_share_that_the_fit_determines_is_unknown():
     """A filter that is a sum and difference of fitted ones gets no number and no precision."""
     ring = Design.of(np.array([[[0, 1]], [[1, 2]], [[2, 3]], [[3, 0]], [[4, 5]]]), 8)
     counts, reports = np.array([[4_000, 6_000, 6_000, 4_000, 0, 0, 0, 0]]), np.array([10_000])
@@ -139,9 +129,7 @@ def test_a_share_that_the_fit_determines_is_unknown() -> None:
 COHORTS, COLUMNS = 32, 64
 
 
-def exact(
-    shares: list[float], *, each: int = 20, columns: int = COLUMNS
-) -> tuple[CohortTable, Design]:
+def exact(shares, *, each=20, columns=COLUMNS):
     """The expected table of strings that share no cell, string i in column i, two hashes apart;
     half of each report's chance is noise. So few reports that no cell is cut off."""
     candidates = np.arange(len(shares))
@@ -155,13 +143,11 @@ def exact(
 
 
 @pytest.fixture
-def fitted(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+def fitted(monkeypatch):
     """The candidates of every joint fit, in the order of the fits."""
-    fits: list[list[int]] = []
+    fits = []
 
-    def recorded(
-        table: CohortTable, design: Design, selected: NDArray[np.intp], expected: Any
-    ) -> Fit:
+    def recorded(table, design, selected, expected):
         fits.append(selected.tolist())
         return joint_fit(table, design, selected, expected)
 
@@ -169,7 +155,7 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     return fits
 
 
-def search(table: CohortTable, design: Design) -> list[int]:
+def search(table, design):
     """The candidates that the search ends with, sorted."""
     return sorted(decoder._search(table, design, 0.04).selected.tolist())
 
@@ -177,9 +163,7 @@ def search(table: CohortTable, design: Design) -> list[int]:
 @pytest.mark.parametrize(
     "limits", [{"_MOST_SELECTED": 5}, {"_MOST_ENTRIES": 6 * COHORTS * COLUMNS - 1}]
 )
-def test_a_fit_holds_so_many_at_most(
-    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fit_holds_so_many_at_most(limits, monkeypatch):
     """The search takes the strongest up to its limit: 600, or as many as 256 MB hold."""
     assert decoder._MOST_SELECTED == 600
     assert decoder._MOST_ENTRIES * 8 == 256 << 20
@@ -189,7 +173,7 @@ def test_a_fit_holds_so_many_at_most(
     assert search(table, design) == [2, 3, 4, 5, 6]
 
 
-def test_shares_of_own_cells_are_weighted_means() -> None:
+def test_shares_of_own_cells_are_weighted_means():
     """With background 0 a share is the mean of the debiased counts of its cells, weighted by
     variances at the pooled share; p-values take the variance of a share of 0, and what several
     strings explain varies less, as a device has one of them."""
@@ -236,9 +220,7 @@ STRINGS = [f"string {number}" for number in range(100)]
 every = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 
 
-def crowd(
-    mechanism: Mechanism[Any], held: int, devices: int, rng: np.random.Generator
-) -> tuple[Tally, np.ndarray]:
+def crowd(mechanism, held, devices, rng):
     """A tally of devices with one of the first `held` strings, and the shares of all of them."""
     truth = np.zeros(len(STRINGS))
     truth[:held] = np.arange(1, held + 1) ** -1.2
@@ -248,7 +230,7 @@ def crowd(
     return sample_tally(scheme, counts, rng, values=STRINGS), truth
 
 
-def test_a_closed_list_may_be_hashed() -> None:
+def test_a_closed_list_may_be_hashed():
     """The values of a closed list are decoded by their texts, all of them or some."""
     mechanism = MECHANISMS["memoized local hashing"]
     open_tally, truth = crowd(mechanism, 20, 400_000, np.random.default_rng(6))
@@ -264,7 +246,7 @@ def test_a_closed_list_may_be_hashed() -> None:
 
 
 @every
-def test_no_reports(mechanism: Mechanism[Any]) -> None:
+def test_no_reports(mechanism):
     """An empty tally is an answer without numbers."""
     scheme = Scheme("string", mechanism, ())
     tally = empty_tally("m", scheme.fingerprint, (), mechanism.rows)
@@ -277,11 +259,11 @@ def test_no_reports(mechanism: Mechanism[Any]) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_candidates(monkeypatch):
     """What does not fit into memory is refused, with how many would fit."""
     monkeypatch.setattr(cohorts, "_MOST_CELLS", 6400)
 
-    def find(mechanism: Mechanism[Any], strings: Sequence[str]) -> None:
+    def find(mechanism, strings):
         tally = empty_tally("m", "f" * 12, (), mechanism.rows)
         oracle_analysis(mechanism).find(tally, strings, 0.95, 1.0)
 

@@ -1,17 +1,13 @@
 """Tables, designs and fits of cohorts beside the same sums written out cell by cell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from deniable_estimator.analyses.cohorts import fit as fit_module
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
-    Fit,
     covariance,
     joint_fit,
     scores,
@@ -23,17 +19,15 @@ COHORTS, COLUMNS, HASHES = 6, 10, 2
 P01, P11 = 0.2, 0.7
 BACKGROUND = 1 - (1 - 1 / COLUMNS) ** HASHES
 
-Array = NDArray[np.float64]
-
 
 @pytest.fixture
-def design() -> Design:
+def design():
     """Twelve candidates, some of whose hashes collide."""
     positions = np.random.default_rng(1).integers(0, COLUMNS, (12, COHORTS, HASHES))
     return Design.of(positions, COLUMNS)
 
 
-def dense(design: Design) -> Array:
+def dense(design):
     """Which cells each candidate sets, shape (cells, M), entry by entry."""
     found = np.zeros((design.size, len(design)))
     for candidate, cells in enumerate(design.cells):
@@ -43,9 +37,7 @@ def dense(design: Design) -> Array:
     return found
 
 
-def drawn(
-    design: Design, *, exclusive: bool = False, limit: float = 2.5, reports: int = 300
-) -> CohortTable:
+def drawn(design, *, exclusive=False, limit=2.5, reports=300):
     """A noisy table in which three candidates and a stranger's cells have shares; the last cohort
     is empty."""
     rng = np.random.default_rng(2)
@@ -60,7 +52,7 @@ def drawn(
     return CohortTable.of(counts, each, P01, P11, BACKGROUND, Winsor(limit), exclusive=exclusive)
 
 
-def about_means(filters: Array, weights: Array) -> Array:
+def about_means(filters, weights):
     """Each column less its weighted mean, which is what a constant fitted alone would take off."""
     found = np.empty(filters.shape)
     for at, column in enumerate(filters.T):
@@ -71,7 +63,7 @@ def about_means(filters: Array, weights: Array) -> Array:
 # --- designs ---
 
 
-def test_shapes_of_a_design() -> None:
+def test_shapes_of_a_design():
     """Positions have three axes, of which only the first may be empty, and lie in their rows."""
     empty = Design.of(np.zeros((0, 2, 1), np.int64), 4)
     assert (len(empty), empty.sums(np.ones(8)).shape, empty.filters().shape) == (0, (0,), (8, 0))
@@ -85,7 +77,7 @@ def test_shapes_of_a_design() -> None:
             Design.of(np.array([[[0]], [[wrong]]]), 4)
 
 
-def test_candidates_with_the_same_cells_are_known() -> None:
+def test_candidates_with_the_same_cells_are_known():
     """Whatever the order of their hashes, and beside others whose cell numbers have the same sum;
     each names the first of its kind."""
     positions = np.array([[[0, 3]], [[1, 2]], [[2, 1]], [[3, 0]], [[0, 4]], [[1, 3]], [[1, 2]]])
@@ -98,7 +90,7 @@ def test_candidates_with_the_same_cells_are_known() -> None:
     assert same.tolist() == [cells.index(each) for each in cells]
 
 
-def test_different_cells_are_never_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_cells_are_never_merged(monkeypatch):
     """Where sums are equal the cells themselves decide."""
     design = Design.of(np.array([[[0, 3]], [[3, 0]], [[1, 2]]]), 4)
     monkeypatch.setattr(Design, "sums", lambda self, values: np.zeros(len(self), values.dtype))
@@ -112,19 +104,17 @@ def test_different_cells_are_never_merged(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.fixture(params=[False, True], ids=["apart", "exclusive"])
-def table(design: Design, request: pytest.FixtureRequest) -> CohortTable:
+def table(design, request):
     return drawn(design, exclusive=request.param)
 
 
 @pytest.fixture
-def fit(table: CohortTable, design: Design) -> Fit:
+def fit(table, design):
     """Four candidates in a joint fit, one of which nobody has."""
     return joint_fit(table, design, np.array([1, 7, 0, 2]), np.full(design.size, BACKGROUND))
 
 
-def test_a_large_overlap_is_averaged(
-    table: CohortTable, design: Design, fit: Fit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_overlap_is_averaged(table, design, fit, monkeypatch):
     """Above so many products the fit has used up its number of candidates over that of cells."""
     products = 12 * COHORTS * HASHES * 4
     exact, _ = singly(table, design, fit)
@@ -139,9 +129,7 @@ def test_a_large_overlap_is_averaged(
 
 @pytest.mark.parametrize("left", [1.0, 0.5])
 @pytest.mark.parametrize("scale", [1.0, 3.0])
-def test_the_covariance_of_fitted_shares(
-    table: CohortTable, design: Design, fit: Fit, left: float, scale: float
-) -> None:
+def test_the_covariance_of_fitted_shares(table, design, fit, left, scale):
     """The noise of the fit, over the square of what the search has left, and that of who was
     asked: N Cov(y_j, y_l) within each cohort, for each two cells, or if they are tied less the
     product of two rates, also of a cell with itself. Shares that sum to more than 1 leave none to

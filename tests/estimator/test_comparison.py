@@ -12,8 +12,8 @@ from deniable import Scheme
 from deniable.mechanisms import design
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.asking.comparison import compare
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.comparison import compare
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 

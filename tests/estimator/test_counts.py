@@ -1,7 +1,5 @@
 """Intervals of shares and tests of changes keep their level, by exact enumeration of the counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,17 +9,17 @@ from scipy import stats
 
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.statistics.counts import change_p_values, share_interval
-from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.intervals import Noise
 
 LEVELS = (0.05, 0.001, 1e-5)
 
 
-def shares_of(mechanism: SubsetSelection, counts: FloatArray, n: int) -> FloatArray:
+def shares_of(mechanism, counts, n):
     """The shares that so many supporting reports of n say."""
     return (counts / n - float(mechanism.q)) / float(mechanism.p - mechanism.q)
 
 
-def law(mechanism: SubsetSelection, share: float, devices: int, times: int = 1) -> FloatArray:
+def law(mechanism, share, devices, times=1):
     """The exact distribution of the supporting reports of devices that each reported so often."""
     count = np.arange(times + 1)
     have, lack = (stats.binom.pmf(count, times, float(each)) for each in (mechanism.p, mechanism.q))
@@ -31,7 +29,7 @@ def law(mechanism: SubsetSelection, share: float, devices: int, times: int = 1) 
     return np.where(found > 1e-14, found, 0.0)
 
 
-def noise_of(mechanism: SubsetSelection, devices: int, times: int = 1) -> Noise:
+def noise_of(mechanism, devices, times=1):
     noise = Noise.of(mechanism.p, mechanism.q, devices * times, 1)
     if times == 1:
         return noise
@@ -39,9 +37,7 @@ def noise_of(mechanism: SubsetSelection, devices: int, times: int = 1) -> Noise:
     return replace(noise, kept=kept.weighted(np.full(1, (times - 1) ** 0.5)))
 
 
-def levels_of(
-    old: tuple[SubsetSelection, int, int], new: tuple[SubsetSelection, int, int], share: float
-) -> tuple[list[float], float]:
+def levels_of(old, new, share):
     """How often the test calls a change where there is none, over each of `LEVELS`, and how many
     supporting reports the smaller crowd expects. A crowd is its scheme, its devices and how often
     each of them reported."""
@@ -65,7 +61,7 @@ def levels_of(
     return [float(weight[p <= level].sum()) / level for level in LEVELS], min(expected)
 
 
-def covered(mechanism: SubsetSelection, n: int, share: float) -> float:
+def covered(mechanism, n, share):
     """How often a 95% interval holds a share, exactly."""
     chance = law(mechanism, share, n)
     count = np.flatnonzero(chance)
@@ -77,7 +73,7 @@ def covered(mechanism: SubsetSelection, n: int, share: float) -> float:
 
 @pytest.mark.parametrize("count", [0, 1, 5, 37, 99, 100])
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_ends_are_quantiles_of_beta_distributions(count: int, level: float) -> None:
+def test_ends_are_quantiles_of_beta_distributions(count, level):
     """Between Clopper and Pearson's and Jeffreys', mapped to shares and not clipped, to
     1.5% of the half width; beside a count of none, and far out, to 10%."""
     n, p, q = 100, Fraction(3, 4), Fraction(1, 5)
@@ -94,7 +90,7 @@ def test_ends_are_quantiles_of_beta_distributions(count: int, level: float) -> N
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.002, 0.003, 0.01, 0.1])
-def test_few_supporters_are_covered(share: float) -> None:
+def test_few_supporters_are_covered(share):
     """With 500 values, epsilon 8 and 500 reports, 0.14 reports support a value by chance. Wilson's
     interval covers a share of 0 in 87% of the cases."""
     assert covered(SubsetSelection.design(500, 8.0), 500, share) >= 0.935
@@ -102,7 +98,7 @@ def test_few_supporters_are_covered(share: float) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 4.0, 6.0, 8.0])
-def test_every_share_is_covered(epsilon: float) -> None:
+def test_every_share_is_covered(epsilon):
     """In 93.5% or more of the cases, exactly, for 2 to 1,000 values and 100 to 20,000 reports, and
     rates of support that are close together."""
     for size in (2, 5, 20, 100, 500, 1000):
@@ -113,7 +109,7 @@ def test_every_share_is_covered(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("times", [4, 40])
-def test_what_devices_keep_widens_intervals_where_it_is(times: int) -> None:
+def test_what_devices_keep_widens_intervals_where_it_is(times):
     """Reports of fewer devices have wider intervals where devices have the value, up to the ends
     of the range of shares; below 0 and above 1 nothing is kept."""
     mechanism, n = SubsetSelection.design(20, 4.0), 20_000
@@ -131,7 +127,7 @@ def test_what_devices_keep_widens_intervals_where_it_is(times: int) -> None:
     assert wider == pytest.approx(expected[0], rel=0.01)
 
 
-def test_nothing_known_is_no_interval() -> None:
+def test_nothing_known_is_no_interval():
     """Without reports an interval has no ends; a share that is not known has none either, and
     neither has a change."""
     noise = Noise.of(Fraction(3, 4), Fraction(1, 4), np.array([0, 10, 10]), 3)
@@ -148,7 +144,7 @@ def test_nothing_known_is_no_interval() -> None:
     ("n1", "n2", "total"),
     [(1000, 1000, 17), (20_000, 300, 5), (28_000, 1000, 60), (50, 80, 40), (10**7, 10**6, 900)],
 )
-def test_p_values_are_those_of_fishers_exact_test(n1: int, n2: int, total: int) -> None:
+def test_p_values_are_those_of_fishers_exact_test(n1, n2, total):
     """Twice the mid-p-value, or one tail if the other one cannot be so small: within 7% down to
     1e-12, for every count with the same sum, and alike from either side."""
     count = np.arange(max(0, total - n1), min(total, n2) + 1)
@@ -169,7 +165,7 @@ def test_p_values_are_those_of_fishers_exact_test(n1: int, n2: int, total: int) 
     assert found[far] == pytest.approx(expected[far], rel=0.07)
 
 
-def test_normal_shares_are_compared_as_such() -> None:
+def test_normal_shares_are_compared_as_such():
     """Estimates that are no counts have the p-value of the normal distribution."""
     noise = replace(Noise.none(3), a=np.full(3, 1e-4))
     z = np.array([0.5, 2.0, 5.0])
@@ -190,9 +186,7 @@ CROWDS = [
 
 
 @pytest.mark.parametrize(("size", "epsilon", "before", "times", "after", "share"), CROWDS)
-def test_the_test_has_its_level(
-    size: int, epsilon: float, before: int, times: int, after: int, share: float
-) -> None:
+def test_the_test_has_its_level(size, epsilon, before, times, after, share):
     """Where nothing changed, 0.5 to 1.1 times the level, exactly: for crowds of unlike size, and a
     day against four on which the same devices reported. Intervals took it to 114 times."""
     mechanism = SubsetSelection.design(size, epsilon)
@@ -204,7 +198,7 @@ def test_the_test_has_its_level(
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 6.0, 8.0])
-def test_the_test_never_exceeds_its_level(epsilon: float) -> None:
+def test_the_test_never_exceeds_its_level(epsilon):
     """At most 1.1 times the level for 2 to 300 values and crowds of any two sizes, and at least
     half of it where the smaller crowd expects five supporting reports, at .05; ten at .001."""
     for size in (2, 10, 100, 300):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from deniable import Scheme
@@ -22,7 +21,6 @@ from deniable.mechanisms import (
 )
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import Participation
 
 pytestmark = pytest.mark.campaign
@@ -40,7 +38,7 @@ MECHANISMS: dict[str, Callable[[], Mechanism[Any]]] = {
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_crowds_of_one_window(name: str) -> None:
+def test_crowds_of_one_window(name):
     """95% intervals cover, no more than 5% of what is detected is nobody's, and as many honest
     tallies raise an alarm at .05.
 
@@ -77,9 +75,7 @@ def test_crowds_of_one_window(name: str) -> None:
         (250, 365, 0.02, 8),
     ],
 )
-def test_devices_that_report_again(
-    devices: int, windows: int, rate: float, most: int | None
-) -> None:
+def test_devices_that_report_again(devices, windows, rate, most):
     """95% intervals over windows hold the share among all devices in 95% of 1,000 populations, of
     which each device holds a value and tosses its coin until its ledger is spent: seed 1; the band
     is 3 standard deviations wide on either side (alpha .003 for each of four). Intervals that took
@@ -105,7 +101,7 @@ def test_devices_that_report_again(
 
 @pytest.mark.parametrize("rate", [1.0, 0.2, 0.02])
 @pytest.mark.parametrize("size", [2, 5, 50])
-def test_devices_that_report_at_random(size: int, rate: float) -> None:
+def test_devices_that_report_at_random(size, rate):
     """95% intervals of the commonest value, of 30%, hold its share among all devices in 93.5% of
     the populations: each of 27 settings is above a binomial tail of 1e-5 for 120 populations, seed
     1. Where few devices report in a window, counts that vary by chance took it to 86%."""
@@ -128,9 +124,7 @@ def test_devices_that_report_at_random(size: int, rate: float) -> None:
                 assert covered >= least, (epsilon, windows, devices, covered)
 
 
-def drawn_reports(
-    devices: int, windows: int, rate: float, shares: FloatArray, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], dict[str, float]]:
+def drawn_reports(devices, windows, rate, shares, rng):
     """How many reports come from devices with each value, and how many in each window with any."""
     held = rng.multinomial(devices, shares)
     chance = stats.binom.pmf(np.arange(windows + 1), windows, rate)

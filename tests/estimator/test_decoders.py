@@ -1,10 +1,7 @@
 """Support counts and the decoder of projective geometry, and wrong questions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from tests.estimator.conftest import MakeScheme, MakeTally
 
 from deniable import Scheme
 from deniable.mechanisms import HashedProjectiveGeometry, ProjectiveGeometry
@@ -30,9 +27,7 @@ from deniable_estimator.errors import EstimateError
         ([], "the list of candidates holds no value"),
     ],
 )
-def test_wrong_candidates(
-    candidates: list[str], message: str, make_scheme: MakeScheme, make_tally: MakeTally
-) -> None:
+def test_wrong_candidates(candidates, message, make_scheme, make_tally):
     """Unknown, repeated and missing candidates are refused with what to do."""
     scheme = make_scheme(3, 1.0)
     tally = make_tally(scheme, 3, [1, 1, 1])
@@ -41,9 +36,7 @@ def test_wrong_candidates(
             ask(tally, scheme, candidates)
 
 
-def test_candidates_are_found_in_any_spelling(
-    make_scheme: MakeScheme, make_tally: MakeTally
-) -> None:
+def test_candidates_are_found_in_any_spelling(make_scheme, make_tally):
     """Candidates are brought into the form that devices report; two spellings are one candidate."""
     closed = make_scheme(3, 1.0, values=["tea", "caf\u00e9", "milk"])
     answer = estimate(make_tally(closed, 9, [5, 3, 1]), closed, ["cafe\u0301"])
@@ -57,7 +50,7 @@ def test_candidates_are_found_in_any_spelling(
             estimate(its, scheme, ["caf\u00e9", "cafe\u0301"])
 
 
-def test_wrong_width_is_refused(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+def test_wrong_width_is_refused(make_scheme, make_tally):
     """A tally whose rows do not fit the mechanism is not read."""
     scheme = make_scheme(3, 1.0)
     with pytest.raises(EstimateError, match="widths"):
@@ -77,14 +70,14 @@ SPACES = [
 ]
 
 
-def whole(order: int, dimension: int) -> ProjectiveGeometry:
+def whole(order, dimension):
     """All points of a space."""
     threshold = (1 << PRECISION) * 9 // 10
     return ProjectiveGeometry(points(order, dimension), order, dimension, threshold)
 
 
 @pytest.mark.parametrize(("order", "dimension"), SPACES)
-def test_support_is_the_sum_over_the_hyperplane(order: int, dimension: int) -> None:
+def test_support_is_the_sum_over_the_hyperplane(order, dimension):
     """For every value, the decoder gives exactly the sum of the cells that support it."""
     space = whole(order, dimension)
     cells = np.random.default_rng(1).integers(0, 1000, space.messages)
@@ -98,7 +91,7 @@ def test_support_is_the_sum_over_the_hyperplane(order: int, dimension: int) -> N
 @pytest.mark.parametrize(
     ("order", "dimension"), [(2, 8), (3, 5), (7, 5), (13, 3), (53, 3), (523, 2)]
 )
-def test_counts_may_be_small_or_huge(order: int, dimension: int) -> None:
+def test_counts_may_be_small_or_huge(order, dimension):
     """Up to the most reports allowed, all of them on one cell or spread, sums stay exact."""
     space = whole(order, dimension)
     rng = np.random.default_rng(2)
@@ -112,7 +105,7 @@ def test_counts_may_be_small_or_huge(order: int, dimension: int) -> None:
             assert found[item] == sum(int(cells[cell.column]) for cell in space.support(item))
 
 
-def test_more_reports_are_refused() -> None:
+def test_more_reports_are_refused():
     """A tally in which rounding might err is refused instead of decoded."""
     cells = np.zeros(7, np.int64)
     cells[0] = MAX_REPORTS + 1
@@ -120,7 +113,7 @@ def test_more_reports_are_refused() -> None:
         space_support(cells, 2, 3)
 
 
-def test_blocks_of_directions_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_directions_join(monkeypatch):
     """The result does not depend on how many directions are handled at a time, nor on tables."""
     cells = np.random.default_rng(3).integers(0, 1000, points(3, 6))
     expected = space_support(cells, 3, 6)
@@ -132,9 +125,7 @@ def test_blocks_of_directions_join(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("order", "dimension"), [(2, 9), (3, 8), (5, 5), (7, 5), (31, 3)])
-def test_matrices_and_fast_transforms_agree(
-    order: int, dimension: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_matrices_and_fast_transforms_agree(order, dimension, monkeypatch):
     """The result does not depend on how axes are transformed, nor on how many at once, nor on how
     large the products are."""
     cells = np.random.default_rng(5).integers(0, 1000, points(order, dimension))

@@ -4,8 +4,6 @@ The pinned version is installed without what it depends on: it asks for attrs be
 with the one that other packages need.
 """
 
-from __future__ import annotations
-
 import math
 
 import dp_accounting
@@ -17,7 +15,7 @@ from dp_accounting.pld import (
     privacy_loss_distribution,
 )
 
-from deniable_estimator.privacy.blanket import Blanket, within
+from deniable_estimator.privacy.blanket import within
 from deniable_estimator.privacy.composition import (
     Repeated,
     composed_epsilon,
@@ -35,7 +33,7 @@ _TOLERANCE = 0.01
 replace a profile by chords."""
 
 
-def _theirs(blanket: Blanket, reports: int, beyond: float) -> object:
+def _theirs(blanket, reports, beyond):
     """The pair of distributions of one window for dp-accounting, from the same bound, at 100 points
     up to where delta is `beyond`."""
     top = least_epsilon(lambda each: blanket.delta(each, reports), beyond, blanket.epsilon)
@@ -63,19 +61,17 @@ def _theirs(blanket: Blanket, reports: int, beyond: float) -> object:
         pytest.param(_BINARY, 1_000_000, 366, 1e-6, marks=pytest.mark.campaign),
     ],
 )
-def test_windows_compose_as_in_dp_accounting(
-    blanket: Blanket, reports: int, windows: int, delta: float
-) -> None:
+def test_windows_compose_as_in_dp_accounting(blanket, reports, windows, delta):
     """The epsilon of many windows is theirs, within the stated tolerance."""
     beyond = 1e-3 * delta / windows
     loss = loss_of(blanket, reports, beyond)
     ours = composed_epsilon([Repeated(loss, windows)], delta, windows * blanket.epsilon)
     found = _theirs(blanket, reports, beyond)
-    theirs = found.self_compose(windows).get_epsilon_for_delta(delta)  # type: ignore[attr-defined]
+    theirs = found.self_compose(windows).get_epsilon_for_delta(delta)
     assert (1 - _TOLERANCE / 10) * theirs <= ours <= (1 + _TOLERANCE) * theirs
 
 
-def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting() -> None:
+def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting():
     """Binary randomized response is the worst case of its epsilon, so ours is theirs, but for the
     orders that are tried."""
     event = dp_accounting.RandomizedResponseDpEvent(2 / (math.exp(0.1) + 1), 2)

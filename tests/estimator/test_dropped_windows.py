@@ -10,11 +10,11 @@ import pytest
 from deniable import Registry, windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.asking.periods import read_ranges
+from deniable_estimator.asking.reading import read, select
+from deniable_estimator.asking.segments import by_segment
+from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError, OnlyLongerError
-from deniable_estimator.questions.periods import read_ranges
-from deniable_estimator.questions.reading import read, select
-from deniable_estimator.questions.segments import by_segment
-from deniable_estimator.questions.trend import trend
 
 LAST = date(2026, 3, 15)
 FIRST = date(2025, 12, 1)

@@ -1,11 +1,8 @@
 """Estimates of shares, one and many, of one scheme or several, and what is said of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -13,18 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.estimator.conftest import MakeScheme, MakeTally
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
 from deniable.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator.analyses import ANALYSES
-from deniable_estimator.analyses.base import Items, OracleAnalysis, Support
+from deniable_estimator.analyses.base import OracleAnalysis, Support
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.caveats import caveats
 from deniable_estimator.answers.combination import combine
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import Noise
@@ -32,18 +28,18 @@ from deniable_estimator.statistics.participation import Participation
 
 
 @pytest.fixture
-def scheme() -> Scheme:
+def scheme():
     """p = 3/4 and q = 1/8 exactly, whatever epsilon that is."""
     return Scheme("category", SubsetSelection(3, 1, 3 << 51), ("a", "b", "c"))
 
 
 @pytest.fixture
-def answer(scheme: Scheme, make_tally: MakeTally) -> Shares:
+def answer(scheme, make_tally):
     """1,000 reports, expected counts for shares .8, .2 and 0."""
     return estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
 
 
-def test_shares_and_errors(answer: Shares) -> None:
+def test_shares_and_errors(answer):
     """Shares are debiased with the probabilities in force, errors are those of the rates."""
     assert answer.share == pytest.approx([0.8, 0.2, 0])
     rates = np.array([0.625, 0.25, 0.125])
@@ -53,7 +49,7 @@ def test_shares_and_errors(answer: Shares) -> None:
     assert answer.low[2] < 0
 
 
-def test_detected_values_keep_their_shares(make_tally: MakeTally) -> None:
+def test_detected_values_keep_their_shares(make_tally):
     """In an estimate, and in one combined out of two, normalization leaves detected values as they
     are and fits the others into the rest."""
     # p = 1/2 and q = 1/8, exactly.
@@ -65,7 +61,7 @@ def test_detected_values_keep_their_shares(make_tally: MakeTally) -> None:
         assert answer.normalized == pytest.approx([0.5893, 0.4, 0.0107, 0, 0], abs=1e-4)
 
 
-def test_no_reports_is_an_answer(scheme: Scheme) -> None:
+def test_no_reports_is_an_answer(scheme):
     """Without reports there is an estimate with n = 0, null numbers and a warning, in all forms."""
     tally = empty_tally("browser", scheme.fingerprint, (), scheme.rows)
     answer = estimate(tally, scheme)
@@ -82,7 +78,7 @@ def test_no_reports_is_an_answer(scheme: Scheme) -> None:
     assert answer.to_csv().splitlines()[1] == "a,,,,,,,False,,False,,,False,0,0,,"
 
 
-def test_csv_round_trip(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+def test_csv_round_trip(make_scheme, make_tally):
     """Values with commas and quotes, and all floats, survive CSV exactly; no cell breaks a line."""
     values = ['say "hi", you', "two\nlines", "naïve ☕"]
     scheme = make_scheme(3, 1.0, values=values)
@@ -93,13 +89,11 @@ def test_csv_round_trip(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
     assert [row["detected"] for row in rows] == [str(each) for each in answer.detected.tolist()]
 
 
-def test_ghosts_are_never_detected(
-    answer: Shares, scheme: Scheme, make_tally: MakeTally, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ghosts_are_never_detected(answer, scheme, make_tally, monkeypatch):
     """A value that its decoder marks as a ghost keeps its share and is not detected."""
 
     class Haunted(OracleAnalysis[Any]):
-        def support(self, tally: Tally, items: Items) -> Support:
+        def support(self, tally, items):
             return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
 
     monkeypatch.setitem(ANALYSES, type(scheme.mechanism), Haunted)
@@ -112,15 +106,13 @@ def test_ghosts_are_never_detected(
     assert combine([seen, seen]).detected.tolist() == [False, True, False]
 
 
-def test_wrong_scheme_is_refused(
-    scheme: Scheme, make_scheme: MakeScheme, make_tally: MakeTally
-) -> None:
+def test_wrong_scheme_is_refused(scheme, make_scheme, make_tally):
     """A tally is never read with another scheme's probabilities."""
     with pytest.raises(EstimateError, match="own scheme"):
         estimate(make_tally(make_scheme(3, 1.0), 9, [3, 3, 3]), scheme)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one, other):
     """Whether two answers, or parts of them, agree: numbers to 1e-9 of themselves."""
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.allclose(one, other, 1e-9, 1e-15, equal_nan=True)
@@ -138,7 +130,7 @@ def same(one: Any, other: Any) -> bool:
 
 @settings(max_examples=25)
 @given(st.data())
-def test_tallies_together_are_as_each_alone(data: st.DataObject) -> None:
+def test_tallies_together_are_as_each_alone(data):
     """Any tallies of any scheme, with few reports, many or none, of devices that have reported once
     or again, and for some values or all, have the same answers together as each has alone."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -152,7 +144,7 @@ def test_tallies_together_are_as_each_alone(data: st.DataObject) -> None:
         windows = data.draw(st.sampled_from([1, 1, 3]))
         each = {str(window): reports / windows for window in range(windows)}
         participations.append(Participation(each, 0.5, 8.0, 1.0))
-    asked: Any = {
+    asked = {
         "level": data.draw(st.sampled_from([0.5, 0.95, 0.999])),
         "adjust": data.draw(st.sampled_from(["storey", "bonferroni"])),
     }
@@ -168,22 +160,20 @@ def test_tallies_together_are_as_each_alone(data: st.DataObject) -> None:
 
 
 @pytest.fixture
-def warn(make_scheme: MakeScheme) -> Callable[..., str]:
+def warn(make_scheme):
     """The warnings, as one text, for n reports over so many values."""
 
-    def say(
-        n: int, size: int = 4, epsilon: float = 1.0, k: int | None = None, **more: object
-    ) -> str:
+    def say(n, size=4, epsilon=1.0, k=None, **more):
         mechanism = make_scheme(size, epsilon, k).mechanism
         noise = Noise.of(mechanism.p, mechanism.q, n, size)
         settings = {"windows": ("2026-11-16",), "complete": True, "devices": n, **more}
         windows = settings.pop("windows")
-        return "; ".join(caveats(n, windows, noise, 0.95, **settings))  # type: ignore[arg-type]
+        return "; ".join(caveats(n, windows, noise, 0.95, **settings))
 
     return say
 
 
-def test_no_usable_signal(warn: Callable[..., str]) -> None:
+def test_no_usable_signal(warn):
     """Noise that can look like half of the crowd is called no usable signal, from there on only.
 
     Four values at epsilon 1: critical value 2.24, null error 1.26 / sqrt(n): the line is n = 32.
@@ -192,13 +182,13 @@ def test_no_usable_signal(warn: Callable[..., str]) -> None:
     assert "no usable signal" not in warn(34)
 
 
-def test_few_reports(warn: Callable[..., str]) -> None:
+def test_few_reports(warn):
     """A handful of reports is called that, even where their noise is small."""
     assert "too few reports (only 29)" in warn(29, 2, 6.0)
     assert "too few" not in warn(30, 2, 6.0)
 
 
-def test_rough_approximations(warn: Callable[..., str]) -> None:
+def test_rough_approximations(warn):
     """With fewer than four chance supporters of a value the numbers are called rough."""
     assert "rough" in warn(350, 100, 1.0, 1)
     assert "rough" not in warn(450, 100, 1.0, 1)
@@ -210,14 +200,14 @@ SCHEME = Scheme("category", SubsetSelection.design(6, 1.0), VALUES)
 BOOLEAN = Scheme("boolean", SubsetSelection.design(2, 1.0), ("true", "false"))
 
 
-def expected(shares: list[float], n: int, scheme: Scheme = SCHEME) -> Shares:
+def expected(shares, n, scheme=SCHEME):
     """The estimate of a tally with just these shares, of n reports."""
     p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
     cells = np.array([round(n * (q + share * (p - q))) for share in shares])
     return estimate(Tally("m", scheme.fingerprint, ("2026-11-20",), (TallyRow(n, cells),)), scheme)
 
 
-def test_what_lies_beyond_everything_is_impossible() -> None:
+def test_what_lies_beyond_everything_is_impossible():
     """115% and -50% are impossible; -3% and 103% with as wide an interval are not; and what
     is impossible is neither among what stands out nor among the noise."""
     found = expected([1.15, -0.5, 0.2, 0.15, 0.0, 0.0], 5000)
@@ -234,7 +224,7 @@ def test_what_lies_beyond_everything_is_impossible() -> None:
         .impossible.any()  # fmt: skip
 
 
-def test_the_same_devices_under_two_schemes(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+def test_the_same_devices_under_two_schemes(make_scheme, make_tally):
     """In two windows, all devices of the smaller one may be in the larger one too: their shares
     vary together by f (1-f) / 5,000, which is added to the variance and weighs on no scheme."""
     weak, strong = make_scheme(2, 1.0), make_scheme(2, 4.0)
@@ -255,9 +245,7 @@ def test_the_same_devices_under_two_schemes(make_scheme: MakeScheme, make_tally:
     assert both.p_value[0] < 1e-6
 
 
-def test_same_scheme_twice_is_one_tally_added(
-    make_scheme: MakeScheme, make_tally: MakeTally
-) -> None:
+def test_same_scheme_twice_is_one_tally_added(make_scheme, make_tally):
     """Combining halves of a crowd is estimating the whole, for every number there is."""
     scheme = make_scheme(3, 1.0)
     halves = [[240, 150, 110], [230, 160, 110]]
@@ -267,9 +255,7 @@ def test_same_scheme_twice_is_one_tally_added(
         assert getattr(both, name) == pytest.approx(getattr(whole, name)), name
 
 
-def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
-    make_scheme: MakeScheme, make_tally: MakeTally
-) -> None:
+def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(make_scheme, make_tally):
     """What looks like an accident of one scheme's hashes is dropped only if no other shows it."""
     scheme = make_scheme(3, 1.0)
     sure = estimate(make_tally(scheme, 100_000, [60_000, 20_000, 20_000]), scheme)
@@ -281,7 +267,7 @@ def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(
     assert combine([haunted, haunted]).ghosts.tolist() == [True, True, False]
 
 
-def test_values_that_some_schemes_lack(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+def test_values_that_some_schemes_lack(make_scheme, make_tally):
     """A value that one scheme only asks for rests on it alone, and the estimate says so."""
     new = make_scheme(3, 1.0, values=["a", "b", "opera"])
     old = make_scheme(2, 1.0, values=["b", "a"])
@@ -299,9 +285,7 @@ def test_values_that_some_schemes_lack(make_scheme: MakeScheme, make_tally: Make
     assert any(warning.endswith("some schemes only: opera") for warning in both.warnings)
 
 
-def test_devices_vary_together_where_both_schemes_know_a_value(
-    make_scheme: MakeScheme, make_tally: MakeTally
-) -> None:
+def test_devices_vary_together_where_both_schemes_know_a_value(make_scheme, make_tally):
     """Over two windows that the same devices may be in, a value that one scheme lacks takes nothing
     of what is added to those that both know."""
     both_know = make_scheme(2, 1.0, values=["a", "b"])
@@ -320,7 +304,7 @@ def test_devices_vary_together_where_both_schemes_know_a_value(
     assert found.std_error[2] == pytest.approx(second.std_error[2], rel=1e-3)
 
 
-def test_empty_estimates_do_not_count(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+def test_empty_estimates_do_not_count(make_scheme, make_tally):
     """A scheme without reports changes nothing; if none has any, the answer has n = 0."""
     one, two = make_scheme(3, 1.0), make_scheme(3, 2.0)
     empty = estimate(make_tally(one, 0, [0, 0, 0]), one)
@@ -329,7 +313,7 @@ def test_empty_estimates_do_not_count(make_scheme: MakeScheme, make_tally: MakeT
     assert combine([empty, empty]).n == 0
 
 
-def test_different_questions_are_refused(make_scheme: MakeScheme, make_tally: MakeTally) -> None:
+def test_different_questions_are_refused(make_scheme, make_tally):
     """Estimates of different metrics or levels, or none at all, are not combined."""
     scheme = make_scheme(3, 1.0)
     tally = make_tally(scheme, 100, [60, 25, 15])

@@ -1,7 +1,5 @@
 """What the extra `deniable[estimator]` brings is enough for the estimator."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -27,7 +25,7 @@ print(len(found))
 """
 
 
-def test_it_needs_no_server_of_reports() -> None:
+def test_it_needs_no_server_of_reports():
     """Every module and command of the estimator loads where the packages that only the collector
     asks for cannot be imported: its faster event loop, its relay's client and its metrics."""
     missing = {"uvloop", "aiohttp", "prometheus_client"}

@@ -1,7 +1,5 @@
 """Hashed strings: places, collisions that are left out, ghosts, and calibrated estimates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -24,7 +22,7 @@ MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)
 SCHEME = Scheme("string", MECHANISM, ())
 
 
-def meeting(text: str, row: int, count: int, mechanism: HashedProjectiveGeometry) -> list[str]:
+def meeting(text, row, count, mechanism):
     """Strings that share a place with `text` in that row, and in no other."""
     strings = [f"string {number}" for number in range(40_000)]
     places = np.array(list(hash_places(mechanism, [text, *strings])))
@@ -34,7 +32,7 @@ def meeting(text: str, row: int, count: int, mechanism: HashedProjectiveGeometry
 
 
 @pytest.mark.parametrize("hashes", [1, 2, 5])
-def test_places_are_the_mechanisms(hashes: int) -> None:
+def test_places_are_the_mechanisms(hashes):
     """All rows, also an odd number of them, place strings as the device does."""
     mechanism = CohortLocalHashing("city", hashes, SubsetSelection.design(7, 1.0, k=1))
     texts = ["Oslo", "", "A\u030alesund", "\u00c5lesund", "東京"]
@@ -42,7 +40,7 @@ def test_places_are_the_mechanisms(hashes: int) -> None:
     assert rows == [[mechanism.place(row, text) for text in texts] for row in range(hashes)]
 
 
-def test_collisions_with_a_frequent_candidate_are_left_out() -> None:
+def test_collisions_with_a_frequent_candidate_are_left_out():
     """A string that shares a row with a frequent candidate is estimated from its other rows.
 
     A million devices, 60% with one string, seed 1: 20 strings that nobody has stay within 5
@@ -65,7 +63,7 @@ def test_collisions_with_a_frequent_candidate_are_left_out() -> None:
     assert estimated.std_error[1:].max() < 0.15 / 50
 
 
-def test_a_frequent_string_that_is_no_candidate_makes_ghosts() -> None:
+def test_a_frequent_string_that_is_no_candidate_makes_ghosts():
     """Its neighbours in one row look frequent, are called ghosts, and are not detected.
 
     A million devices, 60% with one string, seed 2; the neighbours' rows disagree by
@@ -80,7 +78,7 @@ def test_a_frequent_string_that_is_no_candidate_makes_ghosts() -> None:
     assert not found.detected.any()
 
 
-def test_rows_without_reports_say_nothing() -> None:
+def test_rows_without_reports_say_nothing():
     """With all devices in one row, candidates rest on it alone; with none, nothing is a ghost."""
     tally = sample_tally(SCHEME, np.array([1]), np.random.default_rng(5), values=["Oslo"])
     found = support_counts(tally, SCHEME, ["Oslo", "Bergen"])
@@ -94,7 +92,7 @@ def test_rows_without_reports_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 12])
-def test_critical_values_of_chi_square(freedom: int) -> None:
+def test_critical_values_of_chi_square(freedom):
     """The closed form gives the chi-square quantile of the ghost level."""
     expected = stats.chi2.isf(hashed.GHOST_LEVEL, freedom)
     assert hashed._critical(freedom) == pytest.approx(expected, rel=1e-9)
@@ -102,9 +100,7 @@ def test_critical_values_of_chi_square(freedom: int) -> None:
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 8])
 @pytest.mark.parametrize("unused", [0, 3])
-def test_rows_that_disagree_by_a_little_more_than_chance_make_a_ghost(
-    rows: int, unused: int
-) -> None:
+def test_rows_that_disagree_by_a_little_more_than_chance_make_a_ghost(rows, unused):
     """The chi-square statistic of equal rates in the rows is compared with the quantile for one
     degree of freedom less than there are rows in use: a candidate 2% above it is a ghost, one
     2% below it is not."""
@@ -124,7 +120,7 @@ def test_rows_that_disagree_by_a_little_more_than_chance_make_a_ghost(
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 8])
-def test_the_weaker_half_of_the_rows_must_show_a_string(rows: int) -> None:
+def test_the_weaker_half_of_the_rows_must_show_a_string(rows):
     """A string is surely there if the weaker half of its rows together lies more than five standard
     errors above what others support: each candidate by itself, rows without reports aside, and
     however strong the other rows are."""

@@ -13,7 +13,6 @@ from scipy import stats
 from deniable.mechanisms import (
     BasicRappor,
     Bloom,
-    Mechanism,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
     Memoizing,
@@ -32,7 +31,7 @@ SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
 
 @pytest.mark.parametrize("threshold", [3 << 51, (1 << 53) - 12_345, 7_777_777_777_777_777])
 @pytest.mark.parametrize("k", [1, 2])
-def test_expected_counts_give_the_truth_exactly(k: int, threshold: int) -> None:
+def test_expected_counts_give_the_truth_exactly(k, threshold):
     """Debiasing the expected counts, enumerated from the likelihoods, is the truth: no bias."""
     mechanism = SubsetSelection(4, k, threshold)
     sets = [s for s in range(16) if s.bit_count() == k]
@@ -50,7 +49,7 @@ def test_expected_counts_give_the_truth_exactly(k: int, threshold: int) -> None:
         assert debias(supported * 1000, 1000, mechanism.p, mechanism.q) == SHARES[value]
 
 
-def test_without_reports_noise_is_infinite() -> None:
+def test_without_reports_noise_is_infinite():
     """A value with no reports has infinite variance, beside others that have some."""
     noise = Noise.of(Fraction(3, 4), Fraction(1, 4), np.array([0, 10]), 2)
     variance = noise.at(np.array([0.5, 0.5]))
@@ -58,7 +57,7 @@ def test_without_reports_noise_is_infinite() -> None:
     assert 0 < variance[1] < np.inf
 
 
-def test_skewness_adds_what_devices_keep() -> None:
+def test_skewness_adds_what_devices_keep():
     """The third moment of a share that is truly 0 is that of its reports, a b, and what is kept
     adds its own and three times that of both together (law of total cumulance)."""
     each = Noise(*(np.array([number]) for number in (0.04, 0.3, 0.001, 0.1)))
@@ -69,7 +68,7 @@ def test_skewness_adds_what_devices_keep() -> None:
     assert both.skewness == pytest.approx((0.012 + 0.05 * (3 * 0.3 + 0.2)) / 0.3**3)
 
 
-def test_noise_of_a_sum_and_of_a_part() -> None:
+def test_noise_of_a_sum_and_of_a_part():
     """Variances of independent estimates add up, those of what is kept as well, a weight counts
     squared, and the larger step stands; an infinite variance of no weight is none."""
     one = Noise(*(np.array([number, np.inf]) for number in (1.0, 2.0, 3.0, 4.0)))
@@ -90,7 +89,7 @@ def test_noise_of_a_sum_and_of_a_part() -> None:
     assert none.weighted(np.array([0.0])).a.tolist() == [0.0]
 
 
-def test_the_variance_of_a_share_is_a_quadratic_and_never_negative() -> None:
+def test_the_variance_of_a_share_is_a_quadratic_and_never_negative():
     """a + b f - c f**2 with what is kept on top, each of them 0 where it would be below."""
     each = Noise(*(np.array([number]) for number in (1.0, 2.0, 4.0, 0.0)))
     assert each.at(np.array([0.5])).tolist() == [1.0]
@@ -113,7 +112,7 @@ SMALL: list[Memoizing[Any]] = [
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=lambda each: each.name)
-def test_memos_and_fresh_noise_make_the_report(mechanism: Memoizing[Any]) -> None:
+def test_memos_and_fresh_noise_make_the_report(mechanism):
     """The memo's own channel, followed by fresh noise, is the report's channel, exactly."""
     p1, q1 = memory_of(mechanism).memo_channel()
     if isinstance(mechanism, (BasicRappor, Rappor)):
@@ -126,21 +125,21 @@ def test_memos_and_fresh_noise_make_the_report(mechanism: Memoizing[Any]) -> Non
     assert q == q1 * high + (1 - q1) * low
 
 
-def test_unknown_memos_are_refused() -> None:
+def test_unknown_memos_are_refused():
     """A mechanism with memory that is not in the table raises instead of guessing."""
 
     with pytest.raises(TypeError, match="not known"):
-        memory_of(SubsetSelection.design(4, 1.0))  # type: ignore[arg-type]
+        memory_of(SubsetSelection.design(4, 1.0))
 
 
-def repeated(mechanism: Mechanism[Any], reports: int, repeats: float) -> Noise:
+def repeated(mechanism, reports, repeats):
     """The noise of one share from so many reports."""
     noise = Noise.of(mechanism.p, mechanism.q, reports, 1)
     return replace(noise, kept=oracle_analysis(mechanism).kept_noise(reports, repeats))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_variance_is_that_of_two_rounds(share: float) -> None:
+def test_variance_is_that_of_two_rounds(share):
     """The noise of T reports of each device is the variance of its mean, by enumeration.
 
     One device of three reports: its value is drawn, then its memo, then three reports.
@@ -161,7 +160,7 @@ def test_variance_is_that_of_two_rounds(share: float) -> None:
 
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("times", [1, 2, 3, 30])
-def test_skewness_is_that_of_two_rounds(times: int, k: int) -> None:
+def test_skewness_is_that_of_two_rounds(times, k):
     """The skewness of a share that is truly 0 is the exact one where each device reports once,
     and otherwise at least that, and at most a tenth more: by enumeration of what a device says.
 
@@ -180,7 +179,7 @@ def test_skewness_is_that_of_two_rounds(times: int, k: int) -> None:
     assert exact * (1 - 1e-9) <= found <= exact * 1.1
 
 
-def test_worth_is_cautious_for_every_share() -> None:
+def test_worth_is_cautious_for_every_share():
     """Noise counted by worth is never below the exact one, and meets it somewhere."""
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
     share = np.linspace(0, 1, 101)

@@ -1,7 +1,5 @@
 """Upper bounds of expectations over sums: against exact sums, and with their errors added."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from deniable_estimator.statistics.lattice import (
-    Floats,
     Summand,
     mean_and_variance,
     tilt_to,
@@ -19,22 +16,22 @@ from deniable_estimator.statistics.lattice import (
 )
 
 
-def _above(place: float, rate: float) -> float:
+def _above(place, rate):
     return math.log(place) - rate * place if rate * place >= 1 else math.inf
 
 
-def _positive(places: Floats) -> Floats:
+def _positive(places):
     return np.maximum(places, 0.0)
 
 
-def _bound(summands: list[Summand], cells: int) -> float:
+def _bound(summands, cells):
     deviation = math.sqrt(mean_and_variance(summands, 0.0)[1])
     tilt = tilt_to(summands, 0.0, 1 / deviation)
     return upper_expectation(summands, tilt, cells, _positive, _above)
 
 
 @pytest.mark.parametrize("shift", [0, 100, 300, 700])
-def test_small_probabilities_keep_their_digits(shift: int) -> None:
+def test_small_probabilities_keep_their_digits(shift):
     """E[max(0, S)] of a shifted binomial, down to 1e-100, is bounded to seven digits."""
     count = 1000
     coin = Summand(np.array([0, 2]), np.array([0.5, 0.5]), count)
@@ -58,9 +55,7 @@ def test_small_probabilities_keep_their_digits(shift: int) -> None:
     cells=st.sampled_from([64, 256, 1024]),
     tilt=st.floats(0, 1),
 )
-def test_bound_holds_for_any_tilt_and_number_of_cells(
-    weights: list[int], places: list[int], count: int, cells: int, tilt: float
-) -> None:
+def test_bound_holds_for_any_tilt_and_number_of_cells(weights, places, count, cells, tilt):
     """Whatever wraps around or lies beyond the window, the bound is not below the exact mean."""
     chances = np.array(weights) / sum(weights)
     summand = Summand(np.array(places[: len(weights)]), chances, count)
@@ -76,7 +71,7 @@ def test_bound_holds_for_any_tilt_and_number_of_cells(
     assert found >= mean * (1 - 1e-12)
 
 
-def test_many_places_and_few_agree() -> None:
+def test_many_places_and_few_agree():
     """The transform of a summand is the same place by place and by FFT."""
     chances = np.full(200, 1 / 200)
     many = Summand(np.arange(-150, 50), chances, 30)

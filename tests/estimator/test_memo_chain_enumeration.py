@@ -8,7 +8,6 @@ published, unordered.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -30,7 +29,7 @@ from deniable.mechanisms import (
 )
 from deniable.mechanisms.base import ONE
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
-from deniable_estimator.privacy.mechanism_blankets import FreshRound, blanket_of, fresh_round
+from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 
 from .test_outsider_enumeration import CASES
 
@@ -40,7 +39,7 @@ _ROUNDS = Rounds(ONE // 2, ONE // 4, ONE * 3 // 4)
 Matrix = np.ndarray
 
 
-def _selection(channel: MemoizedSubsetSelection) -> tuple[Matrix, Matrix]:
+def _selection(channel):
     """The chances of memos by value, and of reports by memo."""
     cells = range(channel.size)
     memo = [[float(channel.permanent.likelihood(Report(0, m), x)) for m in cells] for x in cells]
@@ -48,7 +47,7 @@ def _selection(channel: MemoizedSubsetSelection) -> tuple[Matrix, Matrix]:
     return np.array(memo), np.array(fresh)
 
 
-def _bits(rounds: Rounds, hashes: int) -> tuple[Matrix, Matrix]:
+def _bits(rounds, hashes):
     """The same for two values whose filters set `hashes` bits each, and share none."""
     size = 2 * hashes
     turned = rounds.f / (2 * ONE)
@@ -56,7 +55,7 @@ def _bits(rounds: Rounds, hashes: int) -> tuple[Matrix, Matrix]:
     ones = (1 << hashes) - 1
     filters = (ones, ones << hashes)
 
-    def chances(bitmap: int, high: float, low: float) -> list[float]:
+    def chances(bitmap, high, low):
         each = [high if bitmap >> j & 1 else low for j in range(size)]
         return [
             math.prod(p if u >> j & 1 else 1 - p for j, p in enumerate(each))
@@ -69,12 +68,12 @@ def _bits(rounds: Rounds, hashes: int) -> tuple[Matrix, Matrix]:
     )
 
 
-def _one_bit(mechanism: DBitFlip) -> tuple[Matrix, Matrix]:
+def _one_bit(mechanism):
     """The same for a number in the cell of a row, and one in another row, of a device that keeps
     the row."""
     turned, again = float(mechanism.memo_flipped), mechanism.fresh / ONE
 
-    def flip(chance: float) -> Matrix:
+    def flip(chance):
         return np.array([[1 - chance, chance], [chance, 1 - chance]])
 
     return flip(turned), flip(again)
@@ -101,18 +100,18 @@ _CHAINS: dict[str, tuple[Memoizing, tuple[Matrix, Matrix], int, int]] = {
 keeps, the devices are those of its own."""
 
 
-def test_every_mechanism_with_memos_is_enumerated() -> None:
+def test_every_mechanism_with_memos_is_enumerated():
     """A mechanism with memos that ships has a chain here."""
     shipped = {mechanism.name: mechanism for mechanism, _, _ in CASES.values()}
     named = {name for name in all_names() if isinstance(shipped[name], Memoizing)}
     assert {mechanism.name for mechanism, *_ in _CHAINS.values()} == named
 
 
-def _device(rounds: tuple[Matrix, Matrix], history: Sequence[int]) -> dict[tuple[int, ...], float]:
+def _device(rounds, history):
     """The distribution of all reports of one device, in order, under a history of values."""
     memo, fresh = rounds
     met = sorted(set(history))
-    found: dict[tuple[int, ...], float] = {}
+    found = {}
     for memos in product(range(memo.shape[1]), repeat=len(met)):
         drawn = math.prod(float(memo[x, m]) for x, m in zip(met, memos, strict=True))
         of = dict(zip(met, memos, strict=True))
@@ -124,14 +123,12 @@ def _device(rounds: tuple[Matrix, Matrix], history: Sequence[int]) -> dict[tuple
     return found
 
 
-def _crowd(
-    rounds: tuple[Matrix, Matrix], histories: Sequence[Sequence[int]]
-) -> dict[tuple[int, ...], float]:
+def _crowd(rounds, histories):
     """The distribution of how often each report is made in each window: a number for each window,
     whose digits in base 16 are the counts."""
     counts = {(0,) * len(histories[0]): 1.0}
     for history in histories:
-        grown: dict[tuple[int, ...], float] = {}
+        grown = {}
         device = _device(rounds, history)
         for seen, chance in counts.items():
             for reports, likelihood in device.items():
@@ -141,9 +138,7 @@ def _crowd(
     return counts
 
 
-def _exact(
-    first: dict[tuple[int, ...], float], second: dict[tuple[int, ...], float]
-) -> list[float]:
+def _exact(first, second):
     """The least delta at each epsilon."""
     return [
         sum(
@@ -154,7 +149,7 @@ def _exact(
     ]
 
 
-def _worst(rounds: tuple[Matrix, Matrix], count: int, windows: int, *, stays: bool) -> list[float]:
+def _worst(rounds, count, windows, *, stays):
     """The largest delta at each epsilon, over histories of the device and values of the others."""
     values = range(min(2, rounds[0].shape[0]))
     histories = list(product(values, repeat=windows))
@@ -170,25 +165,25 @@ def _worst(rounds: tuple[Matrix, Matrix], count: int, windows: int, *, stays: bo
     return worst
 
 
-def _fresh_round(mechanism: Memoizing) -> FreshRound:
+def _fresh_round(mechanism):
     found = fresh_round(mechanism)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("case", _CHAINS)
-def test_values_that_stay_are_covered(case: str) -> None:
+def test_values_that_stay_are_covered(case):
     """Of two values that stay, whatever the others have. A known wrong claim fails: that many
     windows reveal no more of such a value than one."""
     mechanism, rounds, count, windows = _CHAINS[case]
     found = _fresh_round(mechanism)
 
-    def bound(reports: int, epsilon: float) -> float:
+    def bound(reports, epsilon):
         loss = loss_of(found.report, reports, 1e-12)
         given = math.log1p(math.expm1(epsilon) / found.apart)
         return found.apart * composed_delta([Repeated(loss, windows)], given)
 
-    def claim(reports: int, epsilon: float) -> float:
+    def claim(reports, epsilon):
         return blanket_of(mechanism).delta(epsilon, reports)
 
     wrong = 0
@@ -209,7 +204,7 @@ def test_values_that_stay_are_covered(case: str) -> None:
         pytest.param("memoized, three values", marks=pytest.mark.campaign),
     ],
 )
-def test_values_that_change_are_covered(case: str) -> None:
+def test_values_that_change_are_covered(case):
     """Of all histories. A known wrong bound fails: what single reports reveal, composed as if each
     had a memo of its own."""
     mechanism, rounds, count, windows = _CHAINS[case]
@@ -229,6 +224,6 @@ def test_values_that_change_are_covered(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["basic RAPPOR", "RAPPOR", "dBitFlip"])
-def test_bitmaps_claim_nothing_for_values_that_change(case: str) -> None:
+def test_bitmaps_claim_nothing_for_values_that_change(case):
     """The bound for bitmaps is that for values that stay, and says so."""
     assert not _fresh_round(_CHAINS[case][0]).any_history

@@ -33,12 +33,12 @@ from deniable.memo import draw
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.history import inspect
+from deniable_estimator.asking.looks import Look
+from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.judging.changes import judge
 from deniable_estimator.judging.levels import JudgementLevel, MetricRules
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.history import inspect
-from deniable_estimator.questions.looks import Look
-from deniable_estimator.questions.reading import Part, Question
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import (
     Noise,
@@ -267,7 +267,6 @@ def test_intervals_hold_the_change_of_devices_that_all_change() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.longest(60)
 def test_devices_of_the_sdk() -> None:
     """Memos as the SDK draws them from its keys: 60 crowds of 800 devices, of which 30% have value
     0 and then 42%, as one in 6 others takes it. Of 60 intervals at least 53 hold the change
@@ -324,7 +323,6 @@ DAILY = Scheme("category", MemoizedSubsetSelection.design(5, 1.0, 3.0), tuple("a
 
 
 @pytest.mark.campaign
-@pytest.mark.longest(30)
 def test_a_shift_is_a_change_and_no_anomaly() -> None:
     """A share that rises by 12 points in a day is told as a change of that day in each of 5 crowds,
     and never as an anomaly; in the days before, 140 judgements tell nothing at levels that allow

@@ -1,7 +1,5 @@
 """Normalized shares, by their defining properties and by their errors."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -22,7 +20,7 @@ judged = st.integers(1, 30).flatmap(
 
 
 @given(judged, st.booleans())
-def test_result_is_possible(judged: tuple[np.ndarray, np.ndarray], complete: bool) -> None:
+def test_result_is_possible(judged, complete):
     """Normalized shares are at least 0 and sum to one, or to at most one if incomplete."""
     normalized = normalize(*judged, complete=complete)
     assert (normalized >= 0).all()
@@ -33,9 +31,7 @@ def test_result_is_possible(judged: tuple[np.ndarray, np.ndarray], complete: boo
 
 
 @given(judged, st.booleans(), st.integers(0, 2**32 - 1))
-def test_result_is_nearest_beside_the_detected(
-    judged: tuple[np.ndarray, np.ndarray], complete: bool, seed: int
-) -> None:
+def test_result_is_nearest_beside_the_detected(judged, complete, seed):
     """Of the values that are not detected, no other non-negative shares of the same sum are nearer
     to the unbiased ones: the angle to every other such point is right or obtuse."""
     share, detected = judged
@@ -48,7 +44,7 @@ def test_result_is_nearest_beside_the_detected(
 
 
 @given(shares)
-def test_detected_shares_are_kept(share: np.ndarray) -> None:
+def test_detected_shares_are_kept(share):
     """Detected shares that are possible beside each other stay as they are; in a closed list all
     shares first move by the same amount, so that they sum to one."""
     detected = share > 0
@@ -62,15 +58,13 @@ def test_detected_shares_are_kept(share: np.ndarray) -> None:
         assert found == pytest.approx(even, abs=1e-9)
 
 
-def test_known_shares() -> None:
+def test_known_shares():
     """What is over or missing is taken from, or given to, those that are not detected."""
     some = np.array([True, False, False])
     all_three = np.ones(3, np.bool_)
     none = np.zeros(3, np.bool_)
 
-    def check(
-        share: list[float], detected: np.ndarray, complete: bool, wanted: list[float]
-    ) -> None:
+    def check(share, detected, complete, wanted):
         found = normalize(np.array(share), detected, complete=complete)
         assert found == pytest.approx(wanted)
 
@@ -86,7 +80,7 @@ def test_known_shares() -> None:
     check([-0.3, 0.1, -0.1], none, False, [0.0, 0.0, 0.0])
 
 
-def test_normalized_shares_travel_with_an_answer() -> None:
+def test_normalized_shares_travel_with_an_answer():
     """They are calculated when they are asked for, and once; an answer that comes from another
     process has them, because of a million values they take a while."""
     share = np.array([0.7, 0.2, -0.1, np.nan])

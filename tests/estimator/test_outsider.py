@@ -1,7 +1,5 @@
 """What published sums reveal: figures, composition, and what is assumed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import Registry
-from deniable_estimator.privacy.blanket import Blanket, bits, crowd_epsilon, within
+from deniable_estimator.privacy.blanket import bits, crowd_epsilon, within
 from deniable_estimator.privacy.composition import (
     Repeated,
     advanced,
@@ -71,11 +69,11 @@ window = "month"
 """
 
 
-def _registry(text: str = _METRICS) -> Registry:
+def _registry(text=_METRICS):
     return Registry.parse(_HEAD + text)
 
 
-def _pairs(epsilon: float, size: int, k: int) -> Blanket:
+def _pairs(epsilon, size, k):
     both = k * (k - 1) / (size * (size - 1))
     return within(k / size, math.exp(epsilon), epsilon, both)
 
@@ -98,9 +96,7 @@ _HUNDRED = _pairs(1.0, 100, 27)
         (bits(0.6875, 0.5625, 2, 1.0743), 10**5, 1e-8, 0.0093),
     ],
 )
-def test_figures_agree_with_an_independent_evaluation(
-    blanket: Blanket, reports: int, delta: float, expected: float
-) -> None:
+def test_figures_agree_with_an_independent_evaluation(blanket, reports, delta, expected):
     """Epsilons that another program computed, to the digits that it gives."""
     assert crowd_epsilon(blanket, reports, delta) == pytest.approx(expected, rel=0.02)
 
@@ -112,9 +108,7 @@ def test_figures_agree_with_an_independent_evaluation(
     reports=st.integers(1, 3000),
     at=st.floats(0, 1),
 )
-def test_bound_falls_with_reports_and_with_epsilon(
-    epsilon: float, share: float, reports: int, at: float
-) -> None:
+def test_bound_falls_with_reports_and_with_epsilon(epsilon, share, reports, at):
     """More reports and a larger epsilon lower delta, and above the device's epsilon it is 0."""
     blanket = within(share, math.exp(epsilon), epsilon)
     level = at * epsilon
@@ -124,14 +118,14 @@ def test_bound_falls_with_reports_and_with_epsilon(
     assert blanket.delta(epsilon * (1 + 1e-9), reports) < 1e-9
 
 
-def test_tiny_deltas_have_figures() -> None:
+def test_tiny_deltas_have_figures():
     """Rounding errors do not drown a delta of 1e-30, even in a crowd of ten million."""
     found = [crowd_epsilon(_BINARY, 10**7, delta) for delta in (1e-8, 1e-20, 1e-30)]
     assert found == sorted(found)
     assert found[-1] < 0.01
 
 
-def test_composition_adds_up_to_pure_epsilon() -> None:
+def test_composition_adds_up_to_pure_epsilon():
     """Of single reports, the loss is that of randomized response: T of them never exceed T times
     epsilon, and two of them match the exact profile."""
     loss = loss_of(_BINARY, 1, 1e-12)
@@ -143,7 +137,7 @@ def test_composition_adds_up_to_pure_epsilon() -> None:
     assert composed_epsilon([Repeated(loss, 5)], 1e-9, 5.0) <= 5.0
 
 
-def test_composition_is_below_all_others() -> None:
+def test_composition_is_below_all_others():
     """The losses, added up, are the tightest way here, and all ways hold the same claim."""
     loss = loss_of(_HUNDRED, 10**4, 1e-14)
     parts = [Repeated(loss, 100)]
@@ -153,7 +147,7 @@ def test_composition_is_below_all_others() -> None:
     assert tight < renyi(parts, 1e-8) < advanced([(half, 100)], 5e-9) < 100 * each
 
 
-def test_number_that_shares_a_row_is_rarely_smaller() -> None:
+def test_number_that_shares_a_row_is_rarely_smaller():
     """The exact binomial probability of a smaller one is below the stated chance."""
     from scipy import stats
 
@@ -164,13 +158,13 @@ def test_number_that_shares_a_row_is_rarely_smaller() -> None:
         assert least > reports / rows / 2
 
 
-def test_rows_without_company_have_no_bound() -> None:
+def test_rows_without_company_have_no_bound():
     """With fewer reports than rows, a device may be alone in its own."""
     assert _sharing(100, 256, 1e-9) == 0
     assert _sharing(1, 256, 1e-9) == 0
 
 
-def test_spans_of_a_metric() -> None:
+def test_spans_of_a_metric():
     """The windows of each span are those a device can report in, up to its lifetime."""
     registry = _registry()
     found = outsider_of(registry, registry["theme"], 10_000)
@@ -190,7 +184,7 @@ def test_spans_of_a_metric() -> None:
 
 @pytest.mark.parametrize("name", ["theme", "editor", "plugin", "startup"])
 @pytest.mark.parametrize("reports", [1, 1000, 100_000])
-def test_published_sums_never_reveal_more_than_the_device(name: str, reports: int) -> None:
+def test_published_sums_never_reveal_more_than_the_device(name, reports):
     """The device's epsilon caps every figure, and spans grow."""
     registry = _registry()
     found = outsider_of(registry, registry[name], reports)
@@ -203,7 +197,7 @@ def test_published_sums_never_reveal_more_than_the_device(name: str, reports: in
         last = span.epsilon.epsilon
 
 
-def test_memos_of_a_fixed_value_bound_all_windows() -> None:
+def test_memos_of_a_fixed_value_bound_all_windows():
     """For a value that never changes, no number of windows reveals more than the memo."""
     registry = _registry()
     for name in ("editor", "plugin"):
@@ -212,7 +206,7 @@ def test_memos_of_a_fixed_value_bound_all_windows() -> None:
         assert year.steady.epsilon <= 4.0
 
 
-def test_unknown_bound_is_the_device_s() -> None:
+def test_unknown_bound_is_the_device_s():
     """RAPPOR with changing values has no bound but the device's, and says so."""
     registry = _registry()
     spans = outsider_of(registry, registry["plugin"], 10**5).spans
@@ -221,7 +215,7 @@ def test_unknown_bound_is_the_device_s() -> None:
     assert spans["window"].known
 
 
-def test_all_metrics_together() -> None:
+def test_all_metrics_together():
     """All metrics reveal more than any of them, and no more than the device does."""
     registry = _registry(_METRICS.split("[metrics.plugin]", maxsplit=1)[0])
     whole = outsider_together(registry, 10_000)
@@ -234,7 +228,7 @@ def test_all_metrics_together() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, -1.0, 1.0, 0.01, 1e-31, math.nan, math.inf])
-def test_delta_that_is_none_is_refused(delta: float) -> None:
+def test_delta_that_is_none_is_refused(delta):
     """A delta must be a small probability above 0."""
     registry = _registry()
     with pytest.raises(ValueError, match="delta must be from"):
@@ -242,7 +236,7 @@ def test_delta_that_is_none_is_refused(delta: float) -> None:
 
 
 @pytest.mark.parametrize("blanket", [_BINARY, _HUNDRED, bits(0.75, 0.25, 1, math.log(9))])
-def test_bound_never_rises_with_the_reports(blanket: Blanket) -> None:
+def test_bound_never_rises_with_the_reports(blanket):
     """So a crowd beyond the largest that is computed has the figure of that one."""
     for epsilon in (0.0, 0.01, 0.05):
         deltas = [blanket.delta(epsilon, 4**power) for power in range(12)]
@@ -251,7 +245,7 @@ def test_bound_never_rises_with_the_reports(blanket: Blanket) -> None:
         assert deltas[-1] == deltas[-3]
 
 
-def test_coin_lowers_no_figure() -> None:
+def test_coin_lowers_no_figure():
     """A metric of which devices report in some windows only has the figures of one that they report
     in all, up to its lifetime, and says that they hold for a reader who knows the windows."""
     always = _registry()
@@ -264,7 +258,7 @@ def test_coin_lowers_no_figure() -> None:
     assert told == [False, True]
 
 
-def test_two_metrics_compose_to_the_exact_profile() -> None:
+def test_two_metrics_compose_to_the_exact_profile():
     """Of two randomized responses with different epsilons, whose losses lie on two grids."""
     losses = [loss_of(within(1 / 2, math.exp(each), each), 1, 1e-12) for each in (1.0, 0.3)]
     chances = [math.exp(each) / (1 + math.exp(each)) for each in (1.0, 0.3)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -49,7 +48,7 @@ _RANGE = NumberRange("0", "10")
 _EVEN = ONE // 2
 
 
-def _reports(mechanism: Mechanism[Any]) -> list[Report]:
+def _reports(mechanism):
     """All reports that there are."""
     found = []
     for number, row in enumerate(mechanism.rows):
@@ -65,19 +64,19 @@ def _reports(mechanism: Mechanism[Any]) -> list[Report]:
     return found
 
 
-def _channel(mechanism: Mechanism[Any], items: Sequence[Any]) -> np.ndarray:
+def _channel(mechanism, items):
     """The exact likelihoods: a row for each item, a column for each report."""
     exact = [[mechanism.likelihood(each, item) for each in _reports(mechanism)] for item in items]
     assert all(sum(row) == 1 for row in exact)
     return np.array([[float(each) for each in row] for row in exact])
 
 
-def _crowd(channel: np.ndarray, values: Sequence[int]) -> dict[int, float]:
+def _crowd(channel, values):
     """The distribution of how often each report is made by devices with these values. The counts
     are the digits of a number in base 16."""
     counts = {0: 1.0}
     for value in values:
-        grown: dict[int, float] = {}
+        grown = {}
         for seen, chance in counts.items():
             for report, likelihood in enumerate(channel[value].tolist()):
                 key = seen + (1 << 4 * report)
@@ -86,9 +85,7 @@ def _crowd(channel: np.ndarray, values: Sequence[int]) -> dict[int, float]:
     return counts
 
 
-def _pair(
-    channel: np.ndarray, one: int, other: int, others: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray]:
+def _pair(channel, one, other, others):
     """The distributions of the crowd's reports if the device has one value or the other."""
     found = [_crowd(channel, (*others, value)) for value in (one, other)]
     keys = sorted(set(found[0]) | set(found[1]))
@@ -98,7 +95,7 @@ def _pair(
     )
 
 
-def _exact(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
+def _exact(first, second, epsilon):
     """The least delta at epsilon."""
     return float(np.maximum(0.0, first - math.exp(epsilon) * second).sum())
 
@@ -160,13 +157,13 @@ CASES: dict[str, tuple[Mechanism[Any], list[Any], int]] = {
 """A mechanism, values of it, and the largest crowd that is enumerated."""
 
 
-def test_every_mechanism_is_enumerated() -> None:
+def test_every_mechanism_is_enumerated():
     """A mechanism that ships has a case here."""
     assert {mechanism.name for mechanism, _, _ in CASES.values()} == set(all_names())
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bound_is_never_below_the_exact_delta(case: str) -> None:
+def test_bound_is_never_below_the_exact_delta(case):
     """For all values of the device, whatever values the others have, up to eight devices. A known
     wrong bound, which takes n from the whole metric where two segments are published, fails."""
     mechanism, items, most = CASES[case]
@@ -189,21 +186,21 @@ def test_bound_is_never_below_the_exact_delta(case: str) -> None:
     assert wrong, "to count the reports of another segment too is wrong, and must fail here"
 
 
-def _worlds(values: int, others: int) -> list[tuple[int, ...]]:
+def _worlds(values, others):
     """What values the others can have: all alike, or as mixed as can be."""
     alike = [(value,) * others for value in range(values)]
     mixed = tuple(place % values for place in range(others))
     return sorted({*alike, mixed})
 
 
-def test_bound_is_tight_for_one_report() -> None:
+def test_bound_is_tight_for_one_report():
     """A sum of one report tells what the report does."""
     mechanism = SubsetSelection.design(2, 1.0)
     assert blanket_of(mechanism).delta(0.0, 1) == pytest.approx(math.tanh(0.5), rel=1e-3)
     assert blanket_of(mechanism).delta(1.0, 1) < 1e-9
 
 
-def _others_are_elsewhere(values: int, odds: float, count: int, epsilon: float) -> float:
+def _others_are_elsewhere(values, odds, count, epsilon):
     """A wrong bound, a clone bound with the mechanism's own chances: it takes the others to report
     both of the values compared at the lower chance, which they do not if they have one of them."""
     low = 1 / (odds + values - 1)
@@ -213,7 +210,7 @@ def _others_are_elsewhere(values: int, odds: float, count: int, epsilon: float) 
     return _exact(*_pair(channel, 0, 1, (2,) * (count - 1)), epsilon)
 
 
-def test_a_known_wrong_bound_fails_the_enumeration() -> None:
+def test_a_known_wrong_bound_fails_the_enumeration():
     """A wrong bound is below the exact delta for four devices with one of four values, and the
     blanket's is not."""
     mechanism = SubsetSelection.design(4, 2.0, k=1)
@@ -226,7 +223,7 @@ def test_a_known_wrong_bound_fails_the_enumeration() -> None:
     assert blanket_of(mechanism).delta(1.5, 4) >= exact
 
 
-def test_two_windows_compose() -> None:
+def test_two_windows_compose():
     """Two windows of fresh reports reveal no more than the composed bound, of binary values."""
     mechanism = SubsetSelection.design(2, 1.0)
     channel = _channel(mechanism, [0, 1])
@@ -238,13 +235,13 @@ def test_two_windows_compose() -> None:
             assert composed_delta([Repeated(loss, 2)], epsilon) >= _exact(*both, epsilon)
 
 
-def test_within_is_the_worst_of_all_overlaps() -> None:
+def test_within_is_the_worst_of_all_overlaps():
     """Shared columns only lower the bound."""
     deltas = [within(0.4, math.e, 1.0, both).delta(0.2, 50) for both in (0.0, 0.1, 0.2, 0.3)]
     assert deltas == sorted(deltas, reverse=True)
 
 
-def test_one_direction_of_an_asymmetric_pair_is_not_enough() -> None:
+def test_one_direction_of_an_asymmetric_pair_is_not_enough():
     """A pair of which the one value is more telling gets the larger of both directions."""
     lopsided = Blanket(0.5, ((0.2, 2.0, 0.75), (0.8, 0.75, 1.0625)), 1.5)
     there, back = lopsided.delta(0.3, 20), lopsided.swapped().delta(0.3, 20)

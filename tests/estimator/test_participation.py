@@ -1,7 +1,5 @@
 """How often the same devices can have reported: bounds that hold, and that are met."""
 
-from __future__ import annotations
-
 import itertools
 from datetime import date
 
@@ -10,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from tests.estimator.conftest import MakeScheme
 
 from deniable import windows
 from deniable_collector.tally import Tally, TallyRow
@@ -18,7 +15,7 @@ from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.participation import Participation, overlap, together
 
 
-def named(reports: list[int]) -> dict[str, float]:
+def named(reports):
     return {f"window {place}": float(n) for place, n in enumerate(reports)}
 
 
@@ -33,12 +30,12 @@ def named(reports: list[int]) -> dict[str, float]:
         ([1000, 10], 1.0, 1030 / 1010),
     ],
 )
-def test_repeats_by_hand(reports: list[int], rate: float, expected: float) -> None:
+def test_repeats_by_hand(reports, rate, expected):
     """Equal windows repeat as often as there are windows; a small one hardly counts."""
     assert Participation(named(reports), rate).repeats == pytest.approx(expected)
 
 
-def test_repeats_is_the_largest_possible() -> None:
+def test_repeats_is_the_largest_possible():
     """No way for devices to report has more repetition, and one has as much.
 
     All sets of devices in two windows of up to 3 and 2 out of 4 devices, exhaustively.
@@ -59,9 +56,7 @@ def test_repeats_is_the_largest_possible() -> None:
 @pytest.mark.parametrize(
     ("devices", "windows", "rate"), [(50, 365, 0.02), (400, 365, 0.02), (50, 30, 0.2), (5, 30, 0.2)]
 )
-def test_counts_that_vary_by_chance_do_not_hide_repetition(
-    devices: int, windows: int, rate: float
-) -> None:
+def test_counts_that_vary_by_chance_do_not_hide_repetition(devices, windows, rate):
     """Devices that report at random repeat at least as often as they do on average, to 5%, over 40
     draws, seed 1; windows without reports are not told. The smaller count of two windows, by
     itself, gave as little as the half."""
@@ -76,7 +71,7 @@ def test_counts_that_vary_by_chance_do_not_hide_repetition(
 
 
 @pytest.mark.parametrize(("windows", "rate", "most"), [(365, 0.02, 8), (30, 1.0, 8), (30, 0.1, 1)])
-def test_a_ledger_ends_the_repetition(windows: int, rate: float, most: int) -> None:
+def test_a_ledger_ends_the_repetition(windows, rate, most):
     """Equal windows repeat as the coins say until the ledger is spent, by the binomial
     distribution; a budget that allows no report was another one when they were made."""
     times = np.arange(windows + 1)
@@ -91,7 +86,7 @@ def test_a_ledger_ends_the_repetition(windows: int, rate: float, most: int) -> N
     assert Participation(crowd, rate, 0.5, 1.0).repeats == 1
 
 
-def test_where_only_the_sum_is_known_all_devices_were_there(make_scheme: MakeScheme) -> None:
+def test_where_only_the_sum_is_known_all_devices_were_there(make_scheme):
     """Without word of who reported, each window of a tally has the same devices."""
     scheme = make_scheme(2, 1.0)
     row = TallyRow(900, np.array([500, 400]))
@@ -109,9 +104,7 @@ USES = st.lists(
 
 
 @given(USES, st.lists(st.floats(0.01, 1), min_size=3, max_size=3), st.booleans())
-def test_no_crowd_exceeds_the_bounds(
-    uses: list[list[int | None]], weights: list[float], limited: bool
-) -> None:
+def test_no_crowd_exceeds_the_bounds(uses, weights, limited):
     """However devices change between three schemes, their squares, products and the variance of
     a weighted average are within the bounds, with or without a budget that they keep to."""
     costs = [1.0, 2.5, 0.75]
@@ -138,7 +131,7 @@ def test_no_crowd_exceeds_the_bounds(
     assert (times.sum(axis=0) ** 2).sum() <= whole.n * whole.repeats + 1e-9
 
 
-def test_schemes_of_other_devices_vary_apart() -> None:
+def test_schemes_of_other_devices_vary_apart():
     """In one window a device uses one scheme; and who has spent a budget under the first scheme
     has nothing left for the second, so that the average varies as if it were of one scheme."""
     apart = [Participation({"a": 100.0}), Participation({"a": 300.0})]
@@ -153,7 +146,7 @@ def test_schemes_of_other_devices_vary_apart() -> None:
     assert own + together(rich, half, overlap(rich))[0] == pytest.approx(1 / 100)
 
 
-def test_a_common_budget_bounds_a_device_over_schemes() -> None:
+def test_a_common_budget_bounds_a_device_over_schemes():
     """Reports that cost four times as much are four times as few: where weights are as the costs
     are, no mixture lets a device count for more than under one scheme alone."""
     crowd = {1.0: ["a", "b", "c", "d"], 4.0: ["e", "f", "g", "h"]}
@@ -168,7 +161,7 @@ def test_a_common_budget_bounds_a_device_over_schemes() -> None:
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5])
-def test_devices_that_take_turns_repeat_as_their_groups_do(groups: int) -> None:
+def test_devices_that_take_turns_repeat_as_their_groups_do(groups):
     """Exact enumeration: of one device in each group, the repetition over any windows is no more
     than the bound, and over windows of one group it is the bound."""
     labels = windows.span("day", date(2026, 11, 1), date(2026, 11, 12))
@@ -181,7 +174,7 @@ def test_devices_that_take_turns_repeat_as_their_groups_do(groups: int) -> None:
             assert found == pytest.approx(4.0)
 
 
-def test_turns_never_count_as_less_than_the_ledger_allows() -> None:
+def test_turns_never_count_as_less_than_the_ledger_allows():
     """A device that takes turns sends all its reports, unlike one that reports at random: over a
     year with four of them, four is the repetition."""
     labels = windows.span("day", date(2026, 1, 1), date(2026, 12, 31))
@@ -191,7 +184,7 @@ def test_turns_never_count_as_less_than_the_ledger_allows() -> None:
     assert Participation(reports, 1 / 92, budget=4.0, cost=1.0).repeats < 4.0
 
 
-def test_schemes_share_the_devices_of_one_group() -> None:
+def test_schemes_share_the_devices_of_one_group():
     """Windows of the same group may have the same devices under another scheme; of another group
     only those that drew again, after an edit."""
     one = Participation({"2026-11-01": 100.0}, one_in=7)

@@ -1,19 +1,11 @@
 """Drawn tallies have the expectation of real ones, and decoders sum what the definition says."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from fractions import Fraction
-from typing import Any
-
 import numpy as np
 import pytest
-from tests.estimator.conftest import MakeScheme
 
 from deniable import Scheme
 from deniable.mechanisms import (
     Hashed,
-    Mechanism,
     NumberRange,
     Packing,
     Report,
@@ -44,7 +36,7 @@ ORACLES = {
 cases = pytest.mark.parametrize(("mechanism", "items"), ORACLES.values(), ids=ORACLES)
 
 
-def asked(mechanism: Mechanism[Any], items: list[Any]) -> tuple[Scheme, list[Any], Any]:
+def asked(mechanism, items):
     """The scheme, its values, and how they are named where there is no list."""
     if mechanism.size is None:
         return Scheme("string", mechanism, ()), items, items
@@ -52,7 +44,7 @@ def asked(mechanism: Mechanism[Any], items: list[Any]) -> tuple[Scheme, list[Any
     return Scheme("category", mechanism, tuple(map(str, every))), every, None
 
 
-def messages(mechanism: Mechanism[Any], number: int, item: Any) -> Iterator[tuple[int, Fraction]]:
+def messages(mechanism, number, item):
     """All messages of a row, as bitmaps, and how likely a device with this value sends each."""
     row = mechanism.rows[number]
     index = row.packing is Packing.INDEX
@@ -64,9 +56,7 @@ def messages(mechanism: Mechanism[Any], number: int, item: Any) -> Iterator[tupl
 
 @cases
 @pytest.mark.parametrize("times", [30, 10_000])
-def test_cells_come_as_often_as_the_likelihoods_say(
-    mechanism: Mechanism[Any], items: list[Any], times: int
-) -> None:
+def test_cells_come_as_often_as_the_likelihoods_say(mechanism, items, times):
     """Each cell of one large tally is within six standard errors of its expectation: seed 9, some
     200 cells and two sizes, alpha below 1e-5 in all."""
     scheme, every, values = asked(mechanism, items)
@@ -87,7 +77,7 @@ def test_cells_come_as_often_as_the_likelihoods_say(
 
 
 @cases
-def test_decoders_agree_with_the_definition(mechanism: Mechanism[Any], items: list[Any]) -> None:
+def test_decoders_agree_with_the_definition(mechanism, items):
     """The fast decoder sums exactly the cells that support each value, for all and for some.
 
     Of hashed mechanisms the plain decoder, which leaves no collisions out.
@@ -110,7 +100,7 @@ def test_decoders_agree_with_the_definition(mechanism: Mechanism[Any], items: li
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (100, 4.0), (100, 1.0)])
-def test_billions_of_devices(size: int, epsilon: float, make_scheme: MakeScheme) -> None:
+def test_billions_of_devices(size, epsilon, make_scheme):
     """5,000,000,000 devices are one draw, with every report in it and within 6 errors of truth."""
     scheme = make_scheme(size, epsilon)
     counts = np.full(size, 5 * 10**9 // size)
@@ -122,9 +112,7 @@ def test_billions_of_devices(size: int, epsilon: float, make_scheme: MakeScheme)
     assert (np.abs(row.cells - row.reports * rate) < 6 * error).all()
 
 
-def test_crowds_beyond_one_draw_are_split(
-    make_scheme: MakeScheme, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_crowds_beyond_one_draw_are_split(make_scheme, monkeypatch):
     """A crowd that numpy cannot draw at once is drawn in parts that lose no device."""
     monkeypatch.setattr(subset_selection, "_CROWD", 100)
     scheme = make_scheme(20, 1.0)
@@ -133,7 +121,7 @@ def test_crowds_beyond_one_draw_are_split(
     assert row.cells.sum() == row.reports * scheme.mechanism.k
 
 
-def test_wrong_questions(make_scheme: MakeScheme, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_questions(make_scheme, monkeypatch):
     """Counts that do not fit, an open domain without values, and no sampler are each refused."""
     scheme, rng = make_scheme(3, 1.0), np.random.default_rng(1)
     with pytest.raises(EstimateError, match="2 counts for 3 values"):
@@ -145,7 +133,7 @@ def test_wrong_questions(make_scheme: MakeScheme, monkeypatch: pytest.MonkeyPatc
         sample_tally(scheme, np.ones(3, int), rng)
 
 
-def test_numbers_are_drawn_as_their_positions() -> None:
+def test_numbers_are_drawn_as_their_positions():
     """A tally of numbers has one report of each device, whose columns are drawn as they are for the
     positions of the numbers, in any order; numbers outside of the range count as its ends."""
     window = SlidingWindow.design(NumberRange("0", "10"), 1.0)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ from deniable.mechanisms import (
 from deniable.randomness import PRECISION
 from deniable_estimator.analyses.poisoning import gain, loss, pull
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares import estimate
 
 ONE = 1 << PRECISION
 
@@ -44,7 +42,7 @@ SMALL: list[Mechanism[int]] = [
 ]
 
 
-def well_formed(mechanism: Mechanism[Any]) -> Iterator[set[int]]:
+def well_formed(mechanism):
     """The columns of every report that the collector accepts, of a mechanism with one row."""
     (row,) = mechanism.rows
     if row.packing is Packing.INDEX:
@@ -57,7 +55,7 @@ def well_formed(mechanism: Mechanism[Any]) -> Iterator[set[int]]:
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=lambda each: f"{each.name}-{each.size}")
 @pytest.mark.parametrize("targets", [1, 2, 3, 4, 5, 7])
-def test_no_report_moves_its_targets_further(mechanism: Mechanism[int], targets: int) -> None:
+def test_no_report_moves_its_targets_further(mechanism, targets):
     """The pull is what the best of all well-formed reports shows, exactly: all are tried, on
     all sets of so many targets."""
     assert mechanism.size is not None
@@ -77,7 +75,7 @@ def test_no_report_moves_its_targets_further(mechanism: Mechanism[int], targets:
     assert found.least == (min(supported) - targets * q) / (p - q)
 
 
-def test_known_figures() -> None:
+def test_known_figures():
     """The gains of 1% fakes on 5 of 100 values, less the targets' own share, by the published
     formulas of maximal gain attacks: generalized randomized response and unary encoding.
     """
@@ -89,7 +87,7 @@ def test_known_figures() -> None:
 
 
 @pytest.mark.parametrize("targets", [1, 3])
-def test_filters_of_one_hash_pull_as_far_in_both_directions(targets: int) -> None:
+def test_filters_of_one_hash_pull_as_far_in_both_directions(targets):
     """Of strings that set one bit each, the best fake sets their bits and no other and shows
     1 / (p11 - p01) of each, and the worst sets all others and shows as much below zero."""
     permanent = Rappor(Bloom("city", 2, 16, 1), Rounds.tuned(1.0, 3.0))
@@ -103,14 +101,14 @@ def test_filters_of_one_hash_pull_as_far_in_both_directions(targets: int) -> Non
 
 
 @pytest.fixture
-def answer() -> Shares:
+def answer():
     """30 values, 10,000 honest devices, seed 3."""
     scheme = Scheme("category", SubsetSelection.design(30, 1.0), tuple(f"v{x}" for x in range(30)))
     counts = np.full(30, 10_000 // 30)
     return estimate(sample_tally(scheme, counts, np.random.default_rng(3)), scheme)
 
 
-def test_an_estimate_carries_its_budget(answer: Shares) -> None:
+def test_an_estimate_carries_its_budget(answer):
     """Gain and loss of each value are the formula's at its share, for 1% of the reports; the
     budget is the largest gain."""
     mechanism = SubsetSelection.design(30, 1.0)

@@ -1,12 +1,9 @@
 """Guarantees: every figure follows from the mechanism in force and errs on the safe side."""
 
-from __future__ import annotations
-
 import io
 import math
 import re
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given, reject, settings
@@ -18,7 +15,7 @@ from deniable import Registry, RegistryError
 from deniable.exact import exp_below
 from deniable.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.dashboard.privacy_label import privacy_label
-from deniable_estimator.privacy import Bound, Guarantee, guarantee, guarantee_in, together
+from deniable_estimator.privacy import Bound, guarantee, guarantee_in, together
 from deniable_estimator.privacy.derivation import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
 from deniable_estimator.terminal.privacy_view import guarantee_view, together_view
@@ -62,23 +59,23 @@ mechanism = "{strings}"
 
 
 def declared(
-    rate: float = 1.0,
-    window: str = "day",
-    cap: str = "",
-    memory: bool = False,
-    strings: str = "auto",
-) -> Registry:
+    rate=1.0,
+    window="day",
+    cap="",
+    memory=False,
+    strings="auto",
+):
     text = HEAD.format(cap=cap) + FRESH.format(rate=rate, window=window)
     return Registry.parse(text + (MEMORY.format(strings=strings) if memory else ""))
 
 
-def one(metric: str = "dark_mode", household: int = 1, **settings: Any) -> Guarantee:
+def one(metric="dark_mode", household=1, **settings):
     registry = declared(**settings)
     return guarantee(registry[metric], registry.lifetime_epsilon, household)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0, 36.0, 800.0])
-def test_a_bound_errs_on_the_safe_side(epsilon: float) -> None:
+def test_a_bound_errs_on_the_safe_side(epsilon):
     """Odds are no less than e**epsilon, and less than a part in 10**30 more."""
     bound = Bound(epsilon)
     assert 1 < bound.odds / exp_below(epsilon) < 1 + Fraction(1, 10**30)
@@ -93,7 +90,7 @@ def test_a_bound_errs_on_the_safe_side(epsilon: float) -> None:
         assert Fraction(plain["odds"] or 0) >= bound.odds
 
 
-def test_a_bound_of_an_exact_epsilon_is_rounded_up() -> None:
+def test_a_bound_of_an_exact_epsilon_is_rounded_up():
     """A third is no float; the float above it is taken."""
     third = Fraction(1, 3)
     assert third <= Fraction(Bound.of(third).epsilon) < third + Fraction(1, 10**16)
@@ -110,7 +107,7 @@ def test_a_bound_of_an_exact_epsilon_is_rounded_up() -> None:
         (0.5, "month", 6.0, 8),
     ],
 )
-def test_reports_of_a_year(rate: float, window: str, typical: float, most: int) -> None:
+def test_reports_of_a_year(rate, window, typical, most):
     """A year holds as many reports as windows and coins allow, and no more than the budget."""
     given = one(rate=rate, window=window)
     assert given.typical_reports == pytest.approx(typical)
@@ -123,7 +120,7 @@ def test_reports_of_a_year(rate: float, window: str, typical: float, most: int) 
 
 @pytest.mark.parametrize("metric", ["browser", "city"])
 @pytest.mark.parametrize("strings", ["auto", "rappor"])
-def test_with_memory(metric: str, strings: str) -> None:
+def test_with_memory(metric, strings):
     """A memo is bounded for ever; any history by the fresh epsilon of each of its reports."""
     registry = declared(memory=True, strings=strings)
     mechanism = registry[metric].scheme.mechanism
@@ -142,10 +139,10 @@ def test_with_memory(metric: str, strings: str) -> None:
     assert change.memos.epsilon < change.epsilon <= change.reports * given.each.epsilon
 
 
-def test_how_many_memories() -> None:
+def test_how_many_memories():
     """As many as values, or buckets if there are fewer; strings in filters set no limit."""
 
-    def cells(metric: str, strings: str) -> tuple[int | None, float | None]:
+    def cells(metric, strings):
         memory = one(metric, memory=True, strings=strings).memory
         assert memory is not None
         return memory.cells, memory.values and memory.values.epsilon
@@ -155,7 +152,7 @@ def test_how_many_memories() -> None:
     assert cells("city", "rappor") == (None, None)
 
 
-def test_a_household_adds_up() -> None:
+def test_a_household_adds_up():
     """Three devices with the same value reveal three times as much of it."""
     for metric in ("dark_mode", "browser"):
         alone, three = one(metric, memory=True), one(metric, 3, memory=True)
@@ -171,7 +168,7 @@ def test_a_household_adds_up() -> None:
         one(household=0)
 
 
-def test_the_cap_bounds_the_sum() -> None:
+def test_the_cap_bounds_the_sum():
     """A registry's own lifetime ends every metric, and all of them together; per device."""
     registry = declared(cap="lifetime_epsilon = 3.0", memory=True)
     whole = together(registry, 2)
@@ -183,7 +180,7 @@ def test_the_cap_bounds_the_sum() -> None:
     assert whole.metrics[0].lifetime_reports == 3
 
 
-def test_words_never_understate() -> None:
+def test_words_never_understate():
     """Factors, chances and figures in text are at least what they stand for."""
     assert rounded_up(Fraction(1, 3), 2) == "0.34"
     assert rounded_up(1234.0, 0) == "1,234"
@@ -201,12 +198,12 @@ NUMBER = re.compile(r"[0-9][0-9.,^]*")
 
 
 @st.composite
-def legal(draw: st.DrawFn) -> Registry:
+def legal(draw):
     """A registry of one or two metrics with any numbers that can be loaded."""
     cap = draw(st.none() | st.floats(0.01, 10_000))
     metrics = {}
     for name in ("m", "n")[: draw(st.integers(1, 2))]:
-        keys: dict[str, Any] = {"type": "boolean"}
+        keys = {"type": "boolean"}
         if draw(st.booleans()):
             keys = {"type": "category", "values": [f"v{i}" for i in range(draw(st.just(50)))]}
         epsilon = draw(st.floats(0.01, 10))
@@ -230,7 +227,7 @@ def legal(draw: st.DrawFn) -> Registry:
 
 @settings(max_examples=20)
 @given(legal())
-def test_each_label_can_be_read(registry: Registry) -> None:
+def test_each_label_can_be_read(registry):
     """No figure of a label, in a terminal or on a page, is too long to read or a power of ten, and
     where a bound says nothing, the label says that."""
     console = Console(width=200, file=io.StringIO())
@@ -252,11 +249,11 @@ def test_each_label_can_be_read(registry: Registry) -> None:
             bounds = [memory.memo, memory.values, memory.edited]
             cap = math.inf if registry.lifetime_epsilon is None else registry.lifetime_epsilon
             assert all(each.epsilon <= cap for each in bounds if each is not None)
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = console.file.getvalue()
     assert all(len(each) <= 11 and "^" not in each for each in NUMBER.findall(shown))
 
 
-def test_memos_of_later_edits_are_counted() -> None:
+def test_memos_of_later_edits_are_counted():
     """All reports of a value reveal one memo; with two edits, the memos of three mechanisms."""
     text = registry_text(m={"type": "boolean", "epsilon": 1.5, "memo_epsilon": 3.0,
                             "lifetime_epsilon": 9.0, "longitudinal": "memoize"})  # fmt: skip
@@ -270,7 +267,7 @@ def test_memos_of_later_edits_are_counted() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_derivation_leads_to_the_odds_in_force(case: str) -> None:
+def test_derivation_leads_to_the_odds_in_force(case):
     """For every mechanism that ships, the two probabilities have the mechanism's odds, exactly."""
     mechanism = CASES[case][0]
     found = derivation_of(mechanism)
@@ -291,7 +288,7 @@ _WHOLE = [
 
 
 @pytest.mark.parametrize("case", _WHOLE)
-def test_probabilities_are_those_of_whole_reports(case: str) -> None:
+def test_probabilities_are_those_of_whole_reports(case):
     """Where a report is one column of one row, the derivation has the largest and the smallest
     probability of any report, exactly."""
     mechanism, items, _ = CASES[case]
@@ -307,7 +304,7 @@ def test_probabilities_are_those_of_whole_reports(case: str) -> None:
     assert min(chances) == found.low
 
 
-def test_turns_bound_the_worst_year() -> None:
+def test_turns_bound_the_worst_year():
     """A device that reports on one day in 92 has at most four turns in a year of 366 days, though
     its lifetime would allow more; the typical year is the rate times its days."""
     text = (

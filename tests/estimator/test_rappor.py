@@ -1,16 +1,13 @@
 """`deniable estimate rappor`: google/rappor's files, what is wrong with one, and the answers."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from deniable.command_line import find
 from deniable_estimator.rappor import Params, read_map
@@ -20,15 +17,13 @@ COUNTS = "10,1,2,3,4\n0,0,0,0,0\n7,7,0,7,0\n"
 MAP = "apple,1,2,5,5,12,9\nbanana,4,3,8,6,9,10\n"
 
 
-def run(*arguments: str | Path) -> Result:
+def run(*arguments):
     return CliRunner().invoke(find("estimate", "rappor"), [str(argument) for argument in arguments])
 
 
-def decode(
-    folder: Path, params: str, counts: str | bytes, lines: str | bytes, *more: str
-) -> Result:
+def decode(folder, params, counts, lines, *more):
     """Decode files with these contents."""
-    options: list[str | Path] = []
+    options = []
     for name, text in (("params", params), ("counts", counts), ("map", lines)):
         path = folder / f"{name}.csv"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -36,14 +31,14 @@ def decode(
     return run("decode", *options, *more)
 
 
-def hashed(folder: Path, params: str, candidates: str) -> Result:
+def hashed(folder, params, candidates):
     """The map of these candidates."""
     (folder / "params.csv").write_text(params)
     (folder / "candidates.txt").write_text(candidates)
     return run("hash", "--params", folder / "params.csv", "--candidates", folder / "candidates.txt")
 
 
-def test_the_map_equals_the_published_one(tmp_path: Path) -> None:
+def test_the_map_equals_the_published_one(tmp_path):
     """The three strings of google/rappor's own test hash to the positions it expects."""
     result = hashed(tmp_path, "k,h,m,p,q,f\n16,2,4,.5,.75,.5\n", " apple\n\nbanana \r\ncarrot")
     assert list(csv.reader(io.StringIO(result.stdout))) == [
@@ -54,14 +49,14 @@ def test_the_map_equals_the_published_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("k", "h", "refused"), [(256, 16, 0), (257, 16, 1), (256, 17, 1)])
-def test_hashing_has_its_limits(tmp_path: Path, k: int, h: int, refused: int) -> None:
+def test_hashing_has_its_limits(tmp_path, k, h, refused):
     """More than 16 hashes or 256 bits cannot come out of one MD5 digest, byte by byte."""
     result = hashed(tmp_path, f"k,h,m,p,q,f\n{k},{h},1,.5,.75,.5\n", "apple")
     assert result.exit_code == refused
     assert ("hash the strings yourself" in result.stderr) is bool(refused)
 
 
-def test_probabilities_follow_the_paper() -> None:
+def test_probabilities_follow_the_paper():
     """p11 and p01 of the published setting are .6875 and .5625."""
     params = Params(k=4, h=2, m=3, p=Fraction(1, 2), q=Fraction(3, 4), f=Fraction(1, 2))
     assert (params.p11, params.p01) == (Fraction(11, 16), Fraction(9, 16))
@@ -84,7 +79,7 @@ def test_probabilities_follow_the_paper() -> None:
         ("k,h,m,p,q,f\n4096,2,4097,.5,.75,.5\n", 2, "m * k must be at most"),
     ],
 )
-def test_params_mistakes_are_named(tmp_path: Path, text: str, line: int, message: str) -> None:
+def test_params_mistakes_are_named(tmp_path, text, line, message):
     """Each mistake in params.csv is one error with file, line and what is wrong."""
     result = decode(tmp_path, text, COUNTS, MAP)
     assert result.exit_code == 1
@@ -105,9 +100,7 @@ def test_params_mistakes_are_named(tmp_path: Path, text: str, line: int, message
         (b"10,1,2,3,4\n\xff\n", 2, "is not UTF-8"),
     ],
 )
-def test_counts_mistakes_are_named(
-    tmp_path: Path, text: str | bytes, line: int | None, message: str
-) -> None:
+def test_counts_mistakes_are_named(tmp_path, text, line, message):
     """Each mistake in counts.csv, or against params.csv, is one error with its line."""
     result = decode(tmp_path, PARAMS, text, MAP)
     assert result.exit_code == 1
@@ -126,7 +119,7 @@ def test_counts_mistakes_are_named(
         (MAP.replace("apple", "line\u2028break"), ["line\u2028break", "banana"]),
     ],
 )
-def test_a_map_is_read_in_every_dress(tmp_path: Path, text: str, candidates: list[str]) -> None:
+def test_a_map_is_read_in_every_dress(tmp_path, text, candidates):
     """Byte order mark, line ends, quotes, spaces: the same cells come out.
 
     Positions may stand in any order within a cohort; a bit that stands twice is one cell.
@@ -153,9 +146,7 @@ def test_a_map_is_read_in_every_dress(tmp_path: Path, text: str, candidates: lis
         (MAP.encode() + b"\xff,1,2,5,5,12,9\n", 3, "is not UTF-8"),
     ],
 )
-def test_map_mistakes_are_named(
-    tmp_path: Path, text: str | bytes, line: int | None, message: str
-) -> None:
+def test_map_mistakes_are_named(tmp_path, text, line, message):
     """Each mistake in map.csv, or against params.csv, is one error with its line."""
     result = decode(tmp_path, PARAMS, COUNTS, text)
     assert result.exit_code == 1
@@ -173,7 +164,7 @@ def test_map_mistakes_are_named(
         ("a,1,5\n", False),
     ],
 )
-def test_basic_rappor_is_recognized(tmp_path: Path, text: str, direct: bool) -> None:
+def test_basic_rappor_is_recognized(tmp_path, text, direct):
     """A map is direct if bit i belongs to candidate i in every cohort, or all bits are taken."""
     path = tmp_path / "map.csv"
     path.write_text(text)
@@ -181,7 +172,7 @@ def test_basic_rappor_is_recognized(tmp_path: Path, text: str, direct: bool) -> 
     assert read_map(path, params)[2] is direct
 
 
-def test_no_reports_at_all_is_an_answer(tmp_path: Path) -> None:
+def test_no_reports_at_all_is_an_answer(tmp_path):
     """Empty counts give unknown shares, a note, and exit 3; the table says it too."""
     files = "k,h,m,p,q,f\n4,1,2,.25,.75,0\n", "0,0,0,0,0\n" * 2, "a,1,6\nb,2,5\n"
     for more in (["--json"], []):
@@ -193,7 +184,7 @@ def test_no_reports_at_all_is_an_answer(tmp_path: Path) -> None:
     assert [row["share"] for row in answer["candidates"]] == [None, None]
 
 
-def test_one_crowded_cohort_is_warned_of(tmp_path: Path) -> None:
+def test_one_crowded_cohort_is_warned_of(tmp_path):
     """More hashed candidates than bits in a single cohort come with a warning."""
     rng = np.random.default_rng(1)
     pairs = rng.integers(0, 8, (9, 2)) + 1

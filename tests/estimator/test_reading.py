@@ -13,9 +13,9 @@ from tests.estimator.conftest import Fill, MakeScheme, MakeTally
 from deniable import Registry, Scheme, windows
 from deniable.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
+from deniable_estimator.asking.query import windows_within
+from deniable_estimator.asking.reading import read, select
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.asking import windows_within
-from deniable_estimator.questions.reading import read, select
 from deniable_estimator.statistics.participation import Participation
 
 

@@ -14,11 +14,11 @@ from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.asking.query import places_of, sliced
+from deniable_estimator.asking.reading import read, select
+from deniable_estimator.asking.segment_trends import period_of, trends_by_segment
+from deniable_estimator.asking.segments import by_segment, enough_reports
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.asking import places_of, sliced
-from deniable_estimator.questions.reading import read, select
-from deniable_estimator.questions.segment_trends import period_of, trends_by_segment
-from deniable_estimator.questions.segments import by_segment, enough_reports
 
 REGISTRY = """
 schema = 1

@@ -1,7 +1,5 @@
 """p-values, their adjustment, tails and the test of equal shares, against scipy."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.stats import chi2, chi2_contingency, false_discovery_control
-from tests.estimator.conftest import MakeScheme
 
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.statistics import significance
@@ -21,9 +18,8 @@ from deniable_estimator.statistics.homogeneity import (
     benjamini_hochberg,
     homogeneity,
 )
-from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
+from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import (
-    Adjustment,
     adjust_p,
     low_scores,
     share_p_values,
@@ -40,7 +36,7 @@ from deniable_estimator.statistics.tails import (
 unit = arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
 
 
-def test_p_values_are_the_normal_tail() -> None:
+def test_p_values_are_the_normal_tail():
     """p-values agree with scipy's survival function far into both tails; NaN stays NaN."""
     z = np.array([-40.0, -3.0, 0.0, 1.6448536269514722, 6.0, 37.0])
     assert upper_tails(z) == pytest.approx(stats.norm.sf(z), rel=1e-12)
@@ -51,9 +47,7 @@ def test_p_values_are_the_normal_tail() -> None:
     ("size", "epsilon", "k", "n"),
     [(2, 1.0, 1, 100), (100, 4.0, 2, 2000), (100, 1.0, 1, 10_000), (100, 1.0, 27, 100_000)],
 )
-def test_p_values_are_binomial_tails(
-    size: int, epsilon: float, k: int, n: int, make_scheme: MakeScheme
-) -> None:
+def test_p_values_are_binomial_tails(size, epsilon, k, n, make_scheme):
     """From one half to one in a million, p-values are the exact tails, or a little above them."""
     mechanism = make_scheme(size, epsilon, k).mechanism
     p, q = mechanism.p, mechanism.q
@@ -71,7 +65,7 @@ def test_p_values_are_binomial_tails(
     ("q", "n"),
     [(4.5e-5, 10), (4.5e-5, 30), (1e-4, 3_000), (1e-3, 1_000), (0.01, 2_000), (0.2, 100), (0.4, 5)],
 )
-def test_p_values_of_few_supporters_are_exact(q: float, n: int) -> None:
+def test_p_values_of_few_supporters_are_exact(q, n):
     """Where few reports support a value by chance the p-value of each count is the binomial tail,
     down to one in 10**12; without support it is 1, and never are all values of a list found."""
     p, exact = Fraction(1, 2), Fraction(q)
@@ -81,7 +75,7 @@ def test_p_values_of_few_supporters_are_exact(q: float, n: int) -> None:
     assert found[0] == 1.0
 
 
-def step_up(p: np.ndarray, alpha: float) -> np.ndarray:
+def step_up(p, alpha):
     """Storey's test at one level, by its definition: the largest t < 1/2 up to which the false
     part, estimated as 1.1 pi0 m t / #{p <= t}, is at most alpha. The answer is p <= t."""
     null = min(len(p), 2 * (1 + (p >= 0.5).sum()))
@@ -90,7 +84,7 @@ def step_up(p: np.ndarray, alpha: float) -> np.ndarray:
 
 
 @given(unit, st.floats(0.001, 0.999))
-def test_storey_is_the_step_up_test_at_every_level(p: np.ndarray, alpha: float) -> None:
+def test_storey_is_the_step_up_test_at_every_level(p, alpha):
     """An adjusted p-value is at most alpha exactly where Storey's test rejects at alpha."""
     adjusted = adjust_p(p, "storey")
     # At a level that is itself an adjusted p-value, rounding decides.
@@ -101,13 +95,13 @@ def test_storey_is_the_step_up_test_at_every_level(p: np.ndarray, alpha: float) 
 
 
 @given(unit)
-def test_bonferroni_multiplies(p: np.ndarray) -> None:
+def test_bonferroni_multiplies(p):
     """Bonferroni multiplies by the number of values, up to one."""
     assert adjust_p(p, "bonferroni") == pytest.approx(np.minimum(p * len(p), 1))
 
 
 @pytest.mark.parametrize("adjustment", ["storey", "bonferroni"])
-def test_nan_does_not_count(adjustment: Adjustment) -> None:
+def test_nan_does_not_count(adjustment):
     """A value without reports stays NaN and leaves the others as if it were not there."""
     p = np.array([0.01, np.nan, 0.04, 0.6])
     adjusted = adjust_p(p, adjustment)
@@ -115,7 +109,7 @@ def test_nan_does_not_count(adjustment: Adjustment) -> None:
     assert adjusted[[0, 2, 3]] == pytest.approx(adjust_p(p[[0, 2, 3]], adjustment))
 
 
-def test_storey_counts_a_half_among_those_that_nobody_has() -> None:
+def test_storey_counts_a_half_among_those_that_nobody_has():
     """A p-value of exactly 1/2 is none of those rejected: of four values one such makes the part
     that nobody has all of them, and none the half of them."""
     with_half = adjust_p(np.array([0.01, 0.5, 0.2, 0.3]), "storey")
@@ -125,7 +119,7 @@ def test_storey_counts_a_half_among_those_that_nobody_has() -> None:
 
 
 @pytest.mark.parametrize("skewness", [-0.5, -0.3, 0.01, 0.3, 0.5])
-def test_scores_are_those_of_a_gamma(skewness: float) -> None:
+def test_scores_are_those_of_a_gamma(skewness):
     """A normal deviate that is as far out as under Pearson's type III, to a hundredth, within two
     standard deviations on either side."""
     z = np.linspace(-2, 2, 21)
@@ -135,19 +129,19 @@ def test_scores_are_those_of_a_gamma(skewness: float) -> None:
     assert significance.normal_score(z, np.zeros(21)).tolist() == z.tolist()
 
 
-def test_low_scores_count_half_of_a_report() -> None:
+def test_low_scores_count_half_of_a_report():
     """A score below is that of a share moved up by half of what one report moves it."""
     noise = Noise(*(np.array([number]) for number in (0.04, 0.0, 0.001, 0.1)))
     assert significance.low_scores(np.array([-0.45]), noise) == pytest.approx([-2.0])
 
 
-def found_p(counts: FloatArray, sizes: FloatArray, p: Fraction, q: Fraction) -> FloatArray:
+def found_p(counts, sizes, p, q):
     """The p-values from the supporting reports, shape (S, d), of segments of these sizes."""
     share = (counts / sizes[:, None] - float(q)) / float(p - q)
     return homogeneity(share, [Noise.of(p, q, int(n), counts.shape[1]) for n in sizes])
 
 
-def by_hand(counts: FloatArray, sizes: FloatArray, least: float = 5.0) -> FloatArray:
+def by_hand(counts, sizes, least=5.0):
     """The same from the counts, value by value: the larger p of Pearson's statistic and of the
     arcsine root's."""
     rate = counts.sum(0) / sizes.sum()
@@ -168,7 +162,7 @@ def by_hand(counts: FloatArray, sizes: FloatArray, least: float = 5.0) -> FloatA
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_it_is_a_test_of_counts(epsilon: float) -> None:
+def test_it_is_a_test_of_counts(epsilon):
     """For one report of each device the p-values are those of the counts, with small segments
     merged; where all are large, those of a contingency table."""
     mechanism = SubsetSelection.design(20, epsilon)
@@ -188,7 +182,7 @@ def test_it_is_a_test_of_counts(epsilon: float) -> None:
         )
 
 
-def test_too_small_segments_are_not_tested() -> None:
+def test_too_small_segments_are_not_tested():
     """A value is not tested where fewer than two segments can expect five supporting reports."""
     mechanism = SubsetSelection.design(100, 4.0)
     counts = np.zeros((40, 100))
@@ -198,7 +192,7 @@ def test_too_small_segments_are_not_tested() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_adjusted_values_are_scipys(p: list[float]) -> None:
+def test_adjusted_values_are_scipys(p):
     """Benjamini and Hochberg's adjusted p-values are scipy's times the safety factor, and NaN is
     left out."""
     given_ = np.array(p)
@@ -222,7 +216,7 @@ def test_adjusted_values_are_scipys(p: list[float]) -> None:
         (161_000, 10**6, 0.1587),
     ],
 )
-def test_binomial(count: int, trials: int, p: float) -> None:
+def test_binomial(count, trials, p):
     """From certainty to one in a million, for up to a million trials."""
     assert binomial_tail(count, trials, p) == pytest.approx(
         stats.binom.sf(count - 1, trials, p), rel=1e-6
@@ -230,7 +224,7 @@ def test_binomial(count: int, trials: int, p: float) -> None:
 
 
 @pytest.mark.parametrize(("count", "mean"), [(10, 2.8), (3, 0.5), (100_500, 1e5), (60, 28.0)])
-def test_poisson(count: int, mean: float) -> None:
+def test_poisson(count, mean):
     """Far above the mean it is exact, and bounds a binomial's tail; up to the mean it is 1."""
     found = poisson_tail(count, mean)
     assert found == pytest.approx(stats.poisson.sf(count - 1, mean), rel=1e-6)
@@ -241,26 +235,26 @@ def test_poisson(count: int, mean: float) -> None:
 
 
 @pytest.mark.parametrize(("x", "freedom"), [(1100, 1023), (12, 3), (0.1, 1), (0, 4), (3000, 1023)])
-def test_chi_square(x: float, freedom: int) -> None:
+def test_chi_square(x, freedom):
     """For odd and even degrees of freedom, also where it is all but impossible."""
     assert chi_square_tail(x, freedom) == pytest.approx(stats.chi2.sf(x, freedom), rel=1e-6)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 6, 9, 27])
 @pytest.mark.parametrize("t", [0.0, -1.3, 3.3, 8.0])
-def test_student(t: float, freedom: int) -> None:
+def test_student(t, freedom):
     """Both sides, for odd and even degrees of freedom, to 14 decimals."""
     expected = 2 * stats.t.sf(abs(t), freedom)
     assert student_tails(t, freedom) == pytest.approx(expected, rel=1e-6, abs=1e-14)
 
 
-def test_normal() -> None:
+def test_normal():
     """Both sides of the standard normal, far out too."""
     for z in (0.0, -1.96, 9.0):
         assert normal_tails(z) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-9)
 
 
-def test_low_scores_never_exaggerate() -> None:
+def test_low_scores_never_exaggerate():
     """A share of a value that nobody has is as low as -1 at most as often as a normal is, to 2%.
 
     Exactly, over all counts of 1,000 reports, for rare and common support.
@@ -281,7 +275,7 @@ def test_low_scores_never_exaggerate() -> None:
 @pytest.mark.parametrize("trials", [10**10, 1 << 40])
 @pytest.mark.parametrize("p", [0.01, 0.5])
 @pytest.mark.parametrize("z", [-3, 0, 2, 5, 10, 20])
-def test_huge_binomials(trials: int, p: float, z: int) -> None:
+def test_huge_binomials(trials, p, z):
     """Counts whose sum would have millions of terms have the same tail, without the sum."""
     count = round(trials * p + z * math.sqrt(trials * p * (1 - p)))
     assert binomial_tail(count, trials, p) == pytest.approx(
@@ -290,7 +284,7 @@ def test_huge_binomials(trials: int, p: float, z: int) -> None:
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 31])
-def test_tails_are_scipys(freedom: int) -> None:
+def test_tails_are_scipys(freedom):
     """The tails of chi-square are scipy's for each degree that 32 segments can have."""
     x = np.array([0.0, 1e-9, 0.5, 3.0, 40.0, 300.0])
     assert np.allclose(_chi_square_tails(x, freedom), chi2.sf(x, freedom), rtol=1e-9, atol=1e-300)

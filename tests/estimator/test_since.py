@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from deniable import windows
 from deniable_estimator.annotations import parse_annotations
+from deniable_estimator.asking.since import Moment, SinceDays, days_since, find_moment
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.since import Moment, SinceDays, days_since, find_moment
 
 NOTED = parse_annotations("""
 schema = 1

@@ -1,7 +1,5 @@
 """Where a series steps: false steps, places, confidence sets, and what is said of a trend."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -10,12 +8,12 @@ import pytest
 from deniable_estimator.statistics.step import LEAST_SIDE, find_step
 
 
-def rising(at: int, count: int, size: float = 20.0) -> np.ndarray:
+def rising(at, count, size=20.0):
     return size * (np.arange(count) >= at)
 
 
 @pytest.mark.parametrize("at", [LEAST_SIDE, 10, 20 - LEAST_SIDE])
-def test_a_clear_step_is_placed_exactly(at: int) -> None:
+def test_a_clear_step_is_placed_exactly(at):
     """Also where numbers are unknown, and downwards; the set holds nothing else."""
     noise = np.random.default_rng(1).normal(size=20)
     found = find_step(rising(at, 20) + noise, np.ones(20))
@@ -32,7 +30,7 @@ def test_a_clear_step_is_placed_exactly(at: int) -> None:
     assert moved.place == at + (gap == 0)
 
 
-def test_weights_count() -> None:
+def test_weights_count():
     """A number with a huge variance says nothing: the step is where the others have it."""
     y, variance = rising(10, 20), np.ones(20)
     y[5], variance[5] = 60.0, 1e9
@@ -43,7 +41,7 @@ def test_weights_count() -> None:
 
 
 @pytest.mark.parametrize("case", ["level", "line", "two steps", "odd day", "short", "weekends"])
-def test_what_is_no_single_step_has_none(case: str) -> None:
+def test_what_is_no_single_step_has_none(case):
     """A drift, two steps, one odd day, too few numbers, and weekends."""
     time, noise = np.arange(56), np.random.default_rng(2).normal(0, 0.5, 56)
     series = {
@@ -60,7 +58,7 @@ def test_what_is_no_single_step_has_none(case: str) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("times", [1.0, 2.0])
 @pytest.mark.parametrize("count", [28, 56, 91])
-def test_false_steps_are_as_rare_as_stated(count: int, times: float) -> None:
+def test_false_steps_are_as_rare_as_stated(count, times):
     """At most 5% of series without a step have one, also where they vary twice as much as their
     variances say: 800 each, seed 5; at most .073, three standard errors."""
     rng = np.random.default_rng(5)
@@ -76,9 +74,7 @@ def test_false_steps_are_as_rare_as_stated(count: int, times: float) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("count", [56, 91])
 @pytest.mark.parametrize(("weeks", "bound", "placed"), [(2, 0.88, 0.8), (1, 0.714, 0.55)])
-def test_a_step_is_placed_within_two_days(
-    count: int, weeks: int, bound: float, placed: float
-) -> None:
+def test_a_step_is_placed_within_two_days(count, weeks, bound, placed):
     """A step of three standard errors of the change between two weeks (1.6 times those of a day),
     and of one week (1.13 times), in 600 series with weekends: how often it is found and placed
     within two days, and that its 95% set holds it in 95% of those that are found. Nobody can place

@@ -14,12 +14,12 @@ from deniable.mechanisms import SubsetSelection
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.history import inspect
+from deniable_estimator.asking.looks import Look
+from deniable_estimator.asking.reading import read, unfinished
+from deniable_estimator.asking.trend import MOST_PERIODS, _count, trend
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.history import inspect
-from deniable_estimator.questions.looks import Look
-from deniable_estimator.questions.reading import read, unfinished
-from deniable_estimator.questions.trend import MOST_PERIODS, _count, trend
 
 DAYS = {
     "2026-10-30": 400,

@@ -1,10 +1,7 @@
 """The TypeScript SDK's npm scripts, and npm packages that tests need."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def node() -> str:
+def node():
     """The path of Node; its tests are skipped where it is missing."""
     need("node", "npm")
     program = shutil.which("node")
@@ -23,17 +20,17 @@ def node() -> str:
 
 
 @pytest.fixture(scope="session")
-def packages(node: str) -> None:
+def packages(node):
     """The npm packages of client/web."""
     command = [ROOT / ".ci" / "packages", ROOT / "client" / "web"]
     subprocess.run(command, check=True, capture_output=True, timeout=180)
 
 
 @pytest.fixture(scope="session")
-def npm_script(node: str) -> Callable[[str], str]:
+def npm_script(node):
     """Runs an npm script of client/web, and returns what it printed."""
 
-    def run(script: str) -> str:
+    def run(script):
         done = subprocess.run(
             [ROOT / ".ci" / "web", script], capture_output=True, text=True, timeout=300, check=False
         )
@@ -44,7 +41,7 @@ def npm_script(node: str) -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def built(npm_script: Callable[[str], str]) -> Path:
+def built(npm_script):
     """The folder of a fresh build."""
     npm_script("build")
     return ROOT / "client/web/dist"

@@ -1,7 +1,5 @@
 """Every snippet of docs/tutorial/web-page.md: read, type-checked or run."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -18,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/tutorial/web-page.md").read_text(encoding="utf-8")
 
 
-def snippets(language: str) -> list[str]:
+def snippets(language):
     found = re.findall(r"^```(\w*)\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
     return [text for name, text in found if name == language]
 
@@ -27,7 +25,7 @@ def snippets(language: str) -> list[str]:
 
 
 @pytest.fixture
-def project(built: Path, tmp_path: Path) -> Path:
+def project(built, tmp_path):
     """An app of somebody else, with the npm package and the compiled registry of the docs."""
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/deniable").symlink_to(ROOT / "client/web")
@@ -40,13 +38,13 @@ def project(built: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_languages_are_known() -> None:
+def test_the_languages_are_known():
     """No snippet has a language that no test here reads."""
     languages = set(re.findall(r"^```(\w*)$", DOCS, re.MULTILINE))
     assert languages == {"", "html", "js", "toml", "ts"}
 
 
-def test_the_snippets_have_right_types(project: Path) -> None:
+def test_the_snippets_have_right_types(project):
     """Each TypeScript snippet passes the strict compiler in an app of its own, with the mistakes
     that it marks as such."""
     prelude = """
@@ -83,7 +81,7 @@ def test_the_snippets_have_right_types(project: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_server_snippet_runs(project: Path, node: str) -> None:
+def test_the_server_snippet_runs(project, node):
     """The snippet for a server records and ends in Node, without a trouble but that its collector
     does not exist."""
     (text,) = (each for each in snippets("ts") if "memoryStore" in each)
@@ -102,7 +100,7 @@ def test_the_server_snippet_runs(project: Path, node: str) -> None:
     assert done.stdout.split() == ["closed", "network"], done.stdout + done.stderr
 
 
-def test_the_script_snippets_run(node: str) -> None:
+def test_the_script_snippets_run(node):
     """The files that the tags name exist, and the script makes a client that takes the record."""
     registry = Registry.parse(TOML)
     files = web_files(registry)
@@ -122,7 +120,7 @@ def test_the_script_snippets_run(node: str) -> None:
     assert done.stdout.split() == ["no_consent", "{}"], done.stdout + done.stderr
 
 
-def test_the_policy_is_the_tested_one() -> None:
+def test_the_policy_is_the_tested_one():
     """The Content Security Policy of the docs is that of the browser tests, but for the address."""
     (policy,) = (each for each in snippets("") if each.startswith("Content-Security-Policy"))
     harness = (ROOT / "tests/e2e/web/harness.mjs").read_text(encoding="utf-8")

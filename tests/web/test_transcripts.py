@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.transcripts import Driver, Step, Stream, seeded, text
+from tests.contract.transcripts import Driver, Stream, seeded, text
 
 from deniable import Registry, compiled
 
@@ -62,7 +62,7 @@ REPLIES += [
 ]
 
 
-def declared(rng: random.Random) -> dict[str, Any]:
+def declared(rng):
     """A version of the app: some metrics, each declared in one of its ways."""
     names = [name for name in KINDS if rng.random() < 0.8] or ["kept"]
     metrics = "".join(metric(name, KINDS[name][0], rng.choice(KINDS[name][1])) for name in names)
@@ -70,7 +70,7 @@ def declared(rng: random.Random) -> dict[str, Any]:
     return compiled.to_document(Registry.parse(f'schema = 1\napp = "editor"\n{cap}{metrics}'))
 
 
-def metric(name: str, kind: str, keys: dict[str, Any]) -> str:
+def metric(name, kind, keys):
     """The declaration of a metric. Texts, numbers and lists of JSON are those of TOML."""
     fixed = {"type": kind, "description": "d", "owner": "a", "epsilon": 1.0}
     settings = {**fixed, "lifetime_epsilon": 1000.0, **keys}
@@ -80,7 +80,7 @@ def metric(name: str, kind: str, keys: dict[str, Any]) -> str:
     return f"[metrics.{name}]\nexpires = 2027-12-31\n{lines}"
 
 
-def live(seed: int, folder: Path) -> dict[str, Any]:
+def live(seed, folder):
     """The transcript of a random life."""
     rng, name = random.Random(seed), f"life {seed}"
     document = declared(rng)
@@ -88,7 +88,7 @@ def live(seed: int, folder: Path) -> dict[str, Any]:
     driver = Driver(document, HOUR, stream, folder)
     now, steps = float(NOON), []
 
-    def do(step: Step) -> None:
+    def do(step):
         steps.append(driver.step({"at": now, **step}))
 
     for _ in range(40):
@@ -118,7 +118,7 @@ def live(seed: int, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("packages")
-def test_random_lives_are_the_same(tmp_path: Path) -> None:
+def test_random_lives_are_the_same(tmp_path):
     """60 lives of 40 turns (seeds 0 to 59), with lost responses, erasures and upgrades of the
     registry: the TypeScript SDK does what Python's device did from the same random bytes."""
     lives = [live(seed, tmp_path / str(seed)) for seed in range(LIVES)]

@@ -26,8 +26,7 @@ from deniable.doctor.verdicts import ADDRESS, refused_batch, verdicts
 from deniable.errors import TransportError
 from deniable.metric import Metric
 from deniable.registry import Registry
-from deniable.replies import Reply, problem_code, read_reply
-from deniable.transport import HttpTransport
+from deniable.transport import HttpTransport, Reply, problem_code, read_reply
 from deniable.wire import LATEST, new_batch_id
 
 IMPOSSIBLE_ROW = 1_000_000_000

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
+from deniable.addresses import check_endpoint
 from deniable.errors import TransportError, WireError
 from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.oblivious.capsules import KeyConfiguration, Sealed, seal_request
@@ -22,8 +23,13 @@ from deniable.oblivious.signed_keys import (
     verified,
 )
 from deniable.oblivious.sizes import sealed_size
-from deniable.replies import Reply, problem_code, retry_seconds
-from deniable.transport import HttpTransport, check_endpoint, check_ingest_key
+from deniable.transport import (
+    HttpTransport,
+    Reply,
+    check_ingest_key,
+    problem_code,
+    retry_seconds,
+)
 
 REQUEST_TYPE, RESPONSE_TYPE = "message/ohttp-req", "message/ohttp-res"
 

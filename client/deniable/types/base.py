@@ -65,13 +65,6 @@ class Table:
     metrics: Mapping[str, Joinable] = _NONE
 
 
-def require_null(kind: str, table: Table, *keys: str) -> None:
-    """Report the keys of a compiled metric that a type has no use for, where they hold anything."""
-    for key in keys:
-        if table.settings[key] is not None:
-            table.report(key, f"must be null for a {kind}")
-
-
 class MetricType(ABC):
     """What the values of a metric are. An instance holds what one metric declares of them.
 
@@ -89,7 +82,7 @@ class MetricType(ABC):
         undefaulted: the keys of [defaults] that do not apply to it.
         presets: what keys hold that neither a metric nor [defaults] has.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
-        compiled_checks: what a compiled metric of this type holds beside the keys that all have.
+        compiled: the keys that a compiled metric of this type holds beside those that all have.
         joins: whether it joins other metrics, and so must be read after them.
     """
 
@@ -101,7 +94,7 @@ class MetricType(ABC):
     undefaulted: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Any]] = {}
     looks_back: ClassVar[bool] = False
-    compiled_checks: ClassVar[Mapping[str, Check]] = {}
+    compiled: ClassVar[tuple[str, ...]] = ()
     joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
@@ -124,13 +117,12 @@ class MetricType(ABC):
         return cls()
 
     @classmethod
-    @abstractmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        """The type as a compiled registry holds it, with its mechanism; mistakes are reported
-        there. `table` has all keys of a compiled metric, of their kinds."""
+    def told_by(cls, mechanism: Mechanism[Any]) -> Mapping[str, Any]:
+        """The keys of a declared metric that a compiled one says with its mechanism."""
+        return {}
 
     def compiled_keys(self) -> dict[str, Any]:
-        """The keys of `compiled_checks` with their values."""
+        """The keys of `compiled` with their values."""
         return {}
 
     @classmethod

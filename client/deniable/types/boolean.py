@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 from deniable.frozen import frozen
-from deniable.mechanisms import Mechanism
 from deniable.randomness import Bits
-from deniable.types.base import Aggregate, Table, Value, require_null
-from deniable.types.closed import Closed, require_size
+from deniable.types.base import Aggregate, Value
+from deniable.types.closed import Closed
 
 
 @frozen
@@ -19,15 +16,6 @@ class Boolean(Closed):
     foreign = dict.fromkeys(("values", "values_file"), "it is true or false")
     aggregates = ("last", "first", "any", "max")
     values = ("true", "false")
-
-    @classmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        require_null(cls.name, table, "other", "unit")
-        if table.settings["values"] != list(cls.values):
-            table.report("values", f"of a boolean must be {list(cls.values)}")
-            return None
-        require_size(table, mechanism)
-        return cls()
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, bool):

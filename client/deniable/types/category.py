@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.checks import Check, texts
 from deniable.checks import text as is_text
 from deniable.errors import ValueListError
 from deniable.frozen import frozen
-from deniable.mechanisms import Mechanism
-from deniable.types.base import Table, Value, require_null
-from deniable.types.closed import Closed, require_size
+from deniable.types.base import Table, Value
+from deniable.types.closed import Closed
 from deniable.value_list import normal_form, read_values, value_text
 
 MAX_VALUES = 1 << 20
@@ -41,29 +40,13 @@ class Category(Closed):
     @classmethod
     def read(cls, table: Table) -> Self | None:
         values = _values(table)
-        other = table.settings.get("other")
-        if other is None:
-            other = _OTHER if _OTHER in values else None
-        else:
+        other = table.settings.get("other", _OTHER if _OTHER in values else None)
+        if other is not None:
             other = unicodedata.normalize("NFC", str(other))
             if other not in values:
                 told = table.settings["other"]
                 table.report("other", f"is {told!r}, which is not one of the values")
         return cls(values, other) if values else None
-
-    @classmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        require_null(cls.name, table, "unit")
-        values, other = table.settings["values"], table.settings["other"]
-        if values is None:
-            table.report("values", "must list the values of a category")
-            return None
-        if _in_limits(table, "values", values) and _listed(table, values) != values:
-            table.report("values", "must be in Unicode normal form C")
-        if other is not None and other not in values:
-            table.report("other", f"is {other!r}, which is not one of the values")
-        require_size(table, mechanism)
-        return cls(tuple(values), other)
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):

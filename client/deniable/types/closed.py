@@ -14,14 +14,7 @@ from deniable.mechanisms import (
     design_memoized,
     names,
 )
-from deniable.types.base import MetricType, Table
-
-
-def require_size(table: Table, mechanism: Mechanism[Any]) -> None:
-    """Report a compiled metric whose mechanism is for another number of values."""
-    size = mechanism.size if isinstance(mechanism, FrequencyOracle) else None
-    if size not in (None, len(table.settings["values"])):
-        table.report("values", f"must be {size} values, as the mechanism has so many")
+from deniable.types.base import MetricType
 
 
 class Closed(MetricType):

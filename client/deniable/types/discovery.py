@@ -12,7 +12,7 @@ from deniable.frozen import frozen
 from deniable.mechanisms import AUTO, Mechanism, PrefixTree, no_mechanism
 from deniable.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
 from deniable.mechanisms.prefix_tree import MAX_LEVELS
-from deniable.types.base import MetricType, Table, Value, require_null
+from deniable.types.base import MetricType, Table, Value
 from deniable.types.deny import check_deny, denied
 
 DEFAULT_LENGTH = 16
@@ -54,10 +54,7 @@ class Discovery(MetricType):
         "minimum_share": _check_share,
         "deny": check_deny,
     }
-    compiled_checks: ClassVar[Mapping[str, Check]] = {
-        "deny": check_deny,
-        "minimum_share": _check_share,
-    }
+    compiled = ("deny", "minimum_share")
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its strings are found in the reports"),
         "segments": "each segment would need a tally of 69 MB of its own, and find only what is "
@@ -100,16 +97,12 @@ class Discovery(MetricType):
         )
 
     @classmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        require_null(cls.name, table, "values", "other", "unit")
-        settings = table.settings
+    def told_by(cls, mechanism: Mechanism[Any]) -> Mapping[str, Any]:
         assert isinstance(mechanism, PrefixTree)
-        return cls(
-            TOKEN_BYTES * mechanism.levels,
-            mechanism.alphabet,
-            tuple(settings["deny"]),
-            float(settings["minimum_share"]),
-        )
+        return {
+            "max_length": TOKEN_BYTES * mechanism.levels,
+            "alphabet": mechanism.alphabet,
+        }
 
     def compiled_keys(self) -> dict[str, Any]:
         return {"deny": list(self.deny), "minimum_share": self.minimum_share}

@@ -40,7 +40,7 @@ from deniable.mechanisms.hierarchical_histogram import CELLS
 from deniable.mechanisms.number_range import number_text
 from deniable.mechanisms.sliding_window import NEAR_OPTIMUM
 from deniable.randomness import Bits
-from deniable.types.base import Aggregate, MetricType, Table, Value, require_null
+from deniable.types.base import Aggregate, MetricType, Table, Value
 from deniable.types.number_keys import (
     ADVICE,
     QUESTIONS,
@@ -107,15 +107,20 @@ class Number(MetricType):
         return cls(numbers, asked, settings.get("unit"), cells)
 
     @classmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        require_null(cls.name, table, "values", "other")
-        unit = table.settings["unit"]
+    def told_by(cls, mechanism: Mechanism[Any]) -> Mapping[str, Any]:
+        assert isinstance(mechanism, Numeric)
+        lies = mechanism.range
+        told: dict[str, Any] = {
+            "low": float(lies.low),
+            "high": float(lies.high),
+            "scale": lies.scale,
+            "integer": lies.integer,
+            "ask": "mean",
+        }
         if isinstance(mechanism, Histogram):
             both = isinstance(mechanism, HierarchicalHistogram) and mechanism.mean is not None
-            asked: tuple[Ask, ...] = QUESTIONS if both else ("distribution",)
-            return cls(mechanism.range, asked, unit, mechanism.cells)
-        assert isinstance(mechanism, Numeric)
-        return cls(mechanism.range, ("mean",), unit)
+            told |= {"ask": list(QUESTIONS) if both else "distribution", "cells": mechanism.cells}
+        return told
 
     @classmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:

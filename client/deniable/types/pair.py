@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from deniable.checks import Check, one_of, or_null
+from deniable.checks import Check, one_of
 from deniable.coded_message import CodedMessage
 from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import AUTO, Mechanism, SubsetSelection, no_mechanism
-from deniable.types.base import MetricType, Table, Value, require_null
-from deniable.types.closed import require_size
+from deniable.types.base import MetricType, Table, Value
 from deniable.types.pair_parts import (
     TIMES,
     PairPart,
@@ -47,10 +46,7 @@ class Pair(MetricType):
         "bins": check_bins,
         "forget": one_of(FORGET),
     }
-    compiled_checks: ClassVar[Mapping[str, Check]] = {
-        **keys,
-        "forget": or_null(keys["forget"]),
-    }
+    compiled = ("of", "bins", "forget")
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its values are those of its metrics"),
         "aggregate": "the two metrics say how several records become one value",
@@ -107,20 +103,6 @@ class Pair(MetricType):
         if parts is None or not fresh:
             return None
         return cls(parts, settings.get("forget"))
-
-    @classmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        require_null(cls.name, table, "other", "unit")
-        settings = table.settings
-        parts = read_parts(table, settings["of"], settings["bins"])
-        if parts is None:
-            return None
-        made = cls(parts, settings["forget"])
-        if settings["values"] != list(made.values):
-            table.report("values", "must be the cells of the two metrics, in their order")
-            return None
-        require_size(table, mechanism)
-        return made
 
     def compiled_keys(self) -> dict[str, Any]:
         bins = {part.metric: list(part.edges) for part in self.parts if part.edges}

@@ -21,7 +21,7 @@ from deniable.errors import SchemeError
 from deniable.frozen import frozen
 from deniable.mechanisms import AUTO, Mechanism, MemoizedRetention, Memoizing, no_mechanism
 from deniable.mechanisms.memoized_retention import ASKS, LIFECYCLE, MAX_AGES, OLDER, Asked, cells_of
-from deniable.types.base import MetricType, Table, Value, require_null
+from deniable.types.base import MetricType, Table, Value
 
 DEFAULT_AGES = 12
 
@@ -98,18 +98,10 @@ class Retention(MetricType):
         return cls(settings["window"], ages, asks)
 
     @classmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        require_null(cls.name, table, "other", "unit")
+    def told_by(cls, mechanism: Mechanism[Any]) -> Mapping[str, Any]:
         assert isinstance(mechanism, MemoizedRetention)
-        settings = table.settings
-        if settings["values"] != list(mechanism.texts):
-            table.report("values", "must be the cells of the mechanism, in their order")
-        if settings["answer"] != "at_once":
-            table.report("answer", "must be at_once")
-        if settings["window"] != mechanism.window:
-            table.report("window", f"is not that of the mechanism, {mechanism.window}")
-            return None
-        return cls(mechanism.window, mechanism.ages, mechanism.asks)
+        ages = {"ages": mechanism.ages} if "cohorts" in mechanism.asks else {}
+        return {"window": mechanism.window, "asks": list(mechanism.asks), **ages}
 
     @classmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:

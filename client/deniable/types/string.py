@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from deniable.coded_message import CodedMessage
 from deniable.frozen import frozen
@@ -14,7 +14,7 @@ from deniable.mechanisms import (
     design_string,
     names,
 )
-from deniable.types.base import MetricType, Table, Value, require_null
+from deniable.types.base import MetricType, Value
 from deniable.value_list import value_text
 
 
@@ -32,11 +32,6 @@ class String(MetricType):
     @classmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
         return names(closed=False, memoize=memoize)
-
-    @classmethod
-    def from_compiled(cls, table: Table, mechanism: Mechanism[Any]) -> Self | None:
-        require_null(cls.name, table, "values", "other", "unit")
-        return cls()
 
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:

@@ -22,8 +22,7 @@ from deniable.coded_message import counted
 from deniable.doctor.device import read_registry
 from deniable.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.doctor.result import CheckResult, listed
-from deniable.replies import problem_code
-from deniable.transport import HttpTransport
+from deniable.transport import HttpTransport, problem_code
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, store_of
 from deniable_collector.stores.redis.driver import Driver

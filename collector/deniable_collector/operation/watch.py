@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.coded_message import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
-from deniable_collector.stores.base import Sealing, Store
+from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.contract import Change, Found, Head, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.tally import Tally
 
 _CALM = 5.0
 """Seconds without a failure after which the store is back. A full disk takes a commit now and then,
@@ -33,7 +35,8 @@ _PING_SECONDS = 1.0
 class WatchedStore(Store):
     """Forwards every call to another store; as thread-safe as that store is."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreContract) -> None:
+        super().__init__()
         self._store = store
         self._lock = threading.Lock()
         self._lost_at: float | None = None
@@ -76,50 +79,33 @@ class WatchedStore(Store):
         with self._contact():
             return self._store.schemes()
 
-    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+    def identity(self) -> str:
         with self._contact():
-            return self._store.scheme(metric, fingerprint)
+            return self._store.identity()
 
-    def windows(self, metric: str, scheme: str) -> list[str]:
+    def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with self._contact():
-            return self._store.windows(metric, scheme)
+            return self._store.names(shard, metric, scheme)
 
-    def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
+    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
         with self._contact():
-            return self._store.tally(metric, scheme, windows)
+            return self._store.heads(shard, tallies)
 
-    def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
+    def read(
+        self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
+    ) -> dict[str, Found]:
         with self._contact():
-            return self._store.each_tally(metric, scheme, windows)
+            return self._store.read(shard, metric, scheme, totals)
 
-    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
+    def count_reports(
+        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
+    ) -> dict[str, NDArray[np.int64]]:
         with self._contact():
-            return self._store.version(metric, scheme, windows)
+            return self._store.count_reports(shard, metric, scheme, windows, rows)
 
-    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
-        with self._contact():
-            return self._store.each_version(metric, scheme, windows)
-
-    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
-        with self._contact():
-            return self._store.versions(asked)
-
-    def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
-        with self._contact():
-            return self._store.sealed(metric, scheme, windows)
-
-    @property
-    def sums(self) -> Sums:
-        # For upkeep alone: where a sum cannot be made, the store may take commits all the same.
-        return self._store.sums
-
-    def seal(self, tally: TallyKey) -> Sealing | None:
-        # Where no window can be sealed now, the store may take commits all the same.
-        return self._store.seal(tally)
-
-    def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
-        # Where a file cannot be deleted, the store may take commits all the same.
-        return self._store.drop(before, metrics)
+    def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
+        # Where no window can be sealed or dropped now, the store may take commits all the same.
+        return self._store.change(shard, metric, scheme, change)
 
     def ping(self) -> None:
         with self._pinging:

@@ -1,84 +1,81 @@
-"""The store contract: the methods of a store, and what every store must guarantee."""
+"""A store as its readers see it: sums over windows, their reports and their versions.
+
+All of it is made of the methods of the contract, so that each kind of store reads alike.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.windows import start
-from deniable_collector.stores.commits import Commit, TallyKey, version_of
+from deniable_collector.stores.commits import TallyKey, version_of
+from deniable_collector.stores.contract import StoreContract
+from deniable_collector.stores.definitions import unpublished
+from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.life import Sealing, drop_ended, holding, seal
+from deniable_collector.stores.summed.summing import Sums
+from deniable_collector.stores.summed.sums import Cover, cover, is_sum, relevant
+from deniable_collector.stores.vectors import Shape, Shapes, rows_of
 from deniable_collector.tally import Tally
 
-if TYPE_CHECKING:
-    from deniable_collector.stores.summed.summing import Sums
+__all__ = ["Store"]
+
+_ATTEMPTS = 100
+"""How often a tally is read while others drop windows of its metric."""
 
 
-class Sealing(NamedTuple):
-    """What sealing has made of a tally: its bytes in the store before and after, without keys."""
+class Store(StoreContract):
+    """Tallies of windows, and sums over calendars of those that were dropped."""
 
-    before: int
-    after: int
+    def __init__(self) -> None:
+        self._schemes: dict[tuple[str, str], Scheme] = {}
+        self._shapes = Shapes(self.scheme)
 
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums over weeks, months and quarters."""
+        return Sums(self)
 
-class Store(ABC):
-    """Tallies, and the ids of the batches that are in them.
-
-    Exactly once: across retries, races and crashes, the increments of a batch id are added
-    once for as long as its id is remembered. Every method raises `StoreUnavailable` when the store
-    cannot answer. Then a retry changes nothing twice.
-    """
-
-    @property
-    def shards(self) -> int:
-        """How many shards share the batch ids (`shard_of`); fixed for the life of the store."""
-        return 1
-
-    @abstractmethod
-    def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        """Add all increments and store all ids; or, if some ids were seen before, do neither.
-
-        `now` is POSIX time in seconds. Returns the ids that were already in the store: if it is
-        empty, the whole commit is durably in the store.
-
-        Raises:
-            StoreError: a cell would exceed the maximum, or a row does not belong to a published
-                scheme; nothing was added.
-        """
-
-    @abstractmethod
-    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
-        """Store the schemes of each metric, so that their tallies stay readable."""
-
-    @abstractmethod
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
-        """All published schemes: metric -> fingerprint -> scheme."""
-
-    @abstractmethod
     def scheme(self, metric: str, fingerprint: str) -> Scheme:
         """One published scheme.
 
         Raises:
-            StoreError: it was never published.
+            Unpublished: it was never published.
         """
+        if (metric, fingerprint) not in self._schemes:
+            for name, published in self.schemes().items():
+                self._schemes |= {(name, each): scheme for each, scheme in published.items()}
+        try:
+            return self._schemes[metric, fingerprint]
+        except KeyError:
+            raise unpublished(metric, fingerprint) from None
 
-    @abstractmethod
+    def shape(self, metric: str, scheme: str) -> Shape:
+        """The shape of the tallies of a published scheme.
+
+        Raises:
+            Unpublished: it was never published.
+        """
+        return self._shapes.of(metric, scheme)
+
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.
 
         `dropped` has those whose reports are only in sums.
         """
-
-    @property
-    def sums(self) -> Sums:
-        """The sums over weeks, months and quarters."""
-        from deniable_collector.stores.summed.summing import Sums  # it needs this file
-
-        return Sums()
+        found = {
+            name
+            for shard in range(self.shards)
+            for name in self.names(shard, metric, scheme)
+            if not is_sum(name)
+        }
+        return sorted(found, key=start)
 
     def dropped(self, metric: str, scheme: str) -> list[str]:
         """The windows that were dropped and whose reports are in kept sums, oldest first."""
@@ -91,7 +88,6 @@ class Store(ABC):
         # Sorting a long list costs more than most metrics need.
         return sorted({*own, *gone}, key=start) if gone else own
 
-    @abstractmethod
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         """The exact sum over these windows; windows without reports count as empty.
 
@@ -101,6 +97,48 @@ class Store(ABC):
             StoreError: the scheme was never published.
             NotKept: windows were dropped, and the sum that has them has others too.
         """
+        labels = tuple(dict.fromkeys(windows))
+        shape = self.shape(metric, scheme)
+        total = np.zeros(shape.size, np.int64)
+        for shard in range(self.shards):
+            for _ in range(_ATTEMPTS):
+                plan, kept = self._plan(shard, metric, scheme, labels)
+                part = np.zeros(shape.size, np.int64)
+                names = [*map(str, plan.sums), *plan.windows]
+                found = self.read(shard, metric, scheme, dict.fromkeys(names, part))
+                whole = found.keys() >= set(names[: len(plan.sums)])
+                if whole and kept == self._kept_stamps(shard, metric, scheme, labels):
+                    break
+                # Windows were dropped meanwhile, or a copy of them.
+            else:
+                raise StoreUnavailable("others drop windows of this metric all the time")
+            total += part
+        return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
+
+    def _plan(
+        self, shard: int, metric: str, scheme: str, asked: Sequence[str]
+    ) -> tuple[Cover, dict[str, str]]:
+        """What to read of a shard for these windows, and the stamps of the kept sums that it rests
+        on: if they are others after reading, windows were dropped meanwhile.
+
+        Raises:
+            NotKept: some were dropped, and only sums with others have them.
+        """
+        names = self.names(shard, metric, scheme)
+        sums = relevant(names, asked)
+        if not sums:
+            return Cover(tuple(asked), ()), {}
+        held, stamps = holding(self, shard, metric, scheme, sums, names)
+        return cover(asked, held), {str(name): stamp for name, stamp in stamps.items() if name.kept}
+
+    def _kept_stamps(
+        self, shard: int, metric: str, scheme: str, asked: Sequence[str]
+    ) -> dict[str, str]:
+        """The stamps of the kept sums that have a part of the range of these windows."""
+        sums = relevant(self.names(shard, metric, scheme), asked)
+        keys = [TallyKey(metric, scheme, str(name)) for name in sums if name.kept]
+        found = self.heads(shard, keys) if keys else {}
+        return {key.window: head.stamp for key, head in found.items()}
 
     def own_tally(self, tally: TallyKey) -> Tally:
         """What the tally of one window has, without what sums have of this window.
@@ -108,7 +146,7 @@ class Store(ABC):
         Raises:
             StoreError: the scheme was never published.
         """
-        return self.tally(tally.metric, tally.scheme, [tally.window])
+        return self._own_tallies(tally.metric, tally.scheme, [tally.window])[tally.window]
 
     def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
         """The tally of each of these windows alone, in the order given. All of them are in memory
@@ -127,7 +165,14 @@ class Store(ABC):
 
     def _own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
         """What `own_tally` says of each of these windows."""
-        return {label: self.own_tally(TallyKey(metric, scheme, label)) for label in windows}
+        shape = self.shape(metric, scheme)
+        totals = dict(zip(windows, np.zeros((len(windows), shape.size), np.int64), strict=True))
+        for shard in range(self.shards):
+            self.read(shard, metric, scheme, totals)
+        return {
+            label: Tally(metric, scheme, (label,), tuple(rows_of(shape, total)))
+            for label, total in totals.items()
+        }
 
     def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
         """The number of reports in each of these windows, in the order given.
@@ -152,7 +197,7 @@ class Store(ABC):
             StoreError: the scheme was never published.
         """
         labels = list(windows)
-        groups = len(self.scheme(metric, scheme).combinations)
+        groups = self.shape(metric, scheme).groups
         known, left = self.sums.reports(metric, scheme, labels)
         found = {label: known.get(label, np.zeros(groups, np.int64)) for label in labels}
         if left:
@@ -171,12 +216,14 @@ class Store(ABC):
         Raises:
             StoreError: the scheme was never published.
         """
-        return {
-            label: np.array([row.reports for row in self.tally(metric, scheme, [label]).rows])
-            for label in windows
-        }
+        rows = len(self.shape(metric, scheme).widths)
+        found = {label: np.zeros(rows, np.int64) for label in windows}
+        for shard in range(self.shards):
+            counted = self.count_reports(shard, metric, scheme, list(found), rows)
+            for label, counts in counted.items():
+                found[label] += counts
+        return found
 
-    @abstractmethod
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
         """The version of the tallies over these windows: 20 bytes that change with them.
 
@@ -186,38 +233,56 @@ class Store(ABC):
         different versions. Read the version before the tally: if the tally changes in between,
         the result is then cached under an outdated version, which nobody asks for.
         """
+        return version_of(metric, scheme, self._stamps(metric, scheme, list(windows)))
 
     def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
         """The version of each of these windows alone, all read at once."""
-        return {label: self.version(metric, scheme, (label,)) for label in windows}
+        found: dict[str, list[tuple[object, ...]]] = {label: [] for label in windows}
+        for stamp in self._stamps(metric, scheme, list(found)):
+            found[str(stamp[0])].append(stamp)
+        return {label: version_of(metric, scheme, each) for label, each in found.items()}
+
+    def _stamps(self, metric: str, scheme: str, windows: Sequence[str]) -> list[tuple[object, ...]]:
+        """Window, shard and stamp of each existing part of these tallies, and of the kept sums that
+        have windows of them."""
+        keys = [TallyKey(metric, scheme, label) for label in windows]
+        return [
+            (key.window, shard, head.stamp)
+            for shard in range(self.shards)
+            for key, head in self.heads(shard, keys).items()
+        ] + self.sums.stamps(metric, scheme, windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         """The same for many metrics at once: metric -> the version of its tallies, of all its
         schemes, over the windows asked for. Metrics without any of them are left out.
         """
-        found = {}
-        for metric, schemes in self.schemes().items():
-            labels = set(asked.get(metric, ()))
-            stamps = [
-                (scheme, self.version(metric, scheme, labels.intersection(there)))
-                for scheme in schemes
-                if labels.intersection(there := self.windows(metric, scheme))
-            ]
-            if stamps:
-                found[metric] = version_of(metric, "", stamps)
-        return found
+        keys = [
+            TallyKey(metric, scheme, label)
+            for metric, published in self.schemes().items()
+            for scheme in published
+            for label in asked.get(metric, ())
+        ]
+        found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
+        for shard in range(self.shards):
+            for (metric, *names), head in self.heads(shard, keys).items():
+                found[metric].append((*names, shard, head.stamp))
+        return {metric: version_of(metric, "", each) for metric, each in found.items()}
 
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         """Which of these windows are sealed: nothing of them is in open form."""
-        return frozenset()
+        parts: dict[str, bool] = {}
+        keys = [TallyKey(metric, scheme, label) for label in windows]
+        for shard in range(self.shards):
+            for key, head in self.heads(shard, keys).items():
+                parts[key.window] = parts.get(key.window, True) and head.sealed
+        return frozenset(label for label, each in parts.items() if each)
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         """Turn a tally into a sealed block: compressed, with a digest, and with the same sums.
 
-        The block is written, read back and compared before the open form goes, and one atomic
-        step changes one for the other. A commit to a sealed tally opens it again, so seal tallies
-        that accept no more reports (`deniable_collector.upkeep.keeper.SETTLED`). Several
-        processes may seal the same tally at once.
+        A commit to a sealed tally opens it again, so seal tallies that accept no more reports
+        (`deniable_collector.upkeep.keeper.SETTLED`). Several processes may seal the same tally at
+        once.
 
         Returns None if nothing of it is open, or somebody has changed it meanwhile.
 
@@ -225,40 +290,24 @@ class Store(ABC):
             StoreError: the scheme was never published, or the block did not read back as the
                 same counts; the open form stays.
         """
-        return None
+        shape = self.shape(tally.metric, tally.scheme)
+        found = [seal(self, shard, tally, shape) for shard in range(self.shards)]
+        parts = [each for each in found if each is not None]
+        return Sealing(*map(sum, zip(*parts, strict=True))) if parts else None
 
-    def identity(self) -> str:
-        """A name for this store that no other has, and that stays; empty before its first
-        publish. Files that it exports call it their origin."""
-        return ""
-
-    @abstractmethod
     def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
         """Delete every window of these metrics (None: of all) that had ended by `before` (POSIX
         seconds). Copies of it go too, and kept sums whose whole period had ended.
 
         Returns how many tallies and kept sums were deleted.
         """
-
-    @abstractmethod
-    def ping(self) -> None:
-        """Return if the store can take a commit now, which it finds out by writing; else raise
-        StoreUnavailable. Nothing of what it writes stays."""
-
-    def clear_journal(self, older_than: float) -> float | None:
-        """Clear the store's journal if single commits have been in it for `older_than` seconds.
-
-        A journal (SQLite's write-ahead log, Redis's append-only file) contains commits one by
-        one until it is cleared. Call this regularly, because Redis clears in the background.
-        Returns for how many seconds commits may have been in the journal, or None if it
-        contains none of this process.
-
-        Raises:
-            StoreUnavailable: clearing is due, but impossible now.
-            StoreError: this process lacks the right to do it.
-        """
-        return None
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release connections. The store cannot be used afterwards."""
+        gone = 0
+        for metric, published in self.schemes().items():
+            if metrics is None or metric in metrics:
+                for scheme in published:
+                    shards = range(self.shards)
+                    gone += len(set().union(
+                        *(drop_ended(self, shard, metric, scheme, before) for shard in shards)
+                    ))  # fmt: skip
+                    self.sums.forget_imports(metric, scheme, before)
+        return gone

@@ -6,7 +6,6 @@ just cleared the journal, it costs only a check.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
@@ -15,6 +14,7 @@ from deniable_collector.operation.events import tell
 from deniable_collector.operation.metrics import JOURNAL
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.upkeep.repeated import Upkeep
 
 _DUE = 3 / 4
 """Fraction of the time after which the journal is cleared. The rest is for clearing it."""
@@ -29,25 +29,33 @@ that a reader prevents it or the store is away."""
 _STOP_STEP = 0.05
 
 
-class JournalKeeper:
+class JournalKeeper(Upkeep):
     """Clears single commits from the journal of `store` within `seconds`; 0: never clears it.
 
     `clock` returns seconds that never jump.
     """
 
+    name = "journal"
+    first_seconds = 0.0
+    """A crash may have left commits in it."""
+
     def __init__(
         self, store: Store, seconds: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        super().__init__()
         self._store = store
         self._seconds = seconds
         self._clock = clock
         self._clear_at = clock()
         self._trouble: DeniableError | None = None
         self._told = False
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def apply(self, older_than: float) -> bool:
+    def apply(self) -> float:
+        """Clear the journal if that is due. Returns after how many seconds to look again."""
+        self.clear(_DUE * self._seconds)
+        return self._seconds / _LOOKS
+
+    def clear(self, older_than: float) -> bool:
         """Clear the journal if commits have been in it for `older_than` seconds; True if none are.
 
         Logs once when commits stay for longer than allowed, and once when that is over.
@@ -75,17 +83,13 @@ class JournalKeeper:
         return clear
 
     def start(self) -> None:
-        """Clear the journal at once, because a crash may have left commits in it, and then
-        regularly until `stop`."""
         if self._seconds:
-            self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-            self._thread.start()
+            super().start()
 
     def stop(self) -> None:
         """Clear the journal for the last time, and close the store."""
-        self._ended.set()
+        super().stop()
         if self._thread is not None:
-            self._thread.join()
             self._finish()
         self._store.close()
 
@@ -94,15 +98,9 @@ class JournalKeeper:
         """Whether trying again is pointless."""
         return self._trouble is not None and not isinstance(self._trouble, StoreUnavailable)
 
-    def _run(self) -> None:
-        while True:
-            self.apply(_DUE * self._seconds)
-            if self._ended.wait(self._seconds / _LOOKS):
-                return
-
     def _finish(self) -> None:
         began = self._clock()
-        while not self.apply(0.0):
+        while not self.clear(0.0):
             spent = self._clock() - began
             if self._refused or spent > (_TROUBLE_SECONDS if self._trouble else _STOP_SECONDS):
                 why = self._trouble or "clearing takes too long to wait for"

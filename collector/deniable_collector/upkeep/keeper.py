@@ -23,7 +23,7 @@ from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.summed.place import Dropped
+from deniable_collector.stores.life import Dropped
 from deniable_collector.upkeep.repeated import Upkeep
 
 SETTLED = LATEST + SKEW

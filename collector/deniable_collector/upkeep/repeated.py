@@ -6,14 +6,15 @@ import random
 import threading
 from abc import ABC, abstractmethod
 
-_FIRST_SECONDS = 300.0
-
 
 class Upkeep(ABC):
     """Work that says itself when it is due again."""
 
     name: str
     """Of the thread."""
+    first_seconds = 300.0
+    """It is done for the first time within so many seconds, at random, so that processes that start
+    together do not work at the same time."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -24,7 +25,7 @@ class Upkeep(ABC):
         """Do it once. Returns after how many seconds to do so again."""
 
     def start(self) -> None:
-        """Run from now on until `stop`, the first time within five minutes."""
+        """Run from now on until `stop`."""
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
 
@@ -35,7 +36,6 @@ class Upkeep(ABC):
             self._thread.join()
 
     def _run(self) -> None:
-        # Random, so that processes that start together do not work at the same time.
-        wait = random.uniform(0, _FIRST_SECONDS)  # noqa: S311  (nobody gains by guessing it)
+        wait = random.uniform(0, self.first_seconds)  # noqa: S311  (nobody gains by guessing it)
         while not self._ended.wait(wait):
             wait = self.apply()

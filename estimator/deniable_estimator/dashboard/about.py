@@ -17,9 +17,9 @@ from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.dashboard.charts.reach import share_text
+from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.plan_charts import share_text
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
@@ -55,12 +55,12 @@ def about(source: DataSource, metric: Metric) -> About:
     """The head of a metric's page."""
     now = source.clock()
     pair = source.registry.unasked.get(metric.name)  # which devices report in place of the metric
-    schemes = source.store.schemes()
+    schemes = source.reader.schemes()
     labels = {
         label
         for name in (metric.name, *((pair.name,) if pair else ()))
         for scheme in schemes.get(name, {})
-        for label in source.store.all_windows(name, scheme)
+        for label in source.reader.all_windows(name, scheme)
         if windows.kind_of(label) == metric.window
     }
     ended = [label for label in labels if windows.end(label) <= now]

@@ -9,11 +9,12 @@ from deniable import Metric, windows
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.units import SHARES, Unit
+from deniable_estimator.asking.history import History
+from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.looking import history_of
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.messages import counted, listed, message
-from deniable_estimator.questions.history import History
 
 _NAMED = 3
 
@@ -82,8 +83,8 @@ def alarm_of(
     estimate: Answer | None = None,
     candidates: Sequence[str] | None = None,
 ) -> Alarm | None:
-    """The alarm that these days raise; None if they raise none. See `DataSource.history`."""
-    history = source.history(metric, days, estimate, candidates)
+    """The alarm that these days raise; None if they raise none. See `history_of`."""
+    history = history_of(source, metric, days, estimate, candidates)
     strange = [
         Strange(window(each.label), each.verdict.alarms(history.alarm_level), each.label)
         for each in reversed(history.anomalous)

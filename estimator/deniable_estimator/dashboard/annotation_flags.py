@@ -1,7 +1,11 @@
-"""Annotations beside the trends: which a page shows, and what is wrong with their file."""
+"""Annotations beside trends: which a page shows, their flags, and mistakes of their file.
+
+Flags that would lie over each other become one, which has the numbers of all of them.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -9,11 +13,18 @@ from datetime import date
 from deniable import Metric
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.annotations.annotation import Days
+from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.annotation_file import current_annotations, file_mistakes
-from deniable_estimator.dashboard.charts.flags import Flag, flags_of
-from deniable_estimator.questions.asking import LENGTHS
+from deniable_estimator.document.plot.marks import Flag
+from deniable_estimator.messages import counted
+
+_ROOM = 6.0
+"""Percent of the plot that a flag needs: on a phone this is its width."""
+
+_SIDE = 33.0
+"""So many percent from an edge, a text begins or ends at its flag."""
 
 MOST_LISTED = 50
 """The most annotations of a chart: the latest ones."""
@@ -65,3 +76,42 @@ def annotated(
         if writing
         else None,
     )
+
+
+def flags_of(periods: Sequence[Days], annotations: Sequence[Annotation]) -> tuple[Flag, ...]:
+    """The flags of annotations, the earliest first, which are numbered from 1; those outside of the
+    periods have none."""
+    starts = [each.first for each in periods]
+    groups: list[list[tuple[int, float, Annotation]]] = []
+    for number, each in enumerate(annotations, 1):
+        place = bisect_right(starts, each.day) - 1
+        if place < 0 or each.day > periods[place].last:
+            continue
+        period = periods[place]
+        days = (period.last - period.first).days + 1
+        passed = ((each.day - period.first).days + each.hours / 24) / days
+        at = round((place + passed) * 100 / len(periods), 3)
+        if groups and at - groups[-1][0][1] < _ROOM:
+            groups[-1].append((number, at, each))
+        else:
+            groups.append([(number, at, each)])
+    return tuple(_flag(group) for group in groups)
+
+
+def _flag(group: Sequence[tuple[int, float, Annotation]]) -> Flag:
+    number, at, first = group[0]
+    last = group[-1][0]
+    return Flag(
+        text=f"{number}" if number == last else f"{number}–{last}",
+        number=number,
+        at=at,
+        lines=tuple(each for _, each, _ in group),
+        told=_and_more(first.told(), len(group) - 1),
+        anchor="start" if at < _SIDE else "end" if at > 100 - _SIDE else "middle",
+    )
+
+
+def _and_more(told: str, more: int) -> str:
+    if not more:
+        return told
+    return counted("{told}, and {count} more", "{told}, and {count} more", more, told=told)

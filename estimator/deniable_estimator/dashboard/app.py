@@ -19,6 +19,9 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.results import Results, StillDecoding, TooManyDecodes
+from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access import for_people, guard
 from deniable_estimator.dashboard.access.caller import role_name
@@ -34,7 +37,7 @@ from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.boards.pages import offer_boards
 from deniable_estimator.dashboard.comparison_page import comparing
-from deniable_estimator.dashboard.decodes import Decodes, StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.data import DataSource, day_of
 from deniable_estimator.dashboard.discovery_page import discovering
 from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
@@ -43,7 +46,7 @@ from deniable_estimator.dashboard.number_planner import number_planner
 from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pair_planner import pair_planner
-from deniable_estimator.dashboard.pictures import pictures
+from deniable_estimator.dashboard.pictures import offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import (
     ApiProblem,
@@ -58,17 +61,12 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
-from deniable_estimator.dashboard.snapshot import Snapshot
 from deniable_estimator.dashboard.source import held_from, held_until
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.sources.lists import day_of
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
-from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, LINKS, PEOPLE, SESSIONS, LastGood
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.partial_store import PartialStore
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
@@ -118,18 +116,23 @@ def create_app(
     app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
     app.config["DENIABLE_DEMO"] = settings.dashboard_demo
     app.extensions["deniable_source"] = DataSource(
-        PartialStore(store or store_of(settings)),
+        Reader(store or store_of(settings)),
         # An empty registry is one as well.
         Registry.load(settings.registry) if registry is None else registry,
         clock,
         Path(settings.candidates_dir) if settings.candidates_dir else None,
-        Decodes(
+        Results(
             settings.dashboard_cache,
             workers=settings.dashboard_workers,
             most=settings.dashboard_queue,
             most_of_one=settings.dashboard_queue_of_one,
         ),
-        Workers(settings.dashboard_workers, settings.dashboard_memory, settings.dashboard_seconds),
+        Workers(
+            settings.dashboard_workers,
+            settings.dashboard_memory,
+            settings.dashboard_seconds,
+            preloaded="deniable_estimator.dashboard.planner",
+        ),
         settings.fakes,
         settings.alarm_level,
         most_strings=settings.dashboard_strings,
@@ -203,6 +206,7 @@ def create_app(
         isolated=isolated,
         is_day=is_day,
     )
+    offer_plots(app)
     app.jinja_env.globals["version"] = deniable.__version__
     if settings.trusted_proxies:
         hops = settings.trusted_proxies
@@ -299,7 +303,7 @@ def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
         if request.args.get("lines") != "all":
             return view(**arguments)
         source: DataSource = current_app.extensions["deniable_source"]
-        with source.decodes.large():
+        with source.results.large():
             return view(**arguments)
 
     return answer
@@ -307,8 +311,7 @@ def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
 
 def _left_out() -> list[tuple[str, list[str]]]:
     """The windows that this request asked for and that cannot be read, by metric."""
-    store = g.source.store if "source" in g else None
-    found = store.left_out if isinstance(store, Snapshot) else {}
+    found: dict[str, set[str]] = g.source.reader.left_out if "source" in g else {}
     return [(metric, sorted(labels, key=windows.start)) for metric, labels in sorted(found.items())]
 
 

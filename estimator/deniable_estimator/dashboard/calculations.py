@@ -17,7 +17,7 @@ import numpy as np
 import resvg_py
 from numpy.typing import NDArray
 
-from deniable import Metric, Registry
+from deniable import Registry
 from deniable_estimator.annotations.annotation import Annotation, by_period
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
@@ -28,20 +28,18 @@ from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.dashboard.versions import Listed
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.listed import Listed
+from deniable_estimator.asking.reading import Question
+from deniable_estimator.asking.segment_trends import SegmentTrends
+from deniable_estimator.asking.stepping import step_asked
+from deniable_estimator.asking.trend import Trend
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.lifetime_choices import LifetimePlan
 from deniable_estimator.planning.numbers import NumberPlan, number_type, plan_number
 from deniable_estimator.planning.pairs import plan_pair
 from deniable_estimator.planning.plan import Plan, PlannedSegment, plan
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.discoveries import finds_of
-from deniable_estimator.questions.reading import Question
-from deniable_estimator.questions.segment_trends import SegmentTrends
-from deniable_estimator.questions.segments import SplitQuestion
-from deniable_estimator.questions.stepping import step_asked
-from deniable_estimator.questions.trend import Trend
 from deniable_estimator.statistics.significance import Adjustment
 
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
@@ -63,20 +61,6 @@ def decoded(
     if isinstance(found, Shares) and strings is not None and found.values == strings.values:
         found = replace(found, values=strings.values)
     return found
-
-
-def split_answer(
-    question: SplitQuestion, against: Mapping[str, str] | None, level: float, now: float
-) -> Segmented:
-    """The answer by segments."""
-    return question.answer(against=against, level=level, now=now)
-
-
-def found_strings(
-    question: Question, metric: Metric, level: float, minimum_share: float | None
-) -> Finds:
-    """The strings that a discovery metric found."""
-    return finds_of(question, metric, level=level, minimum_share=minimum_share)
 
 
 def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:

@@ -11,9 +11,12 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Comparison
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
-from deniable_estimator.dashboard.charts.changes import change_chart, change_headline, change_lines
+from deniable_estimator.dashboard.changes import change_chart, change_headline, change_lines
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import even_guess
@@ -25,11 +28,8 @@ from deniable_estimator.dashboard.ranges import (
     read_range,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.comparison import compare
 
 comparing = Blueprint("comparing", __name__)
 

@@ -6,19 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.finds import Find, Finds
-from deniable_estimator.dashboard.calculations import found_strings
+from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
+from deniable_estimator.asking.reading import unfinished
+from deniable_estimator.asking.results import Turn, Versioned, digest
+from deniable_estimator.asking.trend import Trend
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.sources.answers import Versioned
-from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.discoveries import closed_lists, trend_of_finds
-from deniable_estimator.questions.reading import Selection, select, unfinished
-from deniable_estimator.questions.trend import Progress, Trend
 
 
 def finds_at(
@@ -35,27 +34,18 @@ def finds_at(
         EstimateError: it is no discovery metric.
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
-    selection = _selection(source, metric, days)
-    running = unfinished(selection.labels, source.clock())
-    version = digest(*selection.version(), running)
-    key = digest("finds", version, level, minimum_share)
-    asked = (days, source.behind, level, minimum_share)
-    job = digest("finding", metric.name, metric.scheme.fingerprint, *asked)
+    selection = source.select(metric, days)
+    version, running = source.version_of(selection), unfinished(selection.labels, source.clock())
+    asked = level, minimum_share
 
-    def work(progress: Progress) -> Versioned[Finds]:
-        def found() -> Finds:
-            question = selection.read()
-            given = (question, metric, level, minimum_share)
-            return source.workers.run(found_strings, *given).marked(running)
+    def found() -> Finds:
+        find = partial(finds_of, selection.read(), metric, level=level, minimum_share=minimum_share)
+        return source.workers.run(find).marked(running)
 
-        return Versioned(source.decodes.get(key, found), version)
-
-    known: Finds | None = source.decodes.known(key)
-    if known is not None:
-        source.decodes.forget(job)
-        made = Versioned(known, version)
-    else:
-        made = source.decodes.job(job, work, source.patience, source.reader)
+    made = source.fetch(
+        lambda turn: Versioned(turn.get(digest("finds", version, *asked), found), version),
+        *("finding", metric.name, metric.scheme.fingerprint, days, *asked),
+    )
     lists, lists_version = _lists(source)
     return Versioned(made.answer.followed_in(lists), digest(made.version, lists_version))
 
@@ -68,34 +58,23 @@ def trend_of_find(
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
-    selection = _selection(source, metric, days)
-    running = unfinished(selection.labels, source.clock())
-    version = digest(*selection.version(), running, source.today)
-    asked = (by, find.head, find.cut, finds.level)
-    key = digest("trend of a find", version, source.behind, *asked)
-    one = replace(finds, finds=(find,))
+    version = digest(source.version(metric, days), source.today)
+    asked = "trend of a find", by, find.head, find.cut, finds.level
+    key, one = digest(*asked, version, source.behind), replace(finds, finds=(find,))
 
-    def work(progress: Progress) -> Versioned[Trend]:
+    def work(turn: Turn) -> Versioned[Trend]:
         def found() -> Trend:
             return trend_of_finds(
-                source.store,
-                source.registry,
-                one,
-                days.first,
-                days.last,
+                *(source.reader, source.registry, one, days.first, days.last),
                 by=by,
                 now=source.seen_until,
                 without=days.without,
-                progress=progress,
+                progress=turn.progress,
             )
 
-        return Versioned(source.decodes.get(key, found), version)
+        return Versioned(turn.get(key, found), version)
 
-    known: Trend | None = source.decodes.known(key)
-    if known is not None:
-        return Versioned(known, version)
-    job = digest("trend of a find", metric.name, days, source.behind, *asked)
-    return source.decodes.job(job, work, source.patience, source.reader)
+    return source.fetch(work, *asked, metric.name, days)
 
 
 def name_of_find(find: Find) -> str:
@@ -119,11 +98,6 @@ def find_named(finds: Finds, name: str, listed: Callable[[Find], str] = name_of_
         ),
         "find",
     )
-
-
-def _selection(source: DataSource, metric: Metric, days: DayRange) -> Selection:
-    asked = (metric.name, days.first, days.last, None, days.without)
-    return select(source.store, source.registry, *asked)
 
 
 def _lists(source: DataSource) -> tuple[dict[str, Collection[str]], bytes]:

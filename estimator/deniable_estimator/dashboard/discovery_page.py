@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -12,10 +13,10 @@ from werkzeug.exceptions import NotFound
 from deniable.types import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.about import about
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
-from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
 from deniable_estimator.dashboard.discovery import (
     find_named,
     finds_at,
@@ -24,7 +25,7 @@ from deniable_estimator.dashboard.discovery import (
 )
 from deniable_estimator.dashboard.overview.attention import standing_notes
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form
-from deniable_estimator.dashboard.pictures import send_picture
+from deniable_estimator.dashboard.pictures import RowsFound, rows_picture, send_picture
 from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.dashboard.ranges import (
     DayRange,
@@ -35,11 +36,13 @@ from deniable_estimator.dashboard.ranges import (
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
+from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.words import series_text
+from deniable_estimator.document.plot.marks import Lines, Row
+from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message
-from deniable_estimator.questions.trend import GROUPS, Trend
 
 discovering = Blueprint("discovering", __name__)
 
@@ -59,31 +62,14 @@ _TAKERS = ("string", "category")
 
 @dataclass(frozen=True, slots=True)
 class FindLine:
-    """One string as the table has it; what is drawn is in percent of the width."""
+    """One string as the table has it."""
 
-    text: str
+    row: Row
     cut: bool
-    share: str
-    between: str
-    at: float
-    start: float
-    width: float
     followed: tuple[str, ...]
     query: dict[str, str]
     """The address of the page with its trend."""
     current: bool
-
-    @property
-    def name(self) -> str:
-        """The same for a picture of rows."""
-        return self.text
-
-    @property
-    def number(self) -> str:
-        """The same for a picture of rows."""
-        return self.share
-
-    open_low = open_high = False
 
 
 @discovering.get("/metric/<name>/strings")
@@ -154,18 +140,10 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     lines = _find_lines(found, days, grouping(metric, days), "")
-    text = render_template(
-        "picture_rows.svg",
-        metric=metric,
-        headline=_headline(found),
-        series="",
-        rows=lines[:_DRAWN],
-        zero=0.0,
-        most=_percent(max(each.high for each in found.finds)),
-        n=found.n,
-        windows=found.windows,
-        level=found.level,
-    )
+    about_rows = RowsFound(_headline(found), "", found.n, found.windows, found.level)
+    most = _percent(max(each.high for each in found.finds))
+    rows = [each.row for each in lines[:_DRAWN]]
+    text = rows_picture(metric, about_rows, rows, (Tick(0, "0"), Tick(100, most)), 0.0)
     return send_picture(text, f"{name}-strings", form)
 
 
@@ -217,18 +195,20 @@ def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[Fin
 
     return tuple(
         FindLine(
-            each.text,
+            _row(each, at),
             each.cut,
-            *_texts(each),
-            at(each.share),
-            at(each.low),
-            round(max(at(each.high) - at(each.low), 0.3), 2),
             each.followed,
             {**days.query, "by": by, "find": name_of_find(each)},
             current=name_of_find(each) == chosen,
         )
         for each in found.finds[:MOST_SHOWN]
     )
+
+
+def _row(each: Find, at: Callable[[float], float]) -> Row:
+    share, between = _texts(each)
+    places = at(each.share), at(each.low), at(each.high)
+    return Row(each.text, share, *places, between=between)
 
 
 def _texts(each: Find) -> tuple[str, str]:
@@ -256,7 +236,7 @@ def _target(found: Finds) -> str | None:
     return next((name for name, _ in following.most_common(1)), None)
 
 
-def _chart(trend: Trend, name: str) -> TrendChart | None:
+def _chart(trend: Trend, name: str) -> Lines | None:
     if len(trend.reported) < 2:
         return None
     return trend_chart(trend, [name], height=_HEIGHT, name="trend")

@@ -22,13 +22,12 @@ from deniable_collector.serving.signals import pre_fork as pre_fork
 from deniable_collector.serving.worker import HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
+from deniable_estimator.asking.work import WorkersClosed
 from deniable_estimator.dashboard.app import body_limits
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview import SummaryCache, list_metrics, read_overview
 from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.workers import WorkersClosed
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
 _settings = DashboardSettings.from_env()
@@ -38,9 +37,9 @@ os.environ[DATA_SETTING] = _settings.data or DATA_FOLDER
 bind = _settings.dashboard_bind
 # One process: a login link works once, and it alone remembers that; what is being decoded is
 # known to it alone, so that a page that looks again finds its own progress; and there is one
-# cache. What takes long is calculated by processes of its own (`workers.py`). Of the threads eight
-# at most wait for them, and four of these long (`decodes.py`), so that the others always answer at
-# once.
+# cache. What takes long is calculated by processes of its own (`asking/work.py`). Of the threads
+# eight at most wait for them, and four of these long (`asking/results.py`), so that the others
+# always answer at once.
 workers = 1
 _THREADS = 16
 _OF_ONE = 4
@@ -100,7 +99,7 @@ def _overview(application: Flask) -> None:
     view = read_overview({}, source.registry, source.clock())
     # A dashboard may be up before its store, and may end at once.
     with suppress(StoreError, WorkersClosed):
-        list_metrics(replace(source, store=Snapshot(source.store)), kept, view, inf, whole=True)
+        list_metrics(replace(source, reader=source.reader.renewed()), kept, view, inf, whole=True)
     with suppress(WorkersClosed):
         for metric in source.registry:
             released_sums(source, metric)

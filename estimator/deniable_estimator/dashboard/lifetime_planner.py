@@ -9,10 +9,10 @@ from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, windows
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.calculations import lifetime_of
-from deniable_estimator.dashboard.charts.division import DivisionChart, division_chart
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.pages import keep_form
+from deniable_estimator.dashboard.plan_charts import division_chart
 from deniable_estimator.dashboard.planner_form import (
     FIELDS,
     LIGHT_SIZE,
@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.planner_form import (
 )
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
+from deniable_estimator.document.plot.marks import Lines
 from deniable_estimator.messages import message
 from deniable_estimator.planning.lifetime import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
@@ -90,7 +90,7 @@ class LifetimeResult:
     verdict: str
     facts: tuple[tuple[str, str, str], ...]
     """Name, figure, explanation."""
-    chart: DivisionChart
+    chart: Lines
     rows: tuple[DivisionRow, ...]
     toml: str
     segment: None = None

@@ -14,13 +14,15 @@ from deniable import Metric, ValueListError
 from deniable.coded_message import CodedMessage
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.asking.listed import digest_of_candidates
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
-from deniable_estimator.dashboard.charts.trend import MOST_LINES
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
@@ -33,15 +35,14 @@ from deniable_estimator.dashboard.ranges import (
 )
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.released_sums import released_sums
+from deniable_estimator.dashboard.sent_lists import sent_list
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
-from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.view import View, names_of, read_view
+from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.trend import GROUPS
 
 pages = Blueprint("pages", __name__)
 
@@ -109,7 +110,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
             missing = CodedMessage("missing", "is missing; choose a file")
             raise ValueListError(message("The list"), None, missing)
         sent = file.stream.read()
-        source.sent(sent, message("Your list"))
+        sent_list(source, sent, message("Your list"))
     except ValueListError as error:
         return _page(source, metric, view, None, mistake=str(error))[0], 400
     keep_list(metric, sent)

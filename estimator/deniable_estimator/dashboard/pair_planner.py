@@ -16,6 +16,7 @@ from deniable.types import MAX_PAIR_CELLS, Category, Pair
 from deniable.types.pair_parts import PairPart
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.planner_facts import cost_fact, lifetime_facts, reports_fact
 from deniable_estimator.dashboard.planner_form import (
@@ -28,7 +29,6 @@ from deniable_estimator.dashboard.planner_form import (
 from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import mechanism_words, number
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.messages import counted, message

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, render_template, request
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from flask import Blueprint, Flask, Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
+from deniable_estimator.dashboard.annotation_flags import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
+from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.messages import message
+from deniable_estimator.document.plot.drawing import draw
+from deniable_estimator.document.plot.marks import Bars, Row
+from deniable_estimator.document.plot.page import Page
+from deniable_estimator.document.plot.parts import (
+    Frame,
+    flags,
+    key,
+    part_bar,
+    picture,
+    small_bar,
+    small_columns,
+    small_dots,
+    spark,
+    strip,
+)
+from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 pictures = Blueprint("pictures", __name__)
 
@@ -25,6 +46,43 @@ MAX_SCALE = 4
 """Pixels of a PNG for each of the SVG's: at 4 the tallest picture takes 80 MB to draw."""
 
 _BARS = 40
+_ENTRIES = 12
+"""The most annotations that are listed below a trend: the latest ones."""
+
+_SHARES = sentence(
+    "Every share is an estimate: each device added its own noise. The scale need not begin at zero."
+)
+_NUMBERS = sentence(
+    "Every number is an estimate: each device added its own noise. The scale need not begin at "
+    "zero."
+)
+
+
+def offer_plots(app: Flask) -> None:
+    """Let templates draw charts, in the language of the page."""
+    page = Page(told)
+    app.jinja_env.globals.update(
+        plot=lambda chart: draw(chart, page),
+        plot_flags=lambda found, height, name: flags(found, height, page, name),
+        small_bar=small_bar,
+        small_columns=lambda chart: small_columns(chart, page),
+        sparkline=spark,
+        plot_small=lambda chart: small_dots(chart, page),
+        strip=strip,
+        part_bar=part_bar,
+        key=key,
+    )
+
+
+class RowsFound(NamedTuple):
+    """What a picture of rows is about."""
+
+    headline: str
+    series: str
+    """Which number of the metric it is; empty where there is only one."""
+    n: int
+    windows: Sequence[str]
+    level: float
 
 
 @pictures.get("/metric/<name>.<any(svg, png):form>")
@@ -33,16 +91,13 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     source, metric, view = asked_view(name, "scale")
     estimate = _estimate(source, metric, view)
     kind = kind_of(estimate)
-    text = render_template(
-        kind.picture_template,
-        metric=metric,
-        chart=kind.picture(estimate, view, _BARS),
-        estimate=estimate,
-        view=view,
-        alarm=alarm_of(source, metric, view.days, estimate, listed(source, metric)),
-        left_out=left_out(view.days),
-    )
-    return send_picture(text, name, form)
+    drawn = kind.picture(estimate, view, _BARS)
+    alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
+    head = [("title", metric.description), ("said", kind.said(drawn))]
+    head.append(("sub", kind.caption(estimate, view)))
+    foot = [kind.footnote(estimate), *_left_out(view)]
+    frame = Frame(drawn.title, drawn.description, head, _foot(foot, alarm))
+    return send_picture(picture(frame, kind.charts(drawn), told), name, form)
 
 
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
@@ -57,20 +112,92 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
         raise BadRequest(
             message("A trend needs reports from two periods at least; these days hold fewer.")
         )
-    text = render_template(
-        "picture_trend.svg",
-        metric=metric,
-        noted=annotated(
-            metric, view.days.around.first, view.days.last, source.today, found.trend.periods
+    days = view.days.around
+    noted = annotated(metric, days.first, days.last, source.today, found.trend.periods)
+    since = view.days.since and not alarm
+    headline = headline_of(source, metric, view, estimate, listed(source, metric)) if since else ""
+    reported = found.trend.reported
+    count = sum(each.n for each in reported)
+    head = [
+        ("title", metric.description),
+        (
+            "sub",
+            headline
+            or message(
+                "{metric}: {value} by {kind}, with {level}% intervals",
+                metric=metric.name,
+                value=found.label,
+                kind=words.kind(found.trend.by),
+                level=f"{found.trend.level * 100:g}",
+            ),
         ),
-        timeline=found,
-        estimate=estimate,
-        headline=headline_of(source, metric, view, estimate, listed(source, metric))
-        if view.days.since and not alarm
-        else None,
-        left_out=left_out(view.days),
+        (
+            "sub",
+            counted(
+                "{n} report, {first} to {last}",
+                "{n} reports, {first} to {last}",
+                count,
+                n=f"{count:,}",
+                first=words.day(reported[0].first),
+                last=words.day(reported[-1].last),
+            ),
+        ),
+    ]
+    foot = [message(_SHARES if estimate.kind == "shares" else _NUMBERS)]
+    if found.alarmed:
+        foot.append(message("Red: anomalous."))
+    lines = _foot([*foot, *_left_out(view)], None)
+    frame = Frame(found.chart.title, found.chart.description, head, [*lines, *_entries(noted)])
+    flags = noted.flags if noted else ()
+    return send_picture(picture(frame, (found.chart,), told, flags), f"{name}-trend", form)
+
+
+def rows_picture(
+    metric: Metric, found: RowsFound, rows: Sequence[Row], ticks: Sequence[Tick], zero: float
+) -> str:
+    """Bars from zero, one for each segment or string."""
+    caption: str = message(
+        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
+        metric=metric.name,
+        n=f"{found.n:,}",
+        period=words.period(found.windows),
+        level=f"{found.level * 100:g}",
     )
-    return send_picture(text, f"{name}-trend", form)
+    if found.series:
+        caption = joined((caption, found.series))
+    head = [("title", metric.description), ("said", found.headline), ("sub", caption)]
+    foot = _foot([message("Every number is an estimate: each device added its own noise.")], None)
+    chart = Bars(rows=tuple(rows), ticks=tuple(ticks), zero=zero)
+    return picture(Frame(found.headline, metric.description, head, foot), (chart,), told)
+
+
+def _left_out(view: View) -> list[str]:
+    which = left_out(view.days)
+    return [message("Left out: {which}.", which=which)] if which else []
+
+
+def _foot(sentences: Sequence[str], alarm: Alarm | None) -> list[tuple[str, str]]:
+    lines = [("foot", spaced(sentences))]
+    return [*lines, ("alarming", alarm.text)] if alarm else lines
+
+
+def _entries(noted: AnnotatedTrend | None) -> list[tuple[str, str]]:
+    """The annotations below a trend, with the numbers of their flags."""
+    if noted is None:
+        return []
+    shown = noted.listed[-_ENTRIES:]
+    first = len(noted.listed) - len(shown)
+    lines: list[tuple[str, str]] = [
+        ("said", f"{number}. {each.told()}") for number, each in enumerate(shown, first + 1)
+    ]
+    if more := first + noted.left_out:
+        told_more = counted(
+            "{count} earlier annotation is not listed.",
+            "{count} earlier annotations are not listed.",
+            more,
+        )
+        lines.append(("sub", told_more))
+    return lines
 
 
 def send_picture(svg: str, name: str, form: str) -> Response:

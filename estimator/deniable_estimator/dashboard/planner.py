@@ -16,10 +16,10 @@ from deniable.mechanisms import Mechanism
 from deniable.types import Category
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.dashboard.charts import BarChart, bar_chart
-from deniable_estimator.dashboard.charts.reach import ReachChart, reach_chart, share_text
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
+from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.pages import keep_form
+from deniable_estimator.dashboard.plan_charts import reach_chart, share_text
 from deniable_estimator.dashboard.planner_facts import plan_facts
 from deniable_estimator.dashboard.planner_form import (
     FIELDS,
@@ -35,8 +35,8 @@ from deniable_estimator.dashboard.planner_form import (
 from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.dashboard.words import number
+from deniable_estimator.document.plot.marks import Bars, Lines
 from deniable_estimator.messages import message
 from deniable_estimator.planning.plan import Plan, plan
 from deniable_estimator.planning.population import zipf_shares
@@ -58,8 +58,8 @@ class PlanResult:
     verdict: str
     facts: tuple[tuple[str, str, str], ...]
     """Name, figure, explanation."""
-    reach: ReachChart
-    example: BarChart | None
+    reach: Lines
+    example: Bars | None
     """None if no simulated device reports."""
     estimate: Shares
     found: str
@@ -144,7 +144,7 @@ def _verdict(made: Plan) -> str:
 
 def _example(
     mechanism: Mechanism[Any], size: int, devices: int, rate: float
-) -> tuple[Shares, BarChart | None, str]:
+) -> tuple[Shares, Bars | None, str]:
     """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))

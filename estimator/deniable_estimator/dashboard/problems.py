@@ -11,7 +11,7 @@ from typing import Any
 from flask import Response, make_response, render_template
 from werkzeug.exceptions import HTTPException
 
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.messages import message
 
 _TITLES = {

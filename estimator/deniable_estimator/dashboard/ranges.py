@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from deniable import DeniableError, Metric, WindowError, windows
+from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.since import days_since, find_moment, kept_from
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
-from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.since import days_since, find_moment, kept_from
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""

@@ -9,18 +9,18 @@ from datetime import timedelta
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.since import since_headline
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
-from deniable_estimator.dashboard.charts.changes import change_headline
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.changes import change_headline
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message, sentence, spaced
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.since import since_headline
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")

@@ -15,11 +15,11 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
-from deniable_estimator.dashboard.charts.spending import spending_of
+from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.release_views import ReleasedView, line_of, view_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
+from deniable_estimator.dashboard.spending import spending_of
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.ledger import KeptRelease, LedgerError
 from deniable_estimator.releasing.looking import (
@@ -163,8 +163,8 @@ def release_account() -> ReleaseAccount | None:
         current_app.config["DENIABLE_RELEASE_BUDGET"],
     )
     key = digest("releases spend", str(path), ledger_stamp(path), *given)
-    decodes = current_source().decodes
-    return _from_ledger(lambda: decodes.get(key, lambda: account_in(path, *given)))
+    results = current_source().results
+    return _from_ledger(lambda: results.get(key, lambda: account_in(path, *given)))
 
 
 def ledger_path() -> Path | None:

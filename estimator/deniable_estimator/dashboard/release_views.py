@@ -10,6 +10,7 @@ from typing import Any
 
 from deniable_estimator.answers.range_names import cell_words, value_words
 from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.document.plot.marks import Row
 from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.looking import ListedRelease
 from deniable_estimator.releasing.words import (
@@ -27,16 +28,10 @@ from deniable_estimator.releasing.words import (
 
 @dataclass(frozen=True, slots=True)
 class ReleasedRow:
-    """One number as the page has it; what is drawn is in percent of the width."""
+    """One number as the page has it."""
 
     window: str
-    name: str
-    estimate: str
-    low: str
-    high: str
-    start: float
-    width: float
-    at: float
+    row: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +139,10 @@ def _rows(
 
     found = []
     for row, (name, estimate, _, start, end) in zip(rows, told, strict=True):
-        begin, stop = at(start, low), at(end, high)
-        found.append(
-            ReleasedRow(
-                row[0] if trend else "",
-                _name(manifest, name),
-                text(estimate),
-                text(start),
-                text(end),
-                begin,
-                round(stop - begin, 2),
-                at(estimate, low),
-            )
-        )
+        places = at(estimate, low), at(start, low), at(end, high)
+        texts = text(start), text(end)
+        drawn = Row(_name(manifest, name), text(estimate), *places, *texts)
+        found.append(ReleasedRow(row[0] if trend else "", drawn))
     return found
 
 

@@ -11,9 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from deniable import Metric
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.versions import digest
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.messages import message
 from deniable_estimator.privacy import Bound, guarantee_in
 from deniable_estimator.privacy.outsider import (
@@ -29,7 +28,7 @@ from deniable_estimator.privacy.spans import SPANS
 SIZES = (1_000, 10_000, 100_000)
 """The label has figures for sums of at least so many reports."""
 
-_READER = "labels"
+_LABELS = "labels"
 """All labels together take one reader's places in the queue of calculations, and nobody else's."""
 
 
@@ -74,7 +73,7 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
         return _label_of(by_size, None if memory is None else memory.memo)
 
     with suppress(StillDecoding, TooManyDecodes):
-        return replace(source, reader=_READER).kept(key, calculate)
+        return replace(source, who=_LABELS).kept(key, calculate)
     return None
 
 

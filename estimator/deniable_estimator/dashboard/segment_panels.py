@@ -10,8 +10,9 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
-from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
+from deniable_estimator.dashboard.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import series_name
+from deniable_estimator.document.plot.marks import Row
 from deniable_estimator.messages import message
 
 _MOST_LINES = 240
@@ -25,21 +26,10 @@ _MARGIN = 0.04
 
 @dataclass(frozen=True, slots=True)
 class SegmentLine:
-    """A series of one segment; what is drawn is in percent of the width."""
+    """A series of one segment. Its row has no dot where nothing is known, or only one limit."""
 
-    name: str
+    row: Row
     n: int
-    number: str
-    between: str
-    """The interval."""
-    at: float | None
-    """Where the estimate is; None where nothing is known, or only one limit."""
-    start: float
-    width: float
-    """Of the interval; 0 where nothing is known."""
-    open_low: bool
-    """The interval has no limit on this side."""
-    open_high: bool
     difference: ChangeText | None
     """From the reference; None for the reference itself."""
     kind: str
@@ -63,7 +53,7 @@ class Panel:
     @property
     def endless(self) -> bool:
         """Whether an interval has no limit on one side."""
-        return any(line.open_low or line.open_high for line in self.lines)
+        return any(line.row.open_low or line.row.open_high for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +124,7 @@ def _line(
     series, unit = answer.series, answer.unit
     place = series.place(name)
     if place is None or not math.isfinite(series.value[place]):
-        return SegmentLine(label, answer.n, "", "", None, 0, 0, False, False, None, kind)
+        return SegmentLine(Row(label, "", known=False), answer.n, None, kind)
     value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
     spread = half_width(value, low, high)
     least, most = unit.text(low, spread), unit.text(high, spread)
@@ -149,19 +139,14 @@ def _line(
             number = message("at least {number}", number=least)
         elif not open_high:
             number = message("at most {number}", number=most)
-    start, end = scale.at(low), scale.at(high)
     comparison = found.comparisons.get(group.key) if group else None
     changes = {} if comparison is None else change_texts(comparison, [name])
-    return SegmentLine(
-        name=label,
-        n=answer.n,
-        number=number,
+    row = Row(
+        label,
+        number,
+        *(at, scale.at(low), scale.at(high)),
         between=message("{low} to {high}", low=least, high=most),
-        at=at,
-        start=start,
-        width=round(max(end - start, 0.3), 2),
         open_low=open_low,
         open_high=open_high,
-        difference=changes.get(name),
-        kind=kind,
     )
+    return SegmentLine(row=row, n=answer.n, difference=changes.get(name), kind=kind)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, fields, replace
 
 from deniable import Metric, windows
 from deniable_estimator.answers.segmented import Group, Segmented
-from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, draw_trend
-from deniable_estimator.dashboard.charts.trend_axis import TrendLine, axis_of, lines_of
+from deniable_estimator.asking.segment_trends import SegmentTrend, SegmentTrends
+from deniable_estimator.asking.trend import Period
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.segment_trends import SegmentTrend, SegmentTrends
-from deniable_estimator.questions.trend import Period
+from deniable_estimator.dashboard.trend_words import TrendLine
+from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
+from deniable_estimator.document.plot.marks import MOST_LINES, Lines
 
 MOST_CELLS = 30_000
 """Segments times periods times values that are estimated without being asked for: about a second
@@ -28,7 +29,7 @@ class SegmentChart:
     """One segment by itself."""
 
     group: Group
-    chart: TrendChart
+    chart: Lines
     style: int
     """That of its line in the large chart; 0 if it is not drawn there."""
     keys: tuple[tuple[str, ...], ...] | None
@@ -42,7 +43,7 @@ class OverTime:
     series: str
     by: windows.Kind
     level: float
-    chart: TrendChart
+    chart: Lines
     small: tuple[SegmentChart, ...]
     periods: tuple[Period, ...]
 
@@ -127,6 +128,7 @@ def over_time(
             *(_counted(periods, [own[place]]), [line], axis),
             height=_SMALL_HEIGHT,
             name=f"segment-trend-{place}",
+            small=True,
         )
         if alone is not None:
             style = drawn.index(group.key) + 1 if group.key in drawn else 0

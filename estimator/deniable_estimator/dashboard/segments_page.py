@@ -15,11 +15,14 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric, ValueListError, windows
 from deniable_estimator.answers.segment_words import finding, leading_series
 from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.asking.listed import digest_of_candidates
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_flags import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
-from deniable_estimator.dashboard.pictures import send_picture
+from deniable_estimator.dashboard.pictures import RowsFound, rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -35,14 +38,12 @@ from deniable_estimator.dashboard.segments_over_time import (
 )
 from deniable_estimator.dashboard.segments_since import moved_most
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
-from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.dashboard.words import series_name
+from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
-from deniable_estimator.questions.trend import GROUPS
 
 segments = Blueprint("segments", __name__)
 
@@ -173,18 +174,11 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
     asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
     (panel,) = panels(found, [_series(found, shown, asked)])
-    text = render_template(
-        "picture_rows.svg",
-        metric=metric,
-        headline=finding(found),
-        series=panel.name,
-        rows=panel.lines,
-        zero=panel.zero,
-        most=panel.most,
-        n=found.total.n,
-        windows=found.total.windows,
-        level=found.level,
-    )
+    total = found.total
+    about_rows = RowsFound(finding(found), panel.name, total.n, total.windows, found.level)
+    ticks = (Tick(panel.zero, "0"), Tick(100, panel.most))
+    rows = [each.row for each in panel.lines]
+    text = rows_picture(metric, about_rows, rows, ticks, panel.zero)
     return send_picture(text, f"{name}-segments", form)
 
 

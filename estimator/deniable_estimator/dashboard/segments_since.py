@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from deniable import Metric
 from deniable_estimator.answers.segmented import Segmented
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.since import chosen_series
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange, before
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.since import chosen_series
 
 
 def moved_most(

@@ -14,9 +14,9 @@ import deniable_collector.settings
 from deniable_collector.settings import SettingsError, parse_bind, rate_of, setting
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.asking.listed import MOST_STRINGS
 from deniable_estimator.dashboard.access.proxy import UNIX
 from deniable_estimator.dashboard.access.tokens import parse_tokens
-from deniable_estimator.dashboard.versions import MOST_STRINGS
 from deniable_estimator.privacy.outsider import MOST_DELTA, SMALLEST_DELTA
 
 _HARD = 25

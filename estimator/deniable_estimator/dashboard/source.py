@@ -13,9 +13,7 @@ from deniable import Metric, windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
 from deniable_estimator.dashboard.access.requests import opened_link
-from deniable_estimator.dashboard.snapshot import EndedWindows, Snapshot
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
+from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.messages import message
 
 FILE_PATIENCE = 25.0
@@ -31,9 +29,9 @@ def current_source() -> DataSource:
         at_once = for_people(request) and request.method in ("GET", "HEAD") and not framed
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
         behind = float(SETTLED) if _is_public() or reads_settled() else 0.0
-        found = replace(source, patience=patience, reader=reader_of(request), behind=behind)
-        store = EndedWindows(source.store, found.seen_until) if behind else Snapshot(source.store)
-        g.source = replace(found, store=store)
+        found = replace(source, patience=patience, who=reader_of(request), behind=behind)
+        until = found.seen_until if behind else None
+        g.source = replace(found, reader=source.reader.renewed(until))
     seen: DataSource = g.source
     return seen
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.dashboard.charts.changes import ChangeText, change_order, change_texts
+from deniable_estimator.dashboard.changes import ChangeText, change_order, change_texts
 from deniable_estimator.dashboard.view import Sort
 from deniable_estimator.dashboard.words import error, p_value, percent
 

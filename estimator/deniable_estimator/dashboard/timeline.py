@@ -8,19 +8,19 @@ from datetime import date, timedelta
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.asking.stepping import step_of
+from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.charts.trend import MOST_LINES, TrendChart, chart_of_lines
-from deniable_estimator.dashboard.charts.trend_axis import lines_of
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, RangeError
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, window, with_ends
+from deniable_estimator.document.plot.marks import MOST_LINES, Lines
 from deniable_estimator.messages import listed, message, sentence
-from deniable_estimator.questions.stepping import step_of
-from deniable_estimator.questions.trend import GROUPS, Period, Trend
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
@@ -51,7 +51,7 @@ class SmallChart:
     value: str
     label: str
     share: str
-    chart: TrendChart
+    chart: Lines
     style: int
     """How it is drawn among the chosen ones; 0 if it is not chosen."""
     query: Mapping[str, str | Sequence[str] | None] | None
@@ -71,7 +71,7 @@ class Timeline:
     """The newest change of the only value, as a sentence."""
     step: str | None
     """When the only value made its one step; None if it made none, or several."""
-    chart: TrendChart
+    chart: Lines
     small_charts: tuple[SmallChart, ...]
     """The largest values; empty where there is nothing to choose."""
     steps: tuple[PeriodLine, ...]

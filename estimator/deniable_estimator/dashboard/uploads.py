@@ -25,6 +25,7 @@ from pathlib import Path
 from flask import Flask, current_app, g, request, session
 
 from deniable import DeniableError, Metric
+from deniable_estimator.dashboard.sent_lists import sent_list
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
 
@@ -223,7 +224,7 @@ def kept_list(metric: Metric) -> Sequence[str] | None:
     if metric.name not in known:
         sent = _uploads().find(key, metric.name)
         known[metric.name] = (
-            None if sent is None else current_source().sent(sent, message("Your list"))
+            None if sent is None else sent_list(current_source(), sent, message("Your list"))
         )
     return known[metric.name]
 

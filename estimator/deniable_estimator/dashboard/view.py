@@ -10,10 +10,10 @@ from werkzeug.datastructures import MultiDict
 
 from deniable import Metric, windows
 from deniable.types.number import Number
-from deniable_estimator.dashboard.charts.trend import MOST_LINES
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
+from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.messages import alternatives, message
-from deniable_estimator.questions.trend import GROUPS
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]

@@ -15,8 +15,8 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Request, Response
 
 from deniable import Registry
+from deniable.addresses import is_loopback_host
 from deniable.development import TROUBLE_CODES, TROUBLES
-from deniable.loopback import is_loopback_host
 from deniable.wire import SealedReport, is_development, unmarked
 from deniable_collector.app import BATCH_READER, create_app
 from deniable_collector.serving.batch_reader import BatchReader
@@ -40,7 +40,7 @@ _LONGEST_NAME = 100
 def at_once(registry: Registry) -> Registry:
     """The registry as the collector has it: a window takes reports from its beginning."""
     metrics = {
-        metric.name: replace(metric, answer="at_once", compiled=metric.scheme)
+        metric.name: replace(metric, answer="at_once", compiled=metric.scheme.mechanism)
         for metric in registry
     }
     return replace(registry, metrics=metrics)

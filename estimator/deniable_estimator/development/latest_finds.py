@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from deniable import Metric
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
 
 EVERY = 3.0
 """So many seconds pass before the strings of a metric are looked for again."""

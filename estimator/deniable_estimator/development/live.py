@@ -19,11 +19,11 @@ from deniable.starting.example import example_of
 from deniable.types import Discovery
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.development.advice import advice_on
 from deniable_estimator.development.latest_finds import LatestFinds
 from deniable_estimator.development.meaning import Meaning, meaning_of
@@ -220,7 +220,7 @@ def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
     if metric is not None and metric.scheme.fingerprint == report.scheme:
         scheme = metric.scheme
     else:
-        scheme = source.store.schemes().get(report.metric, {}).get(report.scheme)
+        scheme = source.reader.schemes().get(report.metric, {}).get(report.scheme)
     if scheme is None:
         return ShownReport(arrived, metric, None)
     strings: Sequence[str] = ()

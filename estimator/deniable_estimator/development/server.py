@@ -17,15 +17,15 @@ from urllib.parse import urlencode
 from werkzeug.wrappers import Request, Response
 
 from deniable import DeniableError
-from deniable.loopback import is_loopback_host
+from deniable.addresses import is_loopback_host
 from deniable.web_command import web_files
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.access import API
 from deniable_estimator.dashboard.app import close_app, create_app
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.development.arrivals import Arrivals
 from deniable_estimator.development.crowd import SimulatedCrowd
 from deniable_estimator.development.gate import Gate

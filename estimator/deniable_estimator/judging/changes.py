@@ -20,10 +20,10 @@ from typing import TypeAlias
 from deniable import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
 from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.looks import look
+from deniable_estimator.asking.reading import Question
 from deniable_estimator.judging.levels import SPANS, JudgementLevel, MetricRules
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.looks import look
-from deniable_estimator.questions.reading import Question
 
 Ask: TypeAlias = Callable[[Collection[str]], Question]
 """The data of these windows together."""

@@ -11,11 +11,11 @@ from urllib.parse import quote, urlencode
 from deniable import Metric, windows
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
+from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect
 from deniable_estimator.judging.changes import Judgement, WatchedChange
 from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
-from deniable_estimator.questions.asking import LENGTHS
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 

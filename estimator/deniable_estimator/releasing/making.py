@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deniable.randomness import Bits
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.questions.discoveries import finds_of
+from deniable_estimator.asking.discoveries import finds_of
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader

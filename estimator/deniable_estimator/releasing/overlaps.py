@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from deniable_estimator.questions.reading import Selection
+from deniable_estimator.asking.reading import Selection
 
 Counted: TypeAlias = Mapping[str, Mapping[str, int]]
 """The reports of one sum, by "metric scheme window" and by the number of the combination of
@@ -53,7 +53,7 @@ def counted(chosen: Selection) -> Counted:
         if not each.published or not each.windows:
             continue
         fingerprint = each.scheme.fingerprint
-        counts = chosen.store.segment_reports(name, fingerprint, each.windows)
+        counts = chosen.reader.segment_reports(name, fingerprint, each.windows)
         for label, by_place in counts.items():
             known = {str(place): int(by_place[place]) for place in each.places if by_place[place]}
             if known:

@@ -13,11 +13,11 @@ from typing import Any
 
 from deniable import Metric, Registry
 from deniable.compiled import to_document
+from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import Bound, Guarantee
 from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
 from deniable_estimator.privacy.spans import ReleasedSums
-from deniable_estimator.questions.reading import Question
 from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
 from deniable_estimator.releasing.noise import AddedNoise, Sensitivity, of_rho

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from deniable import Metric, Registry, windows
 from deniable.types import Discovery, Retention
-from deniable_collector.stores.base import Store
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import OracleAnalysis
@@ -19,11 +18,12 @@ from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalys
 from deniable_estimator.analyses.histogram import HistogramAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
+from deniable_estimator.asking.query import find_metric
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import Part, Selection, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
-from deniable_estimator.questions.asking import find_metric
-from deniable_estimator.questions.reading import Part, Selection, select
 from deniable_estimator.releasing.noise import Method, gaussian, laplace
 from deniable_estimator.releasing.overlaps import counted
 from deniable_estimator.releasing.prepared import NoReports, Piece, Prepared, moved_by_device
@@ -87,7 +87,7 @@ def _less(values: SupportCounts, messages: MessageCounts, method: Method | None)
 
 
 def prepare(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     request: ReleaseRequest,
     now: float | None = None,
@@ -112,7 +112,7 @@ def prepare(
     progress("Reading")
     chosen = _settled(
         select(
-            store,
+            reader,
             registry,
             metric.name,
             request.first,

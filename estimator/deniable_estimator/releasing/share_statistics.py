@@ -18,8 +18,8 @@ from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import infer
+from deniable_estimator.asking.reading import Part
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.reading import Part
 from deniable_estimator.releasing.noise import Sensitivity
 from deniable_estimator.releasing.statistic import Statistic
 from deniable_estimator.statistics.intervals import Noise as ShareNoise

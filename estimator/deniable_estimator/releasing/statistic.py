@@ -41,7 +41,7 @@ from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.mean import mean_answer
-from deniable_estimator.questions.reading import Part
+from deniable_estimator.asking.reading import Part
 from deniable_estimator.releasing.noise import Sensitivity
 
 _UNIT = 1 << 20

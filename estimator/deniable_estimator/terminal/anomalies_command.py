@@ -59,19 +59,19 @@ def anomalies(
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
     from deniable import Registry
-    from deniable_estimator.questions.asking import find_metric
-    from deniable_estimator.questions.discoveries import looks_at_rows
-    from deniable_estimator.questions.history import inspect
-    from deniable_estimator.questions.looks import Look
-    from deniable_estimator.questions.reading import unfinished
-    from deniable_estimator.questions.trend import trend as read_trend
+    from deniable_estimator.asking.history import inspect
+    from deniable_estimator.asking.looks import Look, looks_in
+    from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.asking.reading import select, unfinished
+    from deniable_estimator.asking.trend import trend as read_trend
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
     days = (first, last)
     with opened(store) as tallies, progress("Looking at each window"):
         if find_metric(declared, metric).type.name == "discovery":
-            looks = looks_at_rows(tallies, declared, metric, *days, without)
+            chosen = select(tallies, declared, metric, *days, without=without).apart()
+            looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
             running = unfinished([each.label for each in looks], time.time())
         else:
             reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported

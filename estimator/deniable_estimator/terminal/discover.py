@@ -31,7 +31,7 @@ from deniable_estimator.terminal.options import (
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds
-    from deniable_estimator.questions.trend import Trend
+    from deniable_estimator.asking.trend import Trend
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -93,8 +93,8 @@ def discover(
         raise click.UsageError("--by shows and --promote writes: call them one after the other")
     from deniable import Registry
     from deniable_estimator.analyses.discovery.prior import read_prior
-    from deniable_estimator.questions.discoveries import discover as find
-    from deniable_estimator.questions.discoveries import trend_of_finds
+    from deniable_estimator.asking.discoveries import discover as find
+    from deniable_estimator.asking.discoveries import trend_of_finds
     from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
 
     declared = Registry.load(registry)

@@ -97,8 +97,8 @@ def estimate(
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
     from deniable import Registry
-    from deniable_estimator.questions.asking import find_metric
-    from deniable_estimator.questions.reading import read
+    from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.asking.reading import read
 
     if limits and form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
@@ -179,8 +179,8 @@ def segments(
 ) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise."""
     from deniable import Registry
-    from deniable_estimator.questions.asking import find_metric
-    from deniable_estimator.questions.segments import by_segment
+    from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.asking.segments import by_segment
 
     if recent and against:
         raise click.UsageError("--recent compares no segments: leave --against out")

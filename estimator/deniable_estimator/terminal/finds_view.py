@@ -16,9 +16,9 @@ from rich.text import Text
 
 from deniable.coded_message import counted
 from deniable_estimator.answers.finds import Explained, Find, Finds
+from deniable_estimator.asking.trend import Trend
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.isolation import isolated
-from deniable_estimator.questions.trend import Trend
 from deniable_estimator.terminal.tables import MOST_ROWS, heading, picture, printable
 
 _DOTS = "\N{HORIZONTAL ELLIPSIS}"

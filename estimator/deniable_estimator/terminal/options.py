@@ -19,7 +19,7 @@ from deniable_collector.options import SettingOption, from_environment
 
 if TYPE_CHECKING:
     from deniable import Metric
-    from deniable_collector.stores.base import Store
+    from deniable_estimator.asking.reader import Reader
 
 NO_DATA = 3
 """The exit code if the range has no reports."""
@@ -199,20 +199,21 @@ _NAMED = 5
 
 
 @contextmanager
-def opened(address: str | None) -> Iterator[Store]:
-    """The store at that address, or of the environment, closed afterwards."""
+def opened(address: str | None) -> Iterator[Reader]:
+    """A reader of the store at that address, or of the environment, which is closed afterwards."""
     from deniable_collector.settings import Settings
     from deniable_collector.stores import store_of
-    from deniable_estimator.questions.partial_store import PartialStore
+    from deniable_estimator.asking.reader import Reader
 
     settings = Settings.from_env()
-    store = PartialStore(store_of(replace(settings, store=address) if address else settings))
+    store = store_of(replace(settings, store=address) if address else settings)
+    reader = Reader(store)
     try:
-        yield store
+        yield reader
     finally:
         store.close()
-        for metric, labels in store.left_out().items():
-            named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
+        for metric, labels in sorted(reader.left_out.items()):
+            named = ", ".join(sorted(labels)[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
             click.echo(
                 f"warning: not counted, because it cannot be read: {metric}, {named}. "
                 "`deniable store info` says why and what to do",

@@ -72,7 +72,7 @@ def privacy(
     Every figure is computed from the probabilities in force, and rounded up.
     """
     from deniable import Registry
-    from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.asking.query import find_metric
 
     if not (outsider or page) and (delta is not None or reports is not None):
         raise click.UsageError("--delta and --reports belong to --outsider and --report")

@@ -17,8 +17,8 @@ import click
 
 from deniable import Registry
 from deniable.value_list import read_values, value_text
+from deniable_estimator.asking.query import find_metric
 from deniable_estimator.files import replace_file
-from deniable_estimator.questions.asking import find_metric
 
 if TYPE_CHECKING:
     from deniable_estimator.answers.finds import Finds

@@ -119,7 +119,7 @@ def release(
     refuses what DENIABLE_RELEASE_BUDGET does not allow.
     """
     from deniable import Registry
-    from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
     from deniable_estimator.releasing.prepared import NoReports

@@ -146,7 +146,7 @@ def simulate(
     import numpy as np
 
     from deniable import Registry
-    from deniable_estimator.questions.asking import find_metric
+    from deniable_estimator.asking.query import find_metric
 
     declared = find_metric(Registry.load(registry), metric)
     rng = np.random.default_rng(seed)

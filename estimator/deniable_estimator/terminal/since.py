@@ -13,7 +13,7 @@ from deniable_estimator.files import ANNOTATIONS, file_in_folder
 if TYPE_CHECKING:
     from deniable import Metric
     from deniable_estimator.answers.base import Answer, Comparison
-    from deniable_estimator.questions.since import SinceDays
+    from deniable_estimator.asking.since import SinceDays
 
 
 class AskedSince(NamedTuple):
@@ -39,7 +39,7 @@ def asked_since(
         raise click.UsageError("--since takes the place of --from and --to")
     from deniable import windows
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.questions.since import days_since, find_moment, kept_from
+    from deniable_estimator.asking.since import days_since, find_moment, kept_from
 
     moment = find_moment(since, load_annotations(file_in_folder(ANNOTATIONS)), metric.name)
     now = time.time()
@@ -50,15 +50,15 @@ def asked_since(
 
 def change_since(before: Answer, after: Answer) -> Comparison | None:
     """What has changed; None where one of the two has no reports."""
-    from deniable_estimator.questions.comparison import compare
+    from deniable_estimator.asking.comparison import compare
 
     return compare(before, after) if before.n and after.n else None
 
 
 def told_since(asked: AskedSince, found: Comparison | None, metric: str) -> str:
     """What has changed, in a sentence, and the days."""
+    from deniable_estimator.asking.since import since_headline
     from deniable_estimator.isolation import isolated
-    from deniable_estimator.questions.since import since_headline
 
     days, moment = asked.days, isolated(asked.moment)
     compared = f"({days.first} to {days.last} vs {days.before_first} to {days.before_last})"

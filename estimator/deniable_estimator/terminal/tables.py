@@ -18,7 +18,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import Unit
-from deniable_estimator.questions.history import History
+from deniable_estimator.asking.history import History
 from deniable_estimator.statistics.intervals import FloatArray
 
 MOST_ROWS = 40

@@ -37,7 +37,7 @@ from deniable_estimator.terminal.since import (
 )
 
 if TYPE_CHECKING:
-    from deniable_estimator.questions.segment_trends import SegmentTrends
+    from deniable_estimator.asking.segment_trends import SegmentTrends
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -91,9 +91,9 @@ def trend(
     and after are shown, and what changed is said first.
     """
     from deniable import Registry
-    from deniable_estimator.questions.asking import find_metric
-    from deniable_estimator.questions.reading import read
-    from deniable_estimator.questions.trend import trend as read_trend
+    from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.asking.reading import read
+    from deniable_estimator.asking.trend import trend as read_trend
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
@@ -101,7 +101,7 @@ def trend(
     if moment:
         first, last = moment.days.before_first, moment.days.last
     if segments:
-        from deniable_estimator.questions.segment_trends import trends_by_segment
+        from deniable_estimator.asking.segment_trends import trends_by_segment
 
         with opened(store) as tallies, progress("Estimating"):
             found = trends_by_segment(
@@ -143,7 +143,7 @@ def trend(
             change = change_since(before, after)
     from deniable_estimator.annotations import load_annotations
     from deniable_estimator.annotations.annotation import by_period
-    from deniable_estimator.questions.stepping import step_asked
+    from deniable_estimator.asking.stepping import step_asked
 
     noted = load_annotations(file_in_folder(ANNOTATIONS))
     step = step_asked(answer, (value,) if value else (), noted)

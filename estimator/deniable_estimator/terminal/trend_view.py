@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.trend import Period, Trend
 from deniable_estimator.terminal.tables import interval, picture
 
 _FEW = 12

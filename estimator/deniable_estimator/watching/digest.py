@@ -2,7 +2,7 @@
 
 The last complete weeks are compared with as many before them. A metric with windows of a month
 takes part if a month ended in these weeks, and is compared by months. The days since the latest
-annotation are compared with as many before it (`deniable_estimator.questions.since`). Over all
+annotation are compared with as many before it (`deniable_estimator.asking.since`). Over all
 metrics and values of a digest together, the expected number of false changes is at most 1 in 20: a
 metric's part of .05 is shared by its values and by both comparisons (Bonferroni). Intervals that
 are shown have 95% each.
@@ -19,11 +19,14 @@ from urllib.parse import urlencode
 from deniable import Metric, Registry, windows
 from deniable.types import Discovery
 from deniable.value_list import read_values
-from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison
 from deniable_estimator.answers.units import half_width
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import Selection, select
+from deniable_estimator.asking.since import Moment, days_since, kept_from, since_headline
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import (
@@ -33,9 +36,6 @@ from deniable_estimator.judging.changes import (
 from deniable_estimator.judging.findings import findings_of, page_of, standing
 from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.reading import Selection, select
-from deniable_estimator.questions.since import Moment, days_since, kept_from, since_headline
 
 
 def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
@@ -113,7 +113,7 @@ class _DigestDays:
 
 
 def weekly_digest(
-    store: Store,
+    reader: Reader,
     registry: Registry,
     metrics: Sequence[Metric],
     rules: Mapping[str, MetricRules],
@@ -140,7 +140,7 @@ def weekly_digest(
     family = len(metrics) * (2 if latest else 1)
     for metric in metrics:
         selection = select(
-            *(store, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
+            *(reader, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
         ).apart()
         period = _months(weekly) if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]

@@ -10,15 +10,15 @@ from typing import Any
 
 from deniable import Metric, Registry, windows
 from deniable.types import Retention
-from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation, between
+from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.judging.changes import Judgement, judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.messages import message, translated
-from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.reading import Question, Selection, select
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
 from deniable_estimator.watching.digest import candidates_of, weekly_digest
 from deniable_estimator.watching.digest_view import as_text, digest_title
@@ -47,7 +47,7 @@ class RunResult:
 class Watcher:
     """What a run reads, and its rules."""
 
-    store: Store
+    reader: Reader
     registry: Registry
     rules: WatchRules
     candidates_folder: Path | None = None
@@ -93,7 +93,7 @@ class Watcher:
         """The findings of a metric that were not told; the others are noted as seen."""
         rules = self.rules.of(metric.name)
         selection = select(
-            *(self.store, self.registry, metric.name),
+            *(self.reader, self.registry, metric.name),
             candidates=candidates_of(metric, self.candidates_folder),
         ).apart()
         newest = newest_settled(selection.labels, now, 0)
@@ -193,7 +193,7 @@ class Watcher:
         if today.weekday() != self.rules.digest or key in state.told:
             return
         digest = weekly_digest(
-            *(self.store, self.registry, self.metrics),
+            *(self.reader, self.registry, self.metrics),
             {each.name: self.rules.of(each.name) for each in self.metrics},
             dashboard=self.rules.dashboard,
             now=now,

@@ -1,14 +1,11 @@
 """annotations.toml is checked whole, with the line of every mistake, and entries are added."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,20 +31,20 @@ link = "https://acme.example/mail?id=1#top"
 """
 
 
-def mistakes(text: str) -> list[tuple[int | None, str]]:
+def mistakes(text):
     """Line and place of each mistake."""
     with pytest.raises(CheckedFileError) as caught:
         parse_annotations(text)
     return [(each.line, each.where) for each in caught.value.problems]
 
 
-def entry(**keys: str) -> str:
+def entry(**keys):
     """A file of one entry, with some of its keys changed, or left away by an empty text."""
     lines = {"date": "2026-11-20", "text": '"x"', **keys}
     return "schema = 1\n[[annotations]]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items() if v)
 
 
-def test_a_good_file_is_read_in_order_of_time() -> None:
+def test_a_good_file_is_read_in_order_of_time():
     """Times become UTC, and the earliest is first; numbers are places in the file."""
     mail, release = parse_annotations(GOOD)
     assert (mail.number, mail.day, mail.time, mail.when) == (
@@ -63,7 +60,7 @@ def test_a_good_file_is_read_in_order_of_time() -> None:
     assert mail.concerns("anything")
 
 
-def test_all_mistakes_are_told_with_their_lines() -> None:
+def test_all_mistakes_are_told_with_their_lines():
     """Not the first alone."""
     text = """schema = 2
 other = 1
@@ -111,12 +108,12 @@ metrics = []
         ("metrics", "[" + '"a",' * 101 + "]"),
     ],
 )
-def test_bad_values_are_refused(key: str, value: str) -> None:
+def test_bad_values_are_refused(key, value):
     """Each names its key."""
     assert [where for _, where in mistakes(entry(**{key: value}))] == [f"annotations.1.{key}"]
 
 
-def test_limits_are_met_exactly() -> None:
+def test_limits_are_met_exactly():
     """The longest text and link, and as many patterns and entries as may be, are accepted."""
     patterns = ",".join(['"a"'] * code.MOST_PATTERNS)
     link = "https://a.example/".ljust(code.MOST_LINK, "x")
@@ -129,7 +126,7 @@ def test_limits_are_met_exactly() -> None:
     assert mistakes(many + '{date=2026-11-20,text="x"}]') == [(2, "annotations")]
 
 
-def test_what_is_no_toml_has_its_line_and_no_control_characters(tmp_path: Path) -> None:
+def test_what_is_no_toml_has_its_line_and_no_control_characters(tmp_path):
     """Nor has what is no UTF-8, or too large, or a folder, any other error than this."""
     assert mistakes("schema = 1\ndate = \x1b[2J\n") == [(2, "")]
     for content in (b"\xff\xfe", b"#" * (MAX_FILE + 1)):
@@ -141,7 +138,7 @@ def test_what_is_no_toml_has_its_line_and_no_control_characters(tmp_path: Path) 
         load_annotations(tmp_path)
 
 
-def test_a_metric_that_is_gone_is_a_warning() -> None:
+def test_a_metric_that_is_gone_is_a_warning():
     """It may have been declared when the entry was written; the nearest name is told."""
     (told,) = warnings_of(parse_annotations(GOOD), ["browser", "checkuot_step"])
     assert told.severity == "warning"
@@ -173,14 +170,14 @@ TEXTS = st.text(
 ).filter(lambda text: not text.isspace() and text == text.strip())
 
 
-def run(*arguments: str, path: Path) -> Result:
+def run(*arguments, path):
     """The command, with that file and no registry."""
     given = [*arguments, "--file", str(path), "--registry", str(path.with_name("none.toml"))]
     return CliRunner().invoke(annotate, given)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "annotations.toml"
 
 
@@ -194,7 +191,7 @@ def path(tmp_path: Path) -> Path:
         (("x", "--metric", "a b"), "metrics: must be a list"),
     ],
 )
-def test_a_mistake_changes_nothing(path: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_a_mistake_changes_nothing(path, arguments, told):
     """It is named, and no file is made."""
     done = run(*arguments, path=path)
     assert done.exit_code != 0
@@ -203,7 +200,7 @@ def test_a_mistake_changes_nothing(path: Path, arguments: tuple[str, ...], told:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_comments_order_and_line_ends_stay(path: Path, end: str) -> None:
+def test_comments_order_and_line_ends_stay(path, end):
     """What is added is an end of the file."""
     before = COMMENTED.replace("\n", end).encode()
     path.write_bytes(before)
@@ -214,7 +211,7 @@ def test_comments_order_and_line_ends_stay(path: Path, end: str) -> None:
     assert {each.text for each in load_annotations(path)} == {"One", "Two", "Three"}
 
 
-def test_a_file_that_cannot_be_edited_is_left_alone(path: Path) -> None:
+def test_a_file_that_cannot_be_edited_is_left_alone(path):
     """Entries in one list have no tables to edit, and a mistaken file is not made worse."""
     inline = 'schema = 1\nannotations = [{date = 2026-11-01, text = "One"}]\n'
     path.write_text(inline)
@@ -227,7 +224,7 @@ def test_a_file_that_cannot_be_edited_is_left_alone(path: Path) -> None:
     assert path.read_text() == "schema = 9\n"
 
 
-def test_mode_and_link_stay(path: Path, tmp_path: Path) -> None:
+def test_mode_and_link_stay(path, tmp_path):
     """The dashboard's user must be able to read what is replaced, where it was before."""
     real = tmp_path / "real" / "a.toml"
     real.parent.mkdir()
@@ -240,7 +237,7 @@ def test_mode_and_link_stay(path: Path, tmp_path: Path) -> None:
     assert "Three" in real.read_text()
 
 
-def test_several_at_once_lose_none(path: Path) -> None:
+def test_several_at_once_lose_none(path):
     """Six processes that add at the same time all find their entry in the file."""
     script = "from deniable.cli import main; main()"
     each = [sys.executable, "-c", script, "annotate", "--file", str(path)]
@@ -253,7 +250,7 @@ def test_several_at_once_lose_none(path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3))
-def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+def test_any_text_comes_back(tmp_path_factory, texts):
     """Whatever is noted, quotes and brackets and other scripts, is read as it was given."""
     path = tmp_path_factory.mktemp("any") / "a.toml"
     for text in texts:
@@ -262,14 +259,14 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: li
     assert [each.text for each in found] == texts
 
 
-def test_without_a_date_it_is_today(path: Path) -> None:
+def test_without_a_date_it_is_today(path):
     """The day is that of UTC."""
     before = datetime.now(UTC).date()
     assert run("Release", path=path).exit_code == 0
     assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_told(tmp_path):
     """The error says what is needed."""
     done = run("x", path=tmp_path / "absent" / "below" / "annotations.toml")
     assert done.exit_code == 1

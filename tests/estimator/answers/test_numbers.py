@@ -1,22 +1,18 @@
 """Answers of numbers: in their unit, combined over schemes, compared, and as files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import math
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.estimator.conftest import MakeTally
 
-from deniable import Metric, Registry, SchemeError
+from deniable import Registry, SchemeError
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers import Answer, answer_of, combine
+from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.base import Series
 from deniable_estimator.answers.numbers import number_change
 from deniable_estimator.answers.shares import estimate
@@ -44,24 +40,18 @@ lifetime_epsilon = 8.0
 
 
 def declared(
-    ask: str = '"mean"',
-    low: float = 0,
-    high: float = 100,
-    scale: str = "linear",
-    epsilon: float = 2.0,
-) -> Metric:
+    ask='"mean"',
+    low=0,
+    high=100,
+    scale="linear",
+    epsilon=2.0,
+):
     """A metric of a number."""
     text = REGISTRY.format(ask=ask, low=low, high=high, scale=scale, epsilon=epsilon)
     return Registry.parse(text)["number"]
 
 
-def told(
-    metric: Metric,
-    numbers: np.ndarray,
-    rng: np.random.Generator,
-    day: str = DAYS[0],
-    level: float = 0.95,
-) -> Answer:
+def told(metric, numbers, rng, day=DAYS[0], level=0.95):
     """The answer of one window in which each of these numbers is that of a device."""
     mechanism = metric.scheme.mechanism
     positions = np.array([mechanism.range.position(float(each)) for each in numbers])
@@ -71,14 +61,14 @@ def told(
     return answer_of(tally, metric.scheme, level=level, unit=metric.type.unit)
 
 
-def series(answer: Answer) -> dict[str, tuple[float, float, float]]:
+def series(answer):
     """Value, low and high by name."""
     found = answer.series
     columns = (found.value.tolist(), found.low.tolist(), found.high.tolist())
     return dict(zip(found.names, zip(*columns, strict=True), strict=True))
 
 
-def test_what_the_crowd_cannot_say_has_no_limit() -> None:
+def test_what_the_crowd_cannot_say_has_no_limit():
     """From few reports p99 has no upper limit, which JSON and CSV leave empty."""
     rng = np.random.default_rng(4)
     answer = told(declared('"distribution"', epsilon=0.5), rng.uniform(0, 100, 3000), rng)
@@ -96,7 +86,7 @@ def test_what_the_crowd_cannot_say_has_no_limit() -> None:
 
 
 @pytest.mark.parametrize("ask", ['"mean"', '"distribution"', '["mean", "distribution"]'])
-def test_nothing_is_known_without_reports(ask: str) -> None:
+def test_nothing_is_known_without_reports(ask):
     """Without reports all numbers are null, and the answer says that it waits."""
     metric = declared(ask)
     answer = told(metric, np.zeros(0), np.random.default_rng(6))
@@ -109,7 +99,7 @@ def test_nothing_is_known_without_reports(ask: str) -> None:
     assert answer.to_csv()
 
 
-def test_another_range_leaves_the_smaller_part_out() -> None:
+def test_another_range_leaves_the_smaller_part_out():
     """Distributions with other edges are not averaged: the larger one answers, and says how many
     reports it leaves out. Means of logarithms and of numbers are refused."""
     rng = np.random.default_rng(9)
@@ -126,7 +116,7 @@ def test_another_range_leaves_the_smaller_part_out() -> None:
         combine([linear, large])
 
 
-def test_candidates_are_refused(make_tally: MakeTally) -> None:
+def test_candidates_are_refused(make_tally):
     """A number has no candidates, and its tallies have no shares."""
     metric = declared()
     tally = make_tally(metric.scheme, 0, [0] * metric.scheme.mechanism.rows[0].width)
@@ -138,11 +128,11 @@ def test_candidates_are_refused(make_tally: MakeTally) -> None:
         answer_of(tally, declared(high=50).scheme)
 
 
-def test_a_change_whose_interval_holds_zero_is_none() -> None:
+def test_a_change_whose_interval_holds_zero_is_none():
     """A test may call two quantiles different whose interval of the difference, which is wider,
     holds zero: that does not count as a change; without zero in it, it does."""
 
-    def answer(value: float) -> Any:
+    def answer(value):
         one = np.array([value])
         return SimpleNamespace(level=0.95, series=Series(("p95",), one, one, one - 2, one + 2))
 
@@ -155,7 +145,7 @@ def test_a_change_whose_interval_holds_zero_is_none() -> None:
 @pytest.mark.parametrize(
     ("ask", "name"), [('"mean"', "mean"), ('"distribution"', "p50"), ('"distribution"', "mean")]
 )
-def test_schemes_are_averaged(ask: str, name: str) -> None:
+def test_schemes_are_averaged(ask, name):
     """Two epsilons of one range: the average lies between both and is narrower than either, and
     rests on all reports."""
     rng = np.random.default_rng(7)

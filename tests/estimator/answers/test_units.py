@@ -1,7 +1,5 @@
 """Numbers as text: digits by their uncertainty, open ends in words, the unit once."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -26,15 +24,13 @@ SECONDS = NumberUnit("s")
         (math.nan, 1.0, "unknown"),
     ],
 )
-def test_a_number_has_the_digits_of_its_uncertainty(
-    number: float, spread: float, text: str
-) -> None:
+def test_a_number_has_the_digits_of_its_uncertainty(number, spread, text):
     """Down to a tenth of the half width, whole numbers among whole ends without decimals, and
     what is not finite in words without a unit."""
     assert SECONDS.full(number, spread) == text
 
 
-def test_an_interval_has_its_unit_once() -> None:
+def test_an_interval_has_its_unit_once():
     """Where an end has no limit the other one keeps the unit; without any limit nothing is
     known."""
     assert SECONDS.interval(0.316, 0.362, 0.023) == "0.316 to 0.362 s"
@@ -56,12 +52,12 @@ def test_an_interval_has_its_unit_once() -> None:
         (0.0, 1e6, "0 s"),
     ],
 )
-def test_long_numbers_of_an_axis_are_powers_of_ten(level: float, step: float, text: str) -> None:
+def test_long_numbers_of_an_axis_are_powers_of_ten(level, step, text):
     """An axis has room for about eight characters."""
     assert SECONDS.tick(level, step) == text
 
 
-def test_an_open_side_is_as_wide_as_the_other() -> None:
+def test_an_open_side_is_as_wide_as_the_other():
     """Digits come from what is known."""
     assert half_width(2.0, 1.5, 2.5) == 0.5
     assert half_width(2.0, 1.5, math.inf) == 0.5
@@ -74,14 +70,12 @@ def test_an_open_side_is_as_wide_as_the_other() -> None:
      (0.02141, 0.0001, "2.141"), (0.02141234, 1e-7, "2.1412"), (0.02141, 0.00099, "2.141"),
      (0.02141, 0.001, "2.1"), (0.02141, 0.0, "2.1")],
 )  # fmt: skip
-def test_points_have_the_digits_that_they_deserve(
-    difference: float, spread: float, text: str
-) -> None:
+def test_points_have_the_digits_that_they_deserve(difference, spread, text):
     """No more digits than the uncertainty leaves, and no minus before nothing."""
     assert points(difference, spread) == text
 
 
-def test_a_unit_of_percent_takes_no_space() -> None:
+def test_a_unit_of_percent_takes_no_space():
     """A number that is measured in percent is written as a share is, other units with a space."""
     assert NumberUnit("%").full(12.5, 0.5) == "12.50%"
     assert NumberUnit("%").tick(20.0, 10.0) == "20%"

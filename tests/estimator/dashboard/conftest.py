@@ -1,7 +1,5 @@
 """A dashboard over a real SQLite store that holds one day of known counts."""
 
-from __future__ import annotations
-
 import multiprocessing.util
 import os
 import re
@@ -9,23 +7,18 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
-from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 from tests.registries import declared
 
-from deniable import Metric, Registry
+from deniable import Registry
 from deniable.types.number import Number
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
@@ -57,10 +50,10 @@ segments = ["platform"]
 class Clock:
     """Seconds that stand still until they are set."""
 
-    def __init__(self, now: float = 0.0) -> None:
+    def __init__(self, now=0.0):
         self.now = now
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
@@ -113,13 +106,7 @@ NUMBERS = declared(
 """Numbers of each kind, and a metric that is none."""
 
 
-def put(
-    store: Store,
-    metric: Metric,
-    rows: Sequence[TallyRow],
-    day: str = YESTERDAY,
-    segment: int = 0,
-) -> None:
+def put(store, metric, rows, day=YESTERDAY, segment=0):
     """Add a day's sums to a store; they are of the segment at that place."""
     key = TallyKey(metric.name, metric.scheme.fingerprint, day)
     increments = {}
@@ -132,15 +119,7 @@ def put(
     store.fold(Commit((secrets.token_hex(16),), increments), NOW)
 
 
-def fill(
-    store: Store,
-    registry: Registry,
-    name: str,
-    shares: Sequence[float],
-    n: int,
-    day: str = YESTERDAY,
-    segment: int = 0,
-) -> None:
+def fill(store, registry, name, shares, n, day=YESTERDAY, segment=0):
     """Store the tally that `n` devices with these true shares make on average."""
     mechanism = registry[name].scheme.mechanism
     p, q = float(mechanism.p), float(mechanism.q)
@@ -148,14 +127,7 @@ def fill(
     put(store, registry[name], [TallyRow(n, counts)], day, segment)
 
 
-def fill_numbers(
-    store: Store,
-    registry: Registry,
-    name: str,
-    values: Sequence[float],
-    day: str = YESTERDAY,
-    segment: int = 0,
-) -> None:
+def fill_numbers(store, registry, name, values, day=YESTERDAY, segment=0):
     """Store the tally that devices with these numbers make, drawn from a seed of its own."""
     metric = registry[name]
     assert isinstance(metric.type, Number)
@@ -166,14 +138,7 @@ def fill_numbers(
     put(store, metric, rows, day, segment)
 
 
-def fill_drawn(
-    store: Store,
-    registry: Registry,
-    name: str,
-    counts: Mapping[Any, int],
-    day: str = YESTERDAY,
-    segment: int = 0,
-) -> None:
+def fill_drawn(store, registry, name, counts, day=YESTERDAY, segment=0):
     """Store a tally that so many devices with each value make, drawn from a seed of its own. A
     value is a string, or the place of a listed value."""
     rng = np.random.default_rng([9, segment, *map(ord, name + day)])
@@ -183,21 +148,19 @@ def fill_drawn(
     put(store, registry[name], drawn, day, segment)
 
 
-def fill_usual(store: Store, registry: Registry) -> None:
+def fill_usual(store, registry):
     """Store what the usual dashboard has heard."""
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000)
     fill(store, registry, "dark_mode", [0.2, 0.8], 20_000)
 
 
-def dashboard_of(
-    store: Store, registry: Registry, clock: Callable[[], float] = lambda: NOW, **settings: Any
-) -> Flask:
+def dashboard_of(store, registry, clock=lambda: NOW, **settings):
     """A dashboard with the usual token."""
     made = DashboardSettings(**{"dashboard_token": TOKEN, **settings})
     return create_app(made, store=store, registry=registry, clock=clock)
 
 
-def browser_of(app: Flask, token: str = TOKEN, accept: str = "text/html") -> FlaskClient:
+def browser_of(app, token=TOKEN, accept="text/html"):
     """A browser, signed in with this token if there is one."""
     client = app.test_client()
     if accept:
@@ -207,7 +170,7 @@ def browser_of(app: Flask, token: str = TOKEN, accept: str = "text/html") -> Fla
     return client
 
 
-def program_of(app: Flask, token: str = TOKEN) -> FlaskClient:
+def program_of(app, token=TOKEN):
     """A program that shows this token with each request."""
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
@@ -215,7 +178,7 @@ def program_of(app: Flask, token: str = TOKEN) -> FlaskClient:
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path, monkeypatch):
     """The folder of temporary files, which the dashboards of one test share."""
     # It makes a folder once, and removes it when this process ends: in that of a test, pytest would
     # have removed it before.
@@ -227,12 +190,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def patient(monkeypatch):
     """The overview waits until its summaries are there, however slow the machine is."""
     monkeypatch.setattr(page, "PAGE_PATIENCE", 60.0)
 
 
-def text_of(client: FlaskClient, path: str) -> str:
+def text_of(client, path):
     """The page, once it is no longer being calculated."""
     while (page := client.get(path)).status_code == 202:
         time.sleep(0.05)
@@ -240,7 +203,7 @@ def text_of(client: FlaskClient, path: str) -> str:
 
 
 @contextmanager
-def running_dashboard(folder: Path, **environ: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def running_dashboard(folder, **environ):
     """`deniable dashboard` in a folder, at a free port: its address, and its process."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
     process = subprocess.Popen(
@@ -266,17 +229,17 @@ def running_dashboard(folder: Path, **environ: str) -> Iterator[tuple[str, subpr
 
 
 @pytest.fixture
-def token() -> str:
+def token():
     return TOKEN
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def known_figures() -> None:
+def known_figures():
     """What published sums reveal is calculated once, so that no page depends on how long it
     takes."""
     for text in (REGISTRY, NUMBERS):
@@ -286,7 +249,7 @@ def known_figures() -> None:
 
 
 @pytest.fixture
-def empty_store(tmp_path: Path, registry: Registry) -> Iterator[Store]:
+def empty_store(tmp_path, registry):
     store = open_store(f"sqlite:///{tmp_path}/tallies.db")
     store.publish({metric.name: [metric.scheme] for metric in registry})
     yield store
@@ -294,31 +257,31 @@ def empty_store(tmp_path: Path, registry: Registry) -> Iterator[Store]:
 
 
 @pytest.fixture
-def store(empty_store: Store, registry: Registry) -> Store:
+def store(empty_store, registry):
     fill_usual(empty_store, registry)
     return empty_store
 
 
 @pytest.fixture
-def app(store: Store, registry: Registry) -> Flask:
+def app(store, registry):
     return dashboard_of(store, registry, dashboard_login_link=True)
 
 
 @pytest.fixture
-def anybody(app: Flask) -> FlaskClient:
+def anybody(app):
     """A browser that has not signed in."""
     return browser_of(app, "")
 
 
 @pytest.fixture
-def browser(anybody: FlaskClient) -> FlaskClient:
+def browser(anybody):
     """A browser that has signed in."""
     assert anybody.post("/login", data={"token": TOKEN}).status_code == 303
     return anybody
 
 
 @pytest.fixture(scope="module")
-def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
+def shared_browser(tmp_path_factory):
     """A signed-in browser on a dashboard that all tests of a file only read."""
     registry = Registry.parse(REGISTRY)
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('shared')}/tallies.db")
@@ -329,18 +292,18 @@ def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskCl
 
 
 @pytest.fixture
-def empty_browser(empty_store: Store, registry: Registry) -> FlaskClient:
+def empty_browser(empty_store, registry):
     """A signed-in browser on a dashboard that has heard nothing."""
     return browser_of(dashboard_of(empty_store, registry), accept="")
 
 
 @pytest.fixture
-def numbers() -> Registry:
+def numbers():
     return Registry.parse(NUMBERS)
 
 
 @contextmanager
-def store_of_numbers(folder: Path, numbers: Registry) -> Iterator[Store]:
+def store_of_numbers(folder, numbers):
     """Two days of numbers whose distributions are known: the lognormal quantiles at k / n, and the
     same counts over whole numbers."""
     store = open_store(f"sqlite:///{folder}/numbers.db")
@@ -358,11 +321,11 @@ def store_of_numbers(folder: Path, numbers: Registry) -> Iterator[Store]:
 
 
 @pytest.fixture
-def number_store(tmp_path: Path, numbers: Registry) -> Iterator[Store]:
+def number_store(tmp_path, numbers):
     with store_of_numbers(tmp_path, numbers) as store:
         yield store
 
 
 @pytest.fixture
-def number_app(number_store: Store, numbers: Registry) -> Flask:
+def number_app(number_store, numbers):
     return dashboard_of(number_store, numbers)

@@ -247,11 +247,12 @@ def test_links_are_counted_only_where_they_sign_in(store: Store, registry: Regis
         assert signed == ("/" if open_ else "/login?used=1")
 
 
-def test_a_new_token_ends_all_sessions(app: Flask, browser: FlaskClient, token: str) -> None:
+def test_a_new_token_ends_all_sessions(
+    browser: FlaskClient, store: Store, registry: Registry, token: str
+) -> None:
     """A cookie that was signed under another token is worth nothing."""
     cookie = browser.get_cookie("deniable_dashboard")
     assert cookie is not None
-    source = app.extensions["deniable_source"]
-    other = dashboard_of(source.store, source.registry, dashboard_token=token[::-1]).test_client()
+    other = dashboard_of(store, registry, dashboard_token=token[::-1]).test_client()
     other.set_cookie("deniable_dashboard", cookie.value)
     assert other.get("/").status_code == 401

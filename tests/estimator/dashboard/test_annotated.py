@@ -1,18 +1,11 @@
 """Annotations on the pages, in the files, in the pictures and in the read API."""
 
-from __future__ import annotations
-
 import csv
 import io
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
-from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 
 from .conftest import browser_of, dashboard_of, fill, text_of
@@ -41,14 +34,14 @@ metrics = ["dark_*"]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     path = tmp_path / "annotations.toml"
     path.write_text(FILE, encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def annotated_app(store: Store, registry: Registry, path: Path) -> Flask:
+def annotated_app(store, registry, path):
     """A dashboard with the file, and a token of the read API that is limited to one metric."""
     for day in ("2026-11-17", "2026-11-18", "2026-11-19"):
         fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], 20_000, day)
@@ -59,11 +52,11 @@ def annotated_app(store: Store, registry: Registry, path: Path) -> Flask:
 
 
 @pytest.fixture
-def reader(annotated_app: Flask) -> FlaskClient:
+def reader(annotated_app):
     return browser_of(annotated_app, accept="text/html, */*;q=0.8")
 
 
-def test_hostile_text_is_text_everywhere(reader: FlaskClient) -> None:
+def test_hostile_text_is_text_everywhere(reader):
     """In HTML, in SVG and in JSON it is no mark-up, and a control of direction is replaced."""
     page = text_of(reader, "/metric/browser")
     picture = reader.get("/metric/browser/trend.svg").text
@@ -77,11 +70,11 @@ def test_hostile_text_is_text_everywhere(reader: FlaskClient) -> None:
     assert "<script>" in found["annotations"][1]["text"]
 
 
-def test_the_api_selects_by_days_and_metrics(reader: FlaskClient) -> None:
+def test_the_api_selects_by_days_and_metrics(reader):
     """Each end can be left out, names are those of metrics, and CSV disarms formulas."""
     api = "/api/v1/annotations"
 
-    def dates(query: str) -> list[str]:
+    def dates(query):
         answer = reader.get(f"{api}?{query}")
         assert answer.status_code == 200, answer.text
         return [each["date"][:10] for each in answer.json["annotations"]]
@@ -102,7 +95,7 @@ def test_the_api_selects_by_days_and_metrics(reader: FlaskClient) -> None:
     assert reader.get(f"{api}?day=2026-11-20").status_code == 400
 
 
-def test_a_limited_token_learns_of_its_metrics_alone(annotated_app: Flask) -> None:
+def test_a_limited_token_learns_of_its_metrics_alone(annotated_app):
     """Neither an entry about another metric nor the name of one."""
     client = annotated_app.test_client()
     headers = {"Authorization": f"Bearer {'n' * 43}"}
@@ -113,7 +106,7 @@ def test_a_limited_token_learns_of_its_metrics_alone(annotated_app: Flask) -> No
     assert refused.status_code == 403
 
 
-def test_a_change_is_seen_and_a_mistake_is_told(reader: FlaskClient, path: Path) -> None:
+def test_a_change_is_seen_and_a_mistake_is_told(reader, path):
     """The next page has what was added, in its version too; after a mistake the pages keep what the
     file said, and name the mistake with its line but not the folder."""
     tag = reader.get("/api/v1/metrics/browser/trend").headers["ETag"]

@@ -1,32 +1,25 @@
 """Fakes on the pages: the budget of every metric, and the alarm of a poisoned one."""
 
-from __future__ import annotations
-
 import html
 import re
 
 import pytest
-from flask.testing import FlaskClient
 
-from deniable import Registry
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import NOW, TOKEN, fill
 
 
-def text(client: FlaskClient, address: str) -> str:
+def text(client, address):
     """What the page says, as one line."""
     page = client.get(address)
     assert page.status_code == 200
     return " ".join(html.unescape(re.sub(r"<[^>]+>", "", page.text)).split())
 
 
-def test_a_poisoned_metric_is_marked(
-    empty_browser: FlaskClient, empty_store: Store, registry: Registry
-) -> None:
+def test_a_poisoned_metric_is_marked(empty_browser, empty_store, registry):
     """Shares that only fakes could cause are called anomalous on the page and on the card, with
     the reason and what to do; other metrics are not."""
     fill(empty_store, registry, "dark_mode", [1.1, -0.1], 20_000)
@@ -39,7 +32,7 @@ def test_a_poisoned_metric_is_marked(
     assert text(empty_browser, "/").count("Anomalous: 20 Nov 2026.") == 2
 
 
-def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Registry) -> None:
+def test_the_part_of_fakes_and_the_level_are_settings(store, registry):
     """DENIABLE_FAKES changes the budget, and DENIABLE_ALARM_LEVEL what is an alarm."""
     fill(store, registry, "dark_mode", [1.02, -0.02], 20_000, "2026-11-19")
     pages = []
@@ -59,13 +52,13 @@ def test_the_part_of_fakes_and_the_level_are_settings(store: Store, registry: Re
 
 
 @pytest.mark.parametrize("value", ["0", "1", "1%", "-0.1", "nan"])
-def test_a_part_lies_between_0_and_1(value: str) -> None:
+def test_a_part_lies_between_0_and_1(value):
     """Anything else is refused, with its variable's name."""
     with pytest.raises(SettingsError, match=r"DENIABLE_FAKES must be a number between 0 and 1"):
         DashboardSettings.from_env({"DENIABLE_FAKES": value})
 
 
-def test_what_is_left_out_is_named(browser: FlaskClient) -> None:
+def test_what_is_left_out_is_named(browser):
     """The windows that a reader leaves out are named in their order, those of these days alone."""
     days = "from=2026-11-14&to=2026-11-20"
     out = "without=2026-11-16,2026-11-15,2026-11-03"

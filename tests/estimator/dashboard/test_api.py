@@ -1,17 +1,10 @@
 """The read API: what programs are told, in which form, and how often they must ask."""
 
-from __future__ import annotations
-
 import gzip
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store
 
 from .conftest import NOW, REGISTRY, TOKEN, dashboard_of, fill, program_of
 
@@ -20,15 +13,13 @@ BROWSER = "/api/v1/metrics/browser"
 
 
 @pytest.fixture
-def program(app: Flask, store: Store, registry: Registry) -> FlaskClient:
+def program(app, store, registry):
     """A program with the dashboard's token; browsers were counted on two days."""
     fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-13")
     return program_of(app)
 
 
-def test_a_response_that_has_not_changed_is_not_sent_again(
-    program: FlaskClient, store: Store, registry: Registry
-) -> None:
+def test_a_response_that_has_not_changed_is_not_sent_again(program, store, registry):
     """The tag stays as long as tallies and question do, whatever else is counted meanwhile; a
     report more, another form or another parameter is another tag."""
     for path in (
@@ -69,9 +60,7 @@ def test_a_response_that_has_not_changed_is_not_sent_again(
         f"{BROWSER}/comparison?from=2026-11-15&to=2026-11-20",
     ],
 )
-def test_midnight_changes_the_tag_of_the_last_days(
-    store: Store, registry: Registry, path: str
-) -> None:
+def test_midnight_changes_the_tag_of_the_last_days(store, registry, path):
     """The days that a response is about are part of its tag: those of the days up to now are asked
     for again on the next day, although no report has come; those of named days are not."""
     fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
@@ -90,7 +79,7 @@ def test_midnight_changes_the_tag_of_the_last_days(
     assert second.json != first.json
 
 
-def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
+def test_a_changed_declaration_changes_the_tag(store):
     """The registry is part of the response, and so are settings: both are part of the tag."""
     tags = set()
     for text, chosen in (
@@ -103,7 +92,7 @@ def test_a_changed_declaration_changes_the_tag(store: Store) -> None:
     assert len(tags) == 3
 
 
-def test_a_compressed_response_has_a_tag_of_its_own(program: FlaskClient) -> None:
+def test_a_compressed_response_has_a_tag_of_its_own(program):
     """A strong tag stands for bytes: compressed ones have another, equally good for asking."""
     packed = {"Accept-Encoding": "gzip"}
     plain, first, second = (
@@ -120,7 +109,7 @@ def test_a_compressed_response_has_a_tag_of_its_own(program: FlaskClient) -> Non
     assert again.headers["ETag"] == first.headers["ETag"]
 
 
-def test_the_form_is_negotiated(program: FlaskClient) -> None:
+def test_the_form_is_negotiated(program):
     """JSON for whoever has no wish, CSV by the Accept header or by `format`, which wins."""
     path = f"{BROWSER}/estimate"
     for accept, kind in (
@@ -137,17 +126,17 @@ def test_the_form_is_negotiated(program: FlaskClient) -> None:
         assert refused.json["type"] == "urn:deniable:problem:not-acceptable"
 
 
-def test_it_only_reads(program: FlaskClient) -> None:
+def test_it_only_reads(program):
     """Other methods are refused, and so is a list for a metric that has its own."""
     for method in ("put", "delete", "patch"):
-        call: Callable[..., Any] = getattr(program, method)
+        call = getattr(program, method)
         assert call(f"{BROWSER}/estimate").status_code == 405
     answer = program.post(f"{BROWSER}/estimate", data="opera", content_type="text/plain")
     assert answer.status_code == 409
     assert answer.json["type"] == "urn:deniable:problem:values-declared"
 
 
-def test_a_form_of_another_site_sends_no_list(browser: FlaskClient) -> None:
+def test_a_form_of_another_site_sends_no_list(browser):
     """With a cookie, POST is for pages of the same site: what a browser says comes from
     elsewhere is forbidden, and told so as a problem."""
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):

@@ -1,8 +1,6 @@
 """deploy/nginx.dashboard.conf: the real nginx asks for passwords, and names people to a real
 dashboard."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import os
@@ -10,7 +8,6 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +18,6 @@ from tests.ports import free_port
 from tests.stores import wait_until
 from tests.tools import need
 
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 
 from .conftest import REGISTRY, TOKEN, running_dashboard
@@ -29,10 +25,9 @@ from .conftest import REGISTRY, TOKEN, running_dashboard
 pytestmark = pytest.mark.campaign
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-Ask = Callable[..., tuple[int, str]]
 
 
-def replaced(text: str, *pairs: tuple[str, str]) -> str:
+def replaced(text, *pairs):
     """The text with parts replaced, each of which must be there exactly once."""
     for old, new in pairs:
         assert text.count(old) == 1, old
@@ -41,7 +36,7 @@ def replaced(text: str, *pairs: tuple[str, str]) -> str:
 
 
 @pytest.fixture
-def ask(tmp_path: Path, store: Store) -> Iterator[Ask]:
+def ask(tmp_path, store):
     """Asks nginx in front of a dashboard for a path; ana is an analyst there, and bob a reader."""
     need("nginx", "openssl")
     (tmp_path / "metrics.toml").write_text(REGISTRY)
@@ -97,9 +92,7 @@ def ask(tmp_path: Path, store: Store) -> Iterator[Ask]:
                     time.sleep(0.05)
             context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
 
-            def get(
-                path: str, name: str = "", method: str = "GET", **headers: str
-            ) -> tuple[int, str]:
+            def get(path, name="", method="GET", **headers):
                 shown = {each.replace("_", "-"): value for each, value in headers.items()}
                 if name:
                     password = base64.b64encode(f"{name}:secret".encode()).decode()
@@ -119,7 +112,7 @@ def ask(tmp_path: Path, store: Store) -> Iterator[Ask]:
     assert (tmp_path / "nginx.log").read_text() == ""
 
 
-def test_nginx_names_people(ask: Ask) -> None:
+def test_nginx_names_people(ask):
     """Who has given nginx a password has the role of the file of people; nobody can send a name of
     their own; who is not in the file has no role; forms of other sites are refused."""
     assert ask("/")[0] == 401
@@ -135,7 +128,7 @@ def test_nginx_names_people(ask: Ask) -> None:
     assert ask("/metric/browser", "ana", "POST", Sec_Fetch_Site="same-origin")[0] == 400
 
 
-def test_shared_links_open_without_a_password(ask: Ask, tmp_path: Path) -> None:
+def test_shared_links_open_without_a_password(ask, tmp_path):
     """A link, its files and its style need no password; whoever claims a name there has none;
     another process revokes it at once."""
     links = SharedLinks(str(tmp_path / "links.db"))
@@ -159,7 +152,7 @@ def test_shared_links_open_without_a_password(ask: Ask, tmp_path: Path) -> None:
     assert ask(f"/shared/{secret}")[0] == 404, "revoked by another process"
 
 
-def test_the_api_takes_tokens_alone(ask: Ask) -> None:
+def test_the_api_takes_tokens_alone(ask):
     """There nginx asks for nothing: a name without its password, and a header of the client's, are
     worth nothing."""
     assert ask("/api/v1/metrics", Authorization=f"Bearer {TOKEN}")[0] == 200

@@ -1,16 +1,10 @@
 """Boards: their files, their pages and their frames."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.boards import file as code
 from deniable_estimator.dashboard.boards.board import BoardChart, BoardText
 from deniable_estimator.dashboard.boards.file import parse_board
@@ -60,7 +54,7 @@ metric = "silent"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     folder = tmp_path / "boards"
     folder.mkdir()
     (folder / "monday.toml").write_text(BOARD, encoding="utf-8")
@@ -68,17 +62,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def board_app(store: Store, registry: Registry, folder: Path) -> Flask:
+def board_app(store, registry, folder):
     fill(store, registry, "browser", [0.3, 0.69, 0.01, 0.0], 20_000, "2026-11-19")
     return dashboard_of(store, registry, boards=str(folder))
 
 
 @pytest.fixture
-def reader(board_app: Flask) -> FlaskClient:
+def reader(board_app):
     return browser_of(board_app)
 
 
-def mistakes(items: str, registry: str = REGISTRY) -> list[tuple[int | None, str]]:
+def mistakes(items, registry=REGISTRY):
     """Line and place of each mistake of a board with these items."""
     text = f'schema = 1\ntitle = "T"\n{items}'
     with pytest.raises(CheckedFileError) as caught:
@@ -86,13 +80,13 @@ def mistakes(items: str, registry: str = REGISTRY) -> list[tuple[int | None, str
     return [(each.line, each.where) for each in caught.value.problems]
 
 
-def sections(page: str) -> list[str]:
+def sections(page):
     """The items of a board's page."""
     (board,) = re.findall(r'<div class="board">(.*?)</main>', page, re.DOTALL)
     return re.findall(r"<article.*?</article>\n", board, re.DOTALL)
 
 
-def test_a_board_is_read(registry: Registry) -> None:
+def test_a_board_is_read(registry):
     """Items keep their order, and what is not given has its default."""
     board = parse_board(BOARD, "monday", registry)
     assert (board.name, board.title, board.description) == (
@@ -105,7 +99,7 @@ def test_a_board_is_read(registry: Registry) -> None:
     assert len(board.charts) == 6
 
 
-def test_all_mistakes_are_told_with_their_lines(registry: Registry) -> None:
+def test_all_mistakes_are_told_with_their_lines(registry):
     """Not the first alone, and an unknown name with the nearest that there is."""
     text = """schema = 1
 colour = "red"
@@ -165,13 +159,13 @@ by = "week"
         ("metric = 3", "metric"),
     ],
 )
-def test_bad_keys_are_refused(keys: str, where: str) -> None:
+def test_bad_keys_are_refused(keys, where):
     """Each names its key."""
     metric = "" if keys.startswith("metric") else 'metric = "browser"\n'
     assert [each for _, each in mistakes(f"[[items]]\n{metric}{keys}")] == [f"items.1.{where}"]
 
 
-def test_limits_are_met_exactly(registry: Registry) -> None:
+def test_limits_are_met_exactly(registry):
     """As many charts, items and characters as may be are accepted, and one more is not."""
     chart, text = '[[items]]\nmetric = "browser"\n', '[[items]]\ntext = "{}"\n'
     full = chart * code.MOST_CHARTS + text.format("x") * (code.MOST_ITEMS - code.MOST_CHARTS)
@@ -188,7 +182,7 @@ def test_limits_are_met_exactly(registry: Registry) -> None:
 @pytest.mark.parametrize(
     "name", ["tuesday", "mondy", "..%2fmonday", "%2e%2e", "MONDAY", "monday.toml", "x" * 10_000]
 )
-def test_what_is_no_board_is_not_found(reader: FlaskClient, name: str) -> None:
+def test_what_is_no_board_is_not_found(reader, name):
     """Whatever the name, no other file is read; a name that is nearly right is told the right
     one."""
     answer = reader.get(f"/boards/{name}")
@@ -196,7 +190,7 @@ def test_what_is_no_board_is_not_found(reader: FlaskClient, name: str) -> None:
     assert ("Did you mean monday?" in answer.text) == (name in ("mondy", "monday.toml"))
 
 
-def test_a_mistake_leaves_the_board_as_it_was(reader: FlaskClient, folder: Path) -> None:
+def test_a_mistake_leaves_the_board_as_it_was(reader, folder):
     """It is told on the page, without the folder; a board that was never right is not shown."""
     assert "Only two" in text_of(reader, "/boards/monday")
     (folder / "monday.toml").write_text(BOARD.replace('"silent"', '"silnt"'), encoding="utf-8")
@@ -214,7 +208,7 @@ def test_a_mistake_leaves_the_board_as_it_was(reader: FlaskClient, folder: Path)
     assert "1 mistake" in text_of(reader, "/boards")
 
 
-def test_too_many_boards_are_refused(registry: Registry, tmp_path: Path) -> None:
+def test_too_many_boards_are_refused(registry, tmp_path):
     """The first by name have an address; `refused` names the others, and files with no name."""
     for number in range(MOST_BOARDS + 1):
         (tmp_path / f"board-{number:03}.toml").write_text(BOARD)
@@ -225,7 +219,7 @@ def test_too_many_boards_are_refused(registry: Registry, tmp_path: Path) -> None
     assert BoardFolder(tmp_path / "gone", registry).names == []
 
 
-def test_a_broken_chart_leaves_the_others(reader: FlaskClient, folder: Path) -> None:
+def test_a_broken_chart_leaves_the_others(reader, folder):
     """More periods than a chart has room for are a problem of that chart alone."""
     (folder / "long.toml").write_text(
         'schema = 1\ntitle = "L"\n[[items]]\nmetric = "browser"\nview = "trend"\nby = "day"\n'
@@ -236,9 +230,7 @@ def test_a_broken_chart_leaves_the_others(reader: FlaskClient, folder: Path) -> 
     assert 'class="chart' in fine
 
 
-def test_a_chart_says_what_changed_since(
-    empty_store: Store, registry: Registry, folder: Path
-) -> None:
+def test_a_chart_says_what_changed_since(empty_store, registry, folder):
     """The days after an annotation, with what changed in a sentence; the trend shows those before
     too. A name that is none is told on its chart."""
     for number in range(1, 21):

@@ -12,7 +12,7 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.questions.reading import Question, Selection
+from deniable_estimator.asking.reading import Question, Selection
 
 from .conftest import browser_of, dashboard_of, fill_drawn
 

@@ -11,7 +11,7 @@ from deniable import Scheme
 from deniable.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.dashboard.charts import ROW_HEIGHT, bar_chart, folded_chart
+from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart
 from deniable_estimator.dashboard.table import table
 
 
@@ -25,16 +25,14 @@ def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=30))
 def test_everything_is_inside_the_plot(counts: list[int]) -> None:
-    """No bar, whisker or tick leaves the plot, and each bar ends at its estimate."""
+    """No bar, whisker or tick leaves the plot, and zero is a tick."""
     chart = bar_chart(estimated(counts, max(1, sum(counts))))
-    for bar in chart.bars:
-        assert 0 <= bar.low <= bar.at <= bar.high <= 100
-        assert bar.start in (chart.zero, bar.at)
-        assert bar.start + bar.width == pytest.approx(max(chart.zero, bar.at), abs=0.02)
+    for row in chart.rows:
+        assert row.at is not None
+        assert 0 <= row.low <= row.at <= row.high <= 100
     assert all(0 <= tick.at <= 100 for tick in chart.ticks)
     assert chart.zero in [tick.at for tick in chart.ticks]
     assert 3 <= len(chart.ticks) <= 5
-    assert chart.height == len(chart.bars) * ROW_HEIGHT
 
 
 def test_positions_follow_the_shares() -> None:
@@ -42,7 +40,7 @@ def test_positions_follow_the_shares() -> None:
     result = estimated([900, 300, 290, 10], 1500)
     chart = bar_chart(result)
     shares = sorted(result.share, reverse=True)
-    distance = [bar.at - chart.zero for bar in chart.bars]
+    distance = [row.at - chart.zero for row in chart.rows if row.at is not None]
     assert shares[-1] < 0
     assert distance == pytest.approx(
         [share / shares[0] * distance[0] for share in shares], abs=0.05
@@ -52,7 +50,7 @@ def test_positions_follow_the_shares() -> None:
 def test_the_largest_comes_first_and_the_rest_is_counted() -> None:
     """A limit keeps the largest values and says how many are left out."""
     chart = bar_chart(estimated([10, 500, 200, 290], 1000), limit=2)
-    assert [bar.label for bar in chart.bars] == ["v1", "v3"]
+    assert [bar.label for bar in chart.rows] == ["v1", "v3"]
     assert chart.more == 2
 
 
@@ -61,8 +59,8 @@ def test_noise_is_told_apart() -> None:
     result = estimated([4454, 2048, 1749, 1749], 10_000)
     chart = bar_chart(result)
     detected = dict(zip(result.values, result.detected, strict=True))
-    assert {bar.label: not bar.noise for bar in chart.bars} == detected
-    assert 0 < sum(bar.noise for bar in chart.bars) < 4
+    assert {bar.label: not bar.noise for bar in chart.rows} == detected
+    assert 0 < sum(bar.noise for bar in chart.rows) < 4
 
 
 def test_what_is_noise_is_a_chart_of_its_own() -> None:
@@ -70,7 +68,7 @@ def test_what_is_noise_is_a_chart_of_its_own() -> None:
     result = estimated([4454, 2048, 1749, 1749], 10_000)
     folded = folded_chart(result, limit=40, noise_limit=40)
     assert folded.noise is not None
-    standing, noise = folded.standing.bars, folded.noise.bars
+    standing, noise = folded.standing.rows, folded.noise.rows
     detected = dict(zip(result.values, result.detected, strict=True))
     assert {bar.label for bar in standing} == {value for value in detected if detected[value]}
     assert {bar.label for bar in noise} == {value for value in detected if not detected[value]}
@@ -78,7 +76,6 @@ def test_what_is_noise_is_a_chart_of_its_own() -> None:
     assert folded.standing.ticks == folded.noise.ticks
     assert folded.standing.zero == folded.noise.zero
     assert folded.standing.name != folded.noise.name
-    assert [bar.top for bar in noise] == [row * ROW_HEIGHT for row in range(len(noise))]
 
 
 @given(st.lists(st.integers(0, 1000), min_size=3, max_size=30), st.integers(1, 40))

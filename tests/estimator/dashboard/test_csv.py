@@ -1,15 +1,11 @@
 """CSV files: no cell is taken for a formula, numbers stay as they are, programs get raw texts."""
 
-from __future__ import annotations
-
 import csv
 import io
 
 import pytest
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.answers.files import csv_text
 
 from .conftest import TOKEN, dashboard_of, fill
@@ -34,7 +30,7 @@ segments = ["system"]
 
 
 @pytest.fixture
-def odd(empty_store: Store) -> FlaskClient:
+def odd(empty_store):
     """A signed-in browser at a metric whose values are formulas, over two days."""
     registry = Registry.parse(REGISTRY)
     empty_store.publish({metric.name: [metric.scheme] for metric in registry})
@@ -45,7 +41,7 @@ def odd(empty_store: Store) -> FlaskClient:
     return client
 
 
-def values(text: str, column: str = "value") -> set[str]:
+def values(text, column="value"):
     """What stands in a column."""
     return {row[column] for row in csv.DictReader(io.StringIO(text, newline=""))}
 
@@ -62,7 +58,7 @@ def values(text: str, column: str = "value") -> set[str]:
         "/api/v1/metrics/odd/segments?format=csv&by=system",
     ],
 )
-def test_texts_are_no_formulas_and_programs_get_them_raw(odd: FlaskClient, path: str) -> None:
+def test_texts_are_no_formulas_and_programs_get_them_raw(odd, path):
     """Of pages and API, of estimates, trends, segments and comparisons alike."""
     safe = odd.get(path)
     assert safe.status_code == 200
@@ -71,21 +67,21 @@ def test_texts_are_no_formulas_and_programs_get_them_raw(odd: FlaskClient, path:
     assert values(raw.text) == set(HOSTILE)
 
 
-def test_a_value_that_is_asked_for_is_found_though_it_is_escaped(odd: FlaskClient) -> None:
+def test_a_value_that_is_asked_for_is_found_though_it_is_escaped(odd):
     """The trend of "=1+1" has its lines, escaped or raw."""
     path = "/api/v1/metrics/odd/trend?format=csv&value=%3D1%2B1"
     assert values(odd.get(path).text) == {"'=1+1"}
     assert values(odd.get(path + "&raw=1").text) == {"=1+1"}
 
 
-def test_segments_are_no_formulas_either(odd: FlaskClient) -> None:
+def test_segments_are_no_formulas_either(odd):
     """The segment's own column is escaped as values are."""
     path = "/metric/odd/segments.csv"
     assert "'=linux" in values(odd.get(path).text, "system")
     assert "=linux" in values(odd.get(path + "?raw=1").text, "system")
 
 
-def test_cells_by_kind() -> None:
+def test_cells_by_kind():
     """Numbers, however they are written, stay; tabs and line ends cannot begin a formula."""
     rows = [(-0.5, "-0.5", "+1e-3", "\t=1", "\r=1", "-x", None)]
     expected = [["-0.5", "-0.5", "+1e-3", "\\t=1", "\\r=1", "'-x", ""]]

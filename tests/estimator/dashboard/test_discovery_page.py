@@ -14,7 +14,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.dashboard.workers import Workers
+from deniable_estimator.asking.work import Workers
 
 from .conftest import browser_of, dashboard_of, put, text_of
 

@@ -1,15 +1,11 @@
 """Headlines name what was found, and pictures show it: segments, pairs and discoveries."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store
 
 from .conftest import browser_of, dashboard_of, fill
 
@@ -30,7 +26,7 @@ segments = ["system"]
 """
 
 
-def crashes(store: Store, *shares: float, n: int = 50_000) -> FlaskClient:
+def crashes(store, *shares, n=50_000):
     """A browser at a metric with these shares of crashes by system."""
     registry = Registry.parse(REGISTRY)
     store.publish({"crashed": [registry["crashed"].scheme]})
@@ -39,14 +35,14 @@ def crashes(store: Store, *shares: float, n: int = 50_000) -> FlaskClient:
     return browser_of(dashboard_of(store, registry))
 
 
-def headline(page: str) -> str:
+def headline(page):
     """The answer in a sentence."""
     found = re.search(r'class="headline[^>]*>(.*?)</h2>', page)
     assert found is not None
     return re.sub("[\u2066-\u2069]", "", found[1])
 
 
-def words(svg: str) -> str:
+def words(svg):
     """All text of a picture, which parses."""
     return " ".join("".join(ET.fromstring(svg).itertext()).split())
 
@@ -61,9 +57,7 @@ def words(svg: str) -> str:
         ((0.3, 0.3, 0.3), "No difference between segments that can be told from noise"),
     ],
 )  # fmt: skip
-def test_the_headline_of_segments_names_the_finding(
-    empty_store: Store, shares: tuple[float, ...], told: str
-) -> None:
+def test_the_headline_of_segments_names_the_finding(empty_store, shares, told):
     """The segment with the highest share, and how many times that of the next, or of the lowest
     where the first two cannot be told apart; nothing where nothing stands out. 150,000 reports at
     epsilon 4: each share has a standard error of .3 points, 10 to 30 of which are between those
@@ -72,9 +66,7 @@ def test_the_headline_of_segments_names_the_finding(
     assert re.fullmatch(told, headline(page)), headline(page)
 
 
-def test_segments_have_a_scale_from_zero_a_picture_ranges_and_one_warning(
-    empty_store: Store,
-) -> None:
+def test_segments_have_a_scale_from_zero_a_picture_ranges_and_one_warning(empty_store):
     """The bars begin at the left edge, which is 0; the picture says what the headline says; the
     page can be shared, and its link opens page, files and picture."""
     client = crashes(empty_store, 0.4, 0.2, 0.1)
@@ -102,7 +94,7 @@ def test_segments_have_a_scale_from_zero_a_picture_ranges_and_one_warning(
     assert "<select" not in shared
 
 
-def test_the_definition_and_the_label_are_behind_details(empty_store: Store) -> None:
+def test_the_definition_and_the_label_are_behind_details(empty_store):
     """Before Details stand the name, the answer and its picture, and nothing of epsilon, standard
     errors, p-values or fakes."""
     page = crashes(empty_store, 0.4, 0.2, 0.1).get("/metric/crashed").text

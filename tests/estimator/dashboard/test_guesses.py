@@ -1,7 +1,5 @@
 """Wrong tokens by themselves: which are told to wait, for how long, and what the log says."""
 
-from __future__ import annotations
-
 import pytest
 from flask import Request
 from werkzeug.test import EnvironBuilder
@@ -13,7 +11,7 @@ from deniable_estimator.dashboard.problems import ApiProblem
 from .conftest import Clock
 
 
-def asked(address: str, forwarded: str | None = None) -> Request:
+def asked(address, forwarded=None):
     """A request from an address."""
     headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
     return Request(
@@ -22,16 +20,16 @@ def asked(address: str, forwarded: str | None = None) -> Request:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def told(monkeypatch):
     """Wrong tokens of each line in the log."""
-    lines: list[int] = []
+    lines = []
 
-    def tell(level: str, event: str, text: str, *, wrong: int) -> None:
+    def tell(level, event, text, *, wrong):
         assert (level, event) == ("warning", "wrong-token")
         assert text == f"within a minute {wrong} wrong tokens were shown to the dashboard"
         lines.append(wrong)
@@ -40,9 +38,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return lines
 
 
-def wrong(guesses: Guesses, address: str, forwarded: str | None = None) -> int:
+def wrong(guesses, address, forwarded=None):
     """The seconds that a wrong token is told to wait; 0 if it is told that it is wrong."""
-    found: list[ApiProblem] = []
+    found = []
     try:
         guesses.wrong(asked(address, forwarded))
     except ApiProblem as problem:
@@ -54,7 +52,7 @@ def wrong(guesses: Guesses, address: str, forwarded: str | None = None) -> int:
     return sum(problem.retry_after or 0 for problem in found)
 
 
-def test_a_minute_is_told_as_one_number(clock: Clock, told: list[int]) -> None:
+def test_a_minute_is_told_as_one_number(clock, told):
     """What is counted begins anew a minute after its first, and not before; at 1, 10 and 100 it
     is told."""
     guesses = Guesses(0, clock)
@@ -71,7 +69,7 @@ def test_a_minute_is_told_as_one_number(clock: Clock, told: list[int]) -> None:
     assert told[2:] == [1, 10, 100]
 
 
-def test_whole_seconds_are_told(clock: Clock, told: list[int]) -> None:
+def test_whole_seconds_are_told(clock, told):
     """The eleventh of a minute is told to wait: 60 s where 59.5 are left; then all begin again."""
     guesses = Guesses(0, clock)
     assert [wrong(guesses, "203.0.113.5") for _ in range(10)] == [0] * 10
@@ -84,7 +82,7 @@ def test_whole_seconds_are_told(clock: Clock, told: list[int]) -> None:
     assert wrong(guesses, "203.0.113.5") == 0
 
 
-def test_addresses_behind_proxies(clock: Clock, told: list[int]) -> None:
+def test_addresses_behind_proxies(clock, told):
     """Without trusted proxies the peer counts, whatever it claims; with one, what that saw, or the
     peer if it says nothing."""
     direct, behind = Guesses(0, clock), Guesses(1, clock)

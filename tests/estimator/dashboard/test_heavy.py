@@ -14,9 +14,9 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import Store
+from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
-from deniable_estimator.dashboard.workers import Workers
 
 from .conftest import browser_of, dashboard_of, fill_drawn, program_of
 
@@ -125,12 +125,12 @@ def test_few_large_pages_are_written_at_a_time(made: Made) -> None:
     """Four pages that list every value; the fifth reader is told to come back, and others are not
     concerned."""
     app = made()
-    reader, decodes = browser_of(app), app.extensions["deniable_source"].decodes
+    reader, results = browser_of(app), app.extensions["deniable_source"].results
     while reader.get("/metric/long").status_code == 202:
         time.sleep(0.05)
     with ExitStack() as others:
         for _ in range(4):
-            others.enter_context(decodes.large())
+            others.enter_context(results.large())
         refused = reader.get("/metric/long?lines=all")
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
         assert reader.get("/metric/long").status_code == 200

@@ -14,17 +14,14 @@ from deniable import Registry
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.stores import Store
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.dashboard.charts.histogram import (
+from deniable_estimator.asking.reading import read
+from deniable_estimator.dashboard.kinds.number_charts import (
     MOST_BARS,
-    HistogramChart,
     curve_chart,
     histogram_chart,
 )
-from deniable_estimator.dashboard.charts.number_scale import (
-    STRIP,
-    NumberAxis,
-)
-from deniable_estimator.questions.reading import read
+from deniable_estimator.document.plot.marks import Columns
+from deniable_estimator.document.plot.scales import STRIP, NumberAxis
 
 from .conftest import NUMBERS, fill_numbers
 
@@ -41,7 +38,7 @@ def answer(number_store: Store, numbers: Registry) -> Callable[[str], Distributi
     return find
 
 
-def chart_of(answer: Distribution) -> HistogramChart:
+def chart_of(answer: Distribution) -> Columns:
     return histogram_chart(answer, height=HEIGHT, name="chart")
 
 
@@ -91,24 +88,25 @@ def test_marks_lie_where_the_quantiles_are(answer: Callable[[str], Distribution]
     found = answer("load")
     chart = chart_of(found)
     axis = NumberAxis.of(found.range)
-    assert [mark.name for mark in chart.marks] == ["p50", "p90", "p95", "p99", "geometric mean"]
-    for place, mark in enumerate(chart.marks):
+    marks = chart.marks.rows
+    assert [mark.label for mark in marks] == ["p50", "p90", "p95", "p99", "geometric mean"]
+    for place, mark in enumerate(marks):
         if mark.at is None:
             continue
         assert mark.at == axis.across(float(found.series.value[place]))
         assert mark.low <= mark.at <= mark.high
-    assert chart.marks[0].at == pytest.approx(axis.across(math.sqrt(2)), abs=3)
+    assert marks[0].at == pytest.approx(axis.across(math.sqrt(2)), abs=3)
 
 
 def test_an_open_end_is_told_as_at_least(answer: Callable[[str], Distribution]) -> None:
     """Where a third lies above the range, p90 has no upper limit: no dot, an interval up to the
     edge, and "at least"."""
-    mark = chart_of(answer("narrow")).marks[1]
+    mark = chart_of(answer("narrow")).marks.rows[1]
     assert (mark.at, mark.high, mark.open_high, mark.open_low) == (None, 100.0, True, False)
     assert mark.known
-    assert mark.text.estimate.startswith("at least ")
-    assert mark.text.estimate.endswith(" GB")
-    assert mark.text.high == "no upper limit"
+    assert mark.number.startswith("at least ")
+    assert mark.number.endswith(" GB")
+    assert mark.high_text == "no upper limit"
 
 
 def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution]) -> None:
@@ -119,14 +117,14 @@ def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution
     def heights(path: str) -> list[float]:
         return [float(each.split(" ")[1]) for each in path.strip("MZ").split("L")]
 
-    line = heights(chart.line)
-    band = heights(chart.band)
+    line = heights(chart.lines[0].paths[0])
+    band = heights(chart.lines[0].bands[0])
     upper, lower = band[: len(line)], band[len(line) :][::-1]
     assert all(one >= two for one, two in pairwise(line))
     assert all(high <= at <= low for high, at, low in zip(upper, line, lower, strict=True)), (
         "down, smaller is higher"
     )
-    assert chart.limit == NumberAxis.of(found.range).across(2.0)
+    assert chart.rules[0].start == (NumberAxis.of(found.range).across(2.0), 0)
     assert [level.text for level in chart.levels] == ["0%", "25%", "50%", "75%", "100%"]
 
 

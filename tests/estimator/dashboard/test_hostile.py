@@ -6,16 +6,13 @@ import csv
 import io
 import json
 import time
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import open_store
 
 from .conftest import browser_of, dashboard_of, fill
 
@@ -54,7 +51,7 @@ HARMFUL = {"img", "iframe", "object", "embed", "b", "i"}
 class Reader(HTMLParser):
     """The elements and texts of a page, as a browser reads them."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(convert_charrefs=True)
         self.tags: set[str] = set()
         self.handlers: list[str] = []
@@ -62,19 +59,19 @@ class Reader(HTMLParser):
         self.text = ""
         self.parts: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
         self.handlers += [name for name, _ in attrs if name.startswith("on")]
         if tag == "script":
             self.scripts.append(dict(attrs).get("src") or "inline")
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.text += data
         self.parts.append(data.strip())
 
 
 @pytest.fixture(scope="module")
-def registry() -> Registry:
+def registry():
     text = "\n".join(
         (
             "schema = 1",
@@ -94,9 +91,9 @@ def registry() -> Registry:
 
 
 @pytest.fixture(scope="module")
-def hostile_app(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Iterator[Flask]:
+def hostile_app(tmp_path_factory, registry):
     """A dashboard; every value has been reported, the first one most."""
-    store: Store = open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/tallies.db")
+    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/tallies.db")
     store.publish({"hostile": [registry["hostile"].scheme]})
     shares = [0.2, *([0.1] * 8)]
     fill(store, registry, "hostile", shares, 50_000, "2026-11-13")
@@ -106,13 +103,13 @@ def hostile_app(tmp_path_factory: pytest.TempPathFactory, registry: Registry) ->
 
 
 @pytest.fixture
-def client(hostile_app: Flask) -> FlaskClient:
+def client(hostile_app):
     """A signed-in browser."""
     return browser_of(hostile_app, accept="text/html,*/*;q=0.8")
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, path: str) -> None:
+def test_a_page_holds_no_element_that_a_text_has_brought(client, path):
     """No script, picture or handler comes out of a value, a description or an address, and
     the page forbids every script besides the dashboard's own files."""
     while (answer := client.get(path)).status_code == 202:  # The overview is not ready yet.
@@ -129,7 +126,7 @@ def test_a_page_holds_no_element_that_a_text_has_brought(client: FlaskClient, pa
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_page_shows_every_text_as_it_is(client: FlaskClient) -> None:
+def test_a_page_shows_every_text_as_it_is(client):
     """Escaped is not lost: the reader sees what was declared."""
     page = Reader()
     page.feed(client.get("/metric/hostile").text)
@@ -138,7 +135,7 @@ def test_a_page_shows_every_text_as_it_is(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_value_turns_no_sentence_around(client: FlaskClient, path: str) -> None:
+def test_a_value_turns_no_sentence_around(client, path):
     """A mark that reorders what follows stands in no text but that of the value itself; in
     sentences and names of pictures it is replaced."""
     page = Reader()
@@ -148,7 +145,7 @@ def test_a_value_turns_no_sentence_around(client: FlaskClient, path: str) -> Non
         assert "\u2068\ufffd\ufffddesrever\ufffd\u2069: " in page.text
 
 
-def test_a_picture_is_well_formed(client: FlaskClient) -> None:
+def test_a_picture_is_well_formed(client):
     """SVG is XML: it parses, and holds no element but drawing."""
     picture = client.get("/metric/hostile.svg").data
     tags = {each.tag.rpartition("}")[2] for each in ElementTree.fromstring(picture).iter()}
@@ -159,7 +156,7 @@ def test_a_picture_is_well_formed(client: FlaskClient) -> None:
     "path",
     ["/metric/hostile", "/api/v1/metrics/hostile/estimate", "/api/v1/metrics/hostile/trend"],
 )
-def test_files_hold_every_value_whole(client: FlaskClient, path: str) -> None:
+def test_files_hold_every_value_whole(client, path):
     """JSON and raw CSV carry the values themselves: quoted, not changed, and not to be sniffed."""
     for form in ("csv", "json"):
         page = path.startswith("/metric")

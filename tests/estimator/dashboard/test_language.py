@@ -9,10 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po
-from flask import Flask
-from flask.testing import FlaskClient
 
 import deniable
 from deniable.mechanisms import all_names
@@ -74,26 +71,26 @@ NUMBER_PAGES = (
 class _Words(HTMLParser):
     """What a page says to people: its text, and the attributes that are read aloud or shown."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.said: list[str] = []
         self.silent = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.silent += tag in ("code", "pre", "textarea")
         for name, text in attrs:
             if name in ("aria-label", "title", "placeholder", "alt") and text:
                 self.said.append(text)
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self.silent -= tag in ("code", "pre", "textarea")
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if not self.silent:
             self.said.append(data)
 
 
-def english(page: str) -> list[str]:
+def english(page):
     """The pieces of a page with words in them that are not Chinese, nor names."""
     words = _Words()
     words.feed(page)
@@ -109,19 +106,19 @@ def english(page: str) -> list[str]:
 
 
 @pytest.fixture
-def reader(app: Flask) -> FlaskClient:
+def reader(app):
     """Somebody who has signed in with a browser that asks for Chinese."""
     return in_chinese(app)
 
 
-def in_chinese(app: Flask) -> FlaskClient:
+def in_chinese(app):
     client = browser_of(app)
     client.environ_base["HTTP_ACCEPT_LANGUAGE"] = "zh-CN,zh;q=0.9,en;q=0.5"
     return client
 
 
 @pytest.mark.campaign
-def test_no_page_in_chinese_has_english_in_it(app: Flask, number_app: Flask) -> None:
+def test_no_page_in_chinese_has_english_in_it(app, number_app):
     """Every sentence of every page, of errors and of what is read aloud, is translated."""
     found = {}
     for made, paths in ((app, PAGES), (number_app, NUMBER_PAGES)):
@@ -134,11 +131,11 @@ def test_no_page_in_chinese_has_english_in_it(app: Flask, number_app: Flask) -> 
     assert {path: said for path, said in found.items() if said} == {}
 
 
-def test_the_language_is_chosen_by_link_cookie_and_browser_in_this_order(app: Flask) -> None:
+def test_the_language_is_chosen_by_link_cookie_and_browser_in_this_order(app):
     """A choice in the address wins and is remembered; without any it is the browser's."""
     client = app.test_client()
 
-    def language(path: str, accepts: str = "") -> str:
+    def language(path, accepts=""):
         answer = client.get(path, headers={"Accept-Language": accepts} if accepts else {})
         return answer.headers["Content-Language"]
 
@@ -154,7 +151,7 @@ def test_the_language_is_chosen_by_link_cookie_and_browser_in_this_order(app: Fl
     assert language("/login", "zh") == "en"
 
 
-def test_the_footer_leads_to_the_same_page_in_the_other_language(reader: FlaskClient) -> None:
+def test_the_footer_leads_to_the_same_page_in_the_other_language(reader):
     """The switch works without a script and keeps what the address asks for."""
     path = "/metric/browser?from=2026-11-19&to=2026-11-20&shares=normalized"
     page = reader.get(path).get_data(as_text=True)
@@ -168,25 +165,25 @@ def test_the_footer_leads_to_the_same_page_in_the_other_language(reader: FlaskCl
     assert reader.get(path).headers["Content-Language"] == "en"
 
 
-def test_a_cache_cannot_mix_languages(reader: FlaskClient) -> None:
+def test_a_cache_cannot_mix_languages(reader):
     """A page says what its language depended on, and may not be stored."""
     answer = reader.get("/")
     assert {"Accept-Language", "Cookie"} <= set(answer.vary)
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_the_catalogues_are_up_to_date() -> None:
+def test_the_catalogues_are_up_to_date():
     """After a change of a text `make texts` has been run, and its result committed."""
     for path, content in files():
         assert path.read_bytes() == content, f"{path.name}: run make texts"
 
 
-def _catalog() -> Catalog:
+def _catalog():
     with (TRANSLATIONS / "zh_Hans.po").open("rb") as file:
         return read_po(file, locale="zh_Hans")
 
 
-def test_every_text_is_translated() -> None:
+def test_every_text_is_translated():
     """No text is missing, empty or waiting to be looked at."""
     catalog = _catalog()
     assert len(list(template())) == len(list(catalog)) > 400
@@ -197,7 +194,7 @@ def test_every_text_is_translated() -> None:
             assert not each.fuzzy, each.id
 
 
-def _placeholders(text: str) -> set[str]:
+def _placeholders(text):
     """What is to be filled in, with how it is written; and the elements of HTML."""
     braces = {
         f"{name}:{spec}!{conversion}"
@@ -207,7 +204,7 @@ def _placeholders(text: str) -> set[str]:
     return braces | set(re.findall(r"%\(\w+\)s", text)) | set(re.findall(r"</?\w+[^>]*>", text))
 
 
-def test_translations_fill_in_what_the_english_does() -> None:
+def test_translations_fill_in_what_the_english_does():
     """Placeholders, formats and elements of HTML are the same on both sides."""
     for each in _catalog():
         if each.id:
@@ -216,7 +213,7 @@ def test_translations_fill_in_what_the_english_does() -> None:
             assert _placeholders(one) == _placeholders(told), one
 
 
-def test_a_message_is_its_english_text() -> None:
+def test_a_message_is_its_english_text():
     """Whoever knows nothing of languages sees a str; whoever does finds its template."""
     from deniable_estimator.messages import counted, joined
 
@@ -232,7 +229,7 @@ def test_a_message_is_its_english_text() -> None:
     assert translated(joined(["a", "b"]), CHINESE) == "a；b"
 
 
-def test_sentences_of_the_client_package_are_translated() -> None:
+def test_sentences_of_the_client_package_are_translated():
     """Of every sentence that the client package says with a code, and of every mechanism's name,
     the catalogue has the template."""
     catalog = _catalog()

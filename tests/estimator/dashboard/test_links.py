@@ -1,10 +1,7 @@
 """Links by themselves: what their file holds, when they open, how many there may be."""
 
-from __future__ import annotations
-
 import os
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,6 @@ from deniable_estimator.dashboard.sharing.links import (
     MOST_LINKS,
     MOST_OF_ONE,
     LinksError,
-    SharedLink,
     SharedLinks,
 )
 
@@ -22,18 +18,16 @@ TODAY = date(2026, 11, 21)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "links.db"
 
 
 @pytest.fixture
-def links(path: Path) -> SharedLinks:
+def links(path):
     return SharedLinks(str(path))
 
 
-def made(
-    links: SharedLinks, maker: str = "Ana", days: int = 30, entry: str | None = None
-) -> tuple[SharedLink, str]:
+def made(links, maker="Ana", days=30, entry=None):
     """A link to a page, made today."""
     return links.make(
         "/metric/browser", "by=week", maker=maker, entry=entry, note="for Bob", today=TODAY,
@@ -41,7 +35,7 @@ def made(
     )  # fmt: skip
 
 
-def test_a_link_opens_until_its_last_day(links: SharedLinks) -> None:
+def test_a_link_opens_until_its_last_day(links):
     """From the day on which it is made, through its last day in UTC, and never after it."""
     link, secret = made(links, days=2)
     assert link.until == TODAY + timedelta(days=2)
@@ -50,7 +44,7 @@ def test_a_link_opens_until_its_last_day(links: SharedLinks) -> None:
     assert opens == [link, link, link, None, None]
 
 
-def test_a_secret_cannot_be_guessed_or_read(links: SharedLinks, path: Path) -> None:
+def test_a_secret_cannot_be_guessed_or_read(links, path):
     """It has 256 random bits; the file, which is its owner's alone, has a digest of it; the id
     opens nothing."""
     link, secret = made(links)
@@ -62,7 +56,7 @@ def test_a_secret_cannot_be_guessed_or_read(links: SharedLinks, path: Path) -> N
         assert links.find(wrong, TODAY) is None
 
 
-def test_revoking_holds_at_once_in_every_process(links: SharedLinks, path: Path) -> None:
+def test_revoking_holds_at_once_in_every_process(links, path):
     """Two that have the file open, as workers do, see each other's links and revocations; nothing
     of a revoked link stays in the file."""
     other = SharedLinks(str(path))
@@ -74,7 +68,7 @@ def test_revoking_holds_at_once_in_every_process(links: SharedLinks, path: Path)
     assert b"for Bob" not in path.read_bytes()
 
 
-def test_only_its_maker_revokes_a_link(links: SharedLinks) -> None:
+def test_only_its_maker_revokes_a_link(links):
     """Whoever may not see a link cannot end it; an operator names nobody and may end all."""
     link, secret = made(links, "Ana")
     own, _ = made(links, "")
@@ -87,7 +81,7 @@ def test_only_its_maker_revokes_a_link(links: SharedLinks) -> None:
     assert links.revoke(link.id, "Ana") == link
 
 
-def test_links_that_have_ended_are_forgotten(links: SharedLinks) -> None:
+def test_links_that_have_ended_are_forgotten(links):
     """Thirty days after their end, with the next link that is made."""
     assert KEPT_DAYS == 30
     link, _ = made(links, days=1)
@@ -97,7 +91,7 @@ def test_links_that_have_ended_are_forgotten(links: SharedLinks) -> None:
         assert (link in links.listed()) is kept
 
 
-def test_there_are_so_many_links(links: SharedLinks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_are_so_many_links(links, monkeypatch):
     """Of one person, and of all; whoever is refused is told what to do."""
     assert (MOST_OF_ONE, MOST_LINKS) == (500, 10_000)
     monkeypatch.setattr(module, "MOST_OF_ONE", 2)
@@ -114,7 +108,7 @@ def test_there_are_so_many_links(links: SharedLinks, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_forked_process_has_a_connection_of_its_own(links: SharedLinks) -> None:
+def test_a_forked_process_has_a_connection_of_its_own(links):
     """Links that were made before the fork open after it."""
     _, secret = made(links)
     child = os.fork()
@@ -123,7 +117,7 @@ def test_a_forked_process_has_a_connection_of_its_own(links: SharedLinks) -> Non
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_links_end_with_the_entry_of_their_maker(links: SharedLinks) -> None:
+def test_links_end_with_the_entry_of_their_maker(links):
     """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
     kept = [made(links, "Ana", entry="1")[0], made(links, "Bob")[0], made(links, "")[0]]
     for maker, entry in (("Ana", "0"), ("Eve", "1"), ("Eve", "")):

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -46,21 +45,21 @@ class Live:
     address: str
     token: str
 
-    def get(self, url: str, **headers: str) -> tuple[str, str]:
+    def get(self, url, **headers):
         """The body's type and text."""
         request = Request(url, headers={"Authorization": f"Bearer {self.token}", **headers})
         with urlopen(request, timeout=30) as answer:
             return answer.headers.get_content_type(), answer.read().decode()
 
 
-def months_before(today: date) -> list[date]:
+def months_before(today):
     """The first days of the two months before this one, the earlier one first."""
     last = (today.replace(day=1) - timedelta(days=1)).replace(day=1)
     return [(last - timedelta(days=1)).replace(day=1), last]
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(tmp_path_factory):
     """`deniable dashboard` under gunicorn over a SQLite store, on a free port; 20,000 devices
     have reported on each of two days of last week, and on one of last month."""
     folder = tmp_path_factory.mktemp("live")
@@ -97,12 +96,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield Live(address, made["token"])
 
 
-def filled(text: str, variables: dict[str, str]) -> str:
+def filled(text, variables):
     """The text with Grafana's variables replaced; one that nobody sets is a mistake."""
     return re.sub(r"\$\{([^}]+)\}", lambda found: variables[found[1]], text)
 
 
-def cells(query: dict[str, Any], live: Live, variables: dict[str, str]) -> list[dict[str, Any]]:
+def cells(query, live, variables):
     """The table that the data source makes of a query: a row of typed cells for each object
     under the root selector, or for each line."""
     assert query["source"] == "url"
@@ -130,7 +129,7 @@ def cells(query: dict[str, Any], live: Live, variables: dict[str, str]) -> list[
     ]
 
 
-def typed(cell: Any, column: dict[str, Any]) -> Any:
+def typed(cell, column):
     """The cell, if it has the column's type."""
     kind = column["type"]
     if cell is None or cell == "":
@@ -149,7 +148,7 @@ def typed(cell: Any, column: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-def variables(live: Live) -> dict[str, str]:
+def variables(live):
     """What Grafana puts in: the dashboard's choices, and its range of 30 days."""
     today = datetime.now(UTC).date()
     return {
@@ -165,9 +164,7 @@ def variables(live: Live) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("panel", SHOWN, ids=lambda panel: str(panel["id"]))
-def test_grafana_can_draw_each_panel(
-    live: Live, variables: dict[str, str], panel: dict[str, Any]
-) -> None:
+def test_grafana_can_draw_each_panel(live, variables, panel):
     """Each query of the dashboard that is shipped finds its rows, and each column its type."""
     for query in panel["targets"]:
         rows = cells(query, live, variables)

@@ -1,16 +1,13 @@
 """What is asked wrongly: the page keeps the form as it was sent, and names the field."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
-from flask.testing import FlaskClient
 
 SWAPPED = "from=2026-11-20&to=2026-11-01"
 
 
-def fields(page: str) -> dict[str, str]:
+def fields(page):
     """What the fields of a page's forms hold, by name."""
     inputs = re.findall(r"<input [^>]+>", page)
     named = {name[1]: each for each in inputs if (name := re.search(r' name="(\w+)"', each))}
@@ -20,7 +17,7 @@ def fields(page: str) -> dict[str, str]:
     }
 
 
-def invalid(page: str) -> set[str]:
+def invalid(page):
     """The names of the fields that are marked."""
     return {
         name[1]
@@ -43,9 +40,7 @@ def invalid(page: str) -> set[str]:
     ],
 )
 @pytest.mark.parametrize("path", ["/metric/browser", "/metric/browser/compare"])
-def test_a_metric_keeps_its_form(
-    shared_browser: FlaskClient, path: str, query: str, marked: set[str], told: str
-) -> None:
+def test_a_metric_keeps_its_form(shared_browser, path, query, marked, told):
     """Swapped dates, no dates, and parameters or choices that there are not: 400, the form as it
     was sent, the fields at fault marked, and what to do said on the page."""
     if path.endswith("compare") and ("by=" in query or "value=" in query):

@@ -12,8 +12,8 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.words import percent
-from deniable_estimator.questions.reading import read
 
 from .conftest import (
     NUMBERS,

@@ -1,15 +1,11 @@
 """/api/v1/overview: what the overview says, with codes in place of sentences."""
 
-from __future__ import annotations
-
-from deniable_collector.stores import Store
-
 from .conftest import fill, program_of
 from .test_overview_page import SHARES, declared, visit
 from .test_tokens import made, reader
 
 
-def test_its_version_is_its_content(empty_store: Store) -> None:
+def test_its_version_is_its_content(empty_store):
     """The same content is 304; a report changes it. What cannot be asked is refused."""
     registry = declared("well", "fine")
     asking = program_of(visit(empty_store, registry).application)
@@ -22,7 +18,7 @@ def test_its_version_is_its_content(empty_store: Store) -> None:
         assert asking.get(f"/api/v1/overview?{query}").status_code == 400, query
 
 
-def test_a_token_sees_its_metrics_alone(empty_store: Store) -> None:
+def test_a_token_sees_its_metrics_alone(empty_store):
     """A token that is limited to some metrics is told of these, and one without the scope of
     nothing."""
     registry = declared("well", "fine")

@@ -1,20 +1,14 @@
 """The overview: what needs attention, changes and sparklines, list, order, pages and search."""
 
-from __future__ import annotations
-
 import html
 import re
 import time
-from collections.abc import Mapping
 from datetime import date, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store, StoreUnavailable
+from deniable_collector.stores import StoreUnavailable
 from deniable_estimator.dashboard.overview import cache
 from deniable_estimator.dashboard.overview.listing import PAGE_SIZE
 
@@ -39,13 +33,13 @@ description = "Which one?"
 SHARES = [0.3, 0.6, 0.1]
 
 
-def declared(*names: str, more: Mapping[str, str] | None = None) -> Registry:
+def declared(*names, more=None):
     """Metrics over three values; `more` adds lines to one of them."""
     texts = (METRIC.format(name=each) + (more or {}).get(each, "") for each in names)
     return Registry.parse(HEAD + "".join(texts))
 
 
-def visit(store: Store, registry: Registry, folder: Path | None = None) -> FlaskClient:
+def visit(store, registry, folder=None):
     """A signed-in browser at a dashboard that has calculated nothing."""
     store.publish({metric.name: [metric.scheme] for metric in registry})
     client = dashboard_of(store, registry, candidates_dir=str(folder or "")).test_client()
@@ -54,29 +48,27 @@ def visit(store: Store, registry: Registry, folder: Path | None = None) -> Flask
     return client
 
 
-def weeks(
-    store: Store, registry: Registry, name: str, *, newest: list[float] = SHARES, n: int = 20_000
-) -> None:
+def weeks(store, registry, name, *, newest=SHARES, n=20_000):
     """35 days of one crowd, whose newest seven complete days have other shares."""
     for ago in range(1, 36):
         day = (TODAY - timedelta(ago)).isoformat()
         fill(store, registry, name, newest if ago <= 12 else SHARES, n, day)
 
 
-def names(page: str) -> list[str]:
+def names(page):
     """The metrics of the cards or of the list, in their order."""
     results = page.partition('<div id="results">')[2]
     return re.findall(r'(?:<h2>|<th scope="row">)<a href="/metric/(\w+)', results)
 
 
-def strip(page: str) -> dict[str, tuple[str, str]]:
+def strip(page):
     """metric -> the code and the text of what needs attention."""
     part = page.partition('id="strip"')[2].partition("</section>")[0]
     lines = re.findall(r'<li class="(\w+)"><a href="[^"]*">(\w+)</a> <span>(.*?)</span>', part)
     return {name: (code, html.unescape(text)) for code, name, text in lines}
 
 
-def whole(client: FlaskClient, path: str) -> str:
+def whole(client, path):
     """The page, once all of it is known."""
     while (page := client.get(path)).status_code == 202:
         pass
@@ -84,7 +76,7 @@ def whole(client: FlaskClient, path: str) -> str:
     return page.text
 
 
-def test_the_strip_names_what_needs_attention_and_why(empty_store: Store) -> None:
+def test_the_strip_names_what_needs_attention_and_why(empty_store):
     """A change, an anomaly, silence, an expiry and too few reports each have their line, the most
     pressing first, with a link to the days; what is well has none."""
     lines = {"late": "expires = 2026-12-01", "gone": "expires = 2026-11-01"}
@@ -120,7 +112,7 @@ def test_the_strip_names_what_needs_attention_and_why(empty_store: Store) -> Non
 
 
 @pytest.mark.parametrize("last", [2, 8])
-def test_a_week_is_compared_with_four_weeks_before(empty_store: Store, last: int) -> None:
+def test_a_week_is_compared_with_four_weeks_before(empty_store, last):
     """A change of a whole week is found against all of the four weeks before it, though reports
     are judged a day late, and though the newest are as old as news may be."""
     registry = declared("moved")
@@ -133,7 +125,7 @@ def test_a_week_is_compared_with_four_weeks_before(empty_store: Store, last: int
     assert "vs 28 earlier windows" in text
 
 
-def test_many_metrics_have_pages(empty_store: Store) -> None:
+def test_many_metrics_have_pages(empty_store):
     """A page has 50 metrics; the next one has the rest, and a page beyond the last is the last.
     The strip tells of all metrics, whatever the page."""
     every = [f"m_{place:03}" for place in range(120)]
@@ -168,9 +160,7 @@ def test_many_metrics_have_pages(empty_store: Store) -> None:
         ("q=%E2%80%AE", []),
     ],
 )
-def test_a_search_finds_values(
-    empty_store: Store, tmp_path: Path, query: str, wanted: list[str]
-) -> None:
+def test_a_search_finds_values(empty_store, tmp_path, query, wanted):
     """A word is found in declared values and listed strings, in any case and normal form; type,
     platform and state narrow it. A metric without a platform is on all of them."""
     registry = Registry.parse(
@@ -204,7 +194,7 @@ def test_a_search_finds_values(
         ("stat=calm", "Did you mean “state”?"),
     ],
 )
-def test_a_wrong_address_is_told(empty_store: Store, query: str, told: str) -> None:
+def test_a_wrong_address_is_told(empty_store, query, told):
     """What cannot be shown is named with what can, and the page shows all metrics."""
     client = visit(empty_store, declared("well", "fine"))
     page = client.get(f"/?{query}")
@@ -213,9 +203,7 @@ def test_a_wrong_address_is_told(empty_store: Store, query: str, told: str) -> N
     assert names(page.text) == ["well", "fine"]
 
 
-def test_reports_are_shown_at_once_and_old_windows_later(
-    empty_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_are_shown_at_once_and_old_windows_later(empty_store, monkeypatch):
     """New reports of a window that still takes some are on the next page. A window of last month,
     which only an operator changes, is looked at again after ten minutes."""
     registry = declared("well", "fine")
@@ -235,9 +223,7 @@ def test_reports_are_shown_at_once_and_old_windows_later(
     assert "40,000 reports" in whole(client, "/")
 
 
-def test_a_long_round_is_followed_by_a_rest(
-    empty_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_round_is_followed_by_a_rest(empty_store, monkeypatch):
     """While reports arrive without end, calculations take a fifth of a core: after a long round the
     page shows what is known, says how much of it is older, and the next round waits."""
     registry = declared("well", "fine")
@@ -247,7 +233,7 @@ def test_a_long_round_is_followed_by_a_rest(
         monkeypatch.setattr(client.application.extensions["deniable_summaries"], name, clock)
     real = cache.summarize
 
-    def slow(*arguments: Any, **more: Any) -> Any:
+    def slow(*arguments, **more):
         clock.now += 1.0
         return real(*arguments, **more)
 
@@ -264,11 +250,11 @@ def test_a_long_round_is_followed_by_a_rest(
     assert "20,000 reports" in client.get("/").text
 
 
-def test_a_store_that_is_away_is_told(empty_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_away_is_told(empty_store, monkeypatch):
     """Where the store cannot be read the page says so, also if that happens in the background."""
     client = visit(empty_store, declared("well", "fine"))
 
-    def away(*arguments: object) -> None:
+    def away(*arguments):
         raise StoreUnavailable("it is away")
 
     for name in ("versions", "windows"):
@@ -278,7 +264,7 @@ def test_a_store_that_is_away_is_told(empty_store: Store, monkeypatch: pytest.Mo
     assert client.get("/").status_code == 200
 
 
-def test_a_first_day_is_said_to_lack_a_week_and_not_reports(empty_store: Store) -> None:
+def test_a_first_day_is_said_to_lack_a_week_and_not_reports(empty_store):
     """A metric whose only reports are younger than the newest complete week has nothing to be
     compared with; its reports are there, and the forecast gives way to them."""
     registry = declared("young", more={"young": "devices = 50"})
@@ -292,7 +278,7 @@ def test_a_first_day_is_said_to_lack_a_week_and_not_reports(empty_store: Store) 
     assert "Few devices are expected" not in page
 
 
-def test_what_is_missing_is_marked_to_be_filled_in(empty_store: Store) -> None:
+def test_what_is_missing_is_marked_to_be_filled_in(empty_store):
     """Parts of a cold overview are looked for again, by a script or by a refresh without one, until
     they are there."""
     registry = declared(*(f"m_{place}" for place in range(3)))

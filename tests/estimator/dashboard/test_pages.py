@@ -1,21 +1,17 @@
 """The pages: what they say, escape, refuse and forbid."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store, StoreUnavailable, open_store
+from deniable_collector.stores import StoreUnavailable, open_store
 
 from .conftest import browser_of, dashboard_of, fill
 
 
-def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
+def test_a_long_table_is_listed_on_request(tmp_path):
     """Of 1,000 values a page lists the largest and links to all; each is then there once."""
     names = ", ".join(f'"value {number}"' for number in range(1000))
     registry = Registry.parse(
@@ -41,7 +37,7 @@ def test_a_long_table_is_listed_on_request(tmp_path: Path) -> None:
     store.close()
 
 
-def test_the_first_day_of_an_app_that_reports_at_once(empty_store: Store) -> None:
+def test_the_first_day_of_an_app_that_reports_at_once(empty_store):
     """Where only today has reports, page and overview show today; with older ones the page shows
     them, and today is one click away."""
     registry = Registry.parse(
@@ -69,7 +65,7 @@ def test_the_first_day_of_an_app_that_reports_at_once(empty_store: Store) -> Non
     assert ">today</a>" in page
 
 
-def test_a_window_that_has_just_ended(empty_store: Store, registry: Registry) -> None:
+def test_a_window_that_has_just_ended(empty_store, registry):
     """It ended less than an hour ago, not 0 hours ago."""
     empty_store.publish({metric.name: [metric.scheme] for metric in registry})
     fill(empty_store, registry, "browser", [0.5, 0.5, 0.0, 0.0], 3000)
@@ -79,7 +75,7 @@ def test_a_window_that_has_just_ended(empty_store: Store, registry: Registry) ->
 
 
 @pytest.mark.parametrize("path", ["/", "/metric/browser", "/metric/browser.csv", "/login", "/x"])
-def test_every_response_carries_the_same_protection(browser: FlaskClient, path: str) -> None:
+def test_every_response_carries_the_same_protection(browser, path):
     """No response may run scripts, be framed, sniffed or kept by caches."""
     headers = browser.get(path).headers
     policy = headers["Content-Security-Policy"]
@@ -97,16 +93,14 @@ def test_every_response_carries_the_same_protection(browser: FlaskClient, path: 
     assert headers["Cache-Control"] == "no-store"
 
 
-def test_a_store_that_is_down_is_explained(
-    token: str, registry: Registry, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_store_that_is_down_is_explained(token, registry, caplog):
     """While the store is away the page says so, with 503, and the log says why."""
 
     class Down:
-        def __getattr__(self, name: str) -> None:
+        def __getattr__(self, name):
             raise StoreUnavailable("redis://:secret@db is away", retry_after=3)
 
-    away = dashboard_of(Down(), registry).test_client()  # type: ignore[arg-type]
+    away = dashboard_of(Down(), registry).test_client()
     answer = away.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "3"
@@ -114,14 +108,14 @@ def test_a_store_that_is_down_is_explained(
     assert "db is away" in caplog.text
 
 
-def test_a_failure_shows_nothing_of_itself(token: str, registry: Registry) -> None:
+def test_a_failure_shows_nothing_of_itself(token, registry):
     """An error of our own gives a plain 500, not its text."""
 
     class Broken:
-        def __getattr__(self, name: str) -> None:
+        def __getattr__(self, name):
             raise RuntimeError("the inside")
 
-    broken = dashboard_of(Broken(), registry).test_client()  # type: ignore[arg-type]
+    broken = dashboard_of(Broken(), registry).test_client()
     answer = broken.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 500
     assert "inside" not in answer.text

@@ -1,13 +1,9 @@
 """Pairs on pages and in the API: bad addresses, and the ranges of a number."""
 
-from __future__ import annotations
-
 import pytest
-from flask.testing import FlaskClient
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_collector.stores import Store
 
 from .conftest import YESTERDAY, browser_of, dashboard_of, fill_drawn, program_of
 
@@ -16,7 +12,7 @@ CELLS = dict(enumerate((900, 600, 300, 1_050, 63, 87)))
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """A pair that forgets what its two metrics would report."""
     text = declared(
         plan={"type": "category", "values": ["free", "pro", "trial"]},
@@ -27,7 +23,7 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def store(empty_store: Store, registry: Registry) -> Store:
+def store(empty_store, registry):
     for day in DAYS:
         fill_drawn(empty_store, registry, "both", CELLS, day)
     return empty_store
@@ -37,14 +33,14 @@ def store(empty_store: Store, registry: Registry) -> Store:
     "address",
     ["both?given=browser", "plan?given=plan", "both?limit=3", "both?value=nothing"],
 )
-def test_a_wrong_address_is_refused(store: Store, registry: Registry, address: str) -> None:
+def test_a_wrong_address_is_refused(store, registry, address):
     """Another metric, a direction of what is no pair, and keys of other kinds are mistakes."""
-    reader: FlaskClient = browser_of(dashboard_of(store, registry))
+    reader = browser_of(dashboard_of(store, registry))
     assert reader.get("/metric/both").status_code == 200
     assert reader.get(f"/metric/{address}").status_code == 400
 
 
-def test_the_api_names_the_ranges_of_a_forgotten_number(store: Store, registry: Registry) -> None:
+def test_the_api_names_the_ranges_of_a_forgotten_number(store, registry):
     """`value=` takes the ranges whose shares the answer has, and a wrong one is refused with
     them."""
     ask = program_of(dashboard_of(store, registry))

@@ -1,25 +1,18 @@
 """The file of people: its form, its tokens, its commands, and what a change of it does at once."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import re
 from datetime import date
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from flask import Flask
-from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Registry
 from deniable.command_line import find
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access import people as module
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
@@ -38,21 +31,21 @@ from .conftest import TOKEN, browser_of, dashboard_of
 HASH = hash_token("deniable_secret", "00" * 16)
 
 
-def run(*arguments: str, fine: bool = True) -> str:
+def run(*arguments, fine=True):
     """What `deniable dashboard people` prints."""
     result = CliRunner().invoke(find("dashboard", "people"), arguments)
     assert (result.exit_code == 0) is fine, result.output
     return result.output
 
 
-def problems(text: str) -> list[tuple[int | None, str]]:
+def problems(text):
     """Line and place of every mistake."""
     with pytest.raises(CheckedFileError) as caught:
         parse_people(text)
     return [(each.line, each.where) for each in caught.value.problems]
 
 
-def test_only_a_salted_hash_is_kept() -> None:
+def test_only_a_salted_hash_is_kept():
     """The file holds HMAC-SHA256 of the token under a salt of 128 random bits of each person."""
     first, second = hash_token("secret"), hash_token("secret")
     assert first != second
@@ -62,7 +55,7 @@ def test_only_a_salted_hash_is_kept() -> None:
         assert digest == hmac.new(bytes.fromhex(salt), b"secret", sha256).hexdigest()
 
 
-def test_people_are_read() -> None:
+def test_people_are_read():
     """Each table is a person with a role, with or without a token."""
     found = parse_people(
         f'schema = 1\n[people.Ana]\nrole = "analyst"\ntoken = "{HASH}"\n'
@@ -74,7 +67,7 @@ def test_people_are_read() -> None:
     assert parse_people("schema = 1\n") == {}
 
 
-def test_every_mistake_is_named_with_its_line() -> None:
+def test_every_mistake_is_named_with_its_line():
     """All of them at once, in the order of the file."""
     text = f"""schema = 2
 people_ = 1
@@ -110,12 +103,12 @@ role = "reader"
     ["", "schema = true", "schema = 1\npeople = 3", "schema = 1\n[people]\na = 1", "=", "\x00",
      "[" * 5000, "schema = 1\n[[people]]\nrole = 'reader'"],
 )  # fmt: skip
-def test_what_is_no_list_of_people_is_refused(text: str) -> None:
+def test_what_is_no_list_of_people_is_refused(text):
     """Each mistake of form is a mistake and no crash."""
     assert problems(text)
 
 
-def test_the_file_is_limited(tmp_path: Path) -> None:
+def test_the_file_is_limited(tmp_path):
     """A thousand people and a mebibyte are the most."""
     many = "schema = 1\n" + "".join(f'[people.p{n}]\nrole = "reader"\n' for n in range(MOST_PEOPLE))
     assert len(parse_people(many)) == MOST_PEOPLE == 1000
@@ -141,13 +134,13 @@ def test_the_file_is_limited(tmp_path: Path) -> None:
         ("Zoe\u0308", False), ("a/b", False), ("a\u200bb", False),
     ],
 )  # fmt: skip
-def test_names_are_letters_of_any_language(name: str, fine: bool) -> None:
+def test_names_are_letters_of_any_language(name, fine):
     """No name can hide another, leave its place on a page, or be two names joined by a comma."""
     assert (check_name(name) is None) is fine
 
 
 @given(st.text(max_size=80))
-def test_a_good_name_survives_the_file(name: str) -> None:
+def test_a_good_name_survives_the_file(name):
     """Whatever name is taken can be written to the file, and comes back as it was."""
     if check_name(name) is None:
         import tomlkit
@@ -156,7 +149,7 @@ def test_a_good_name_survives_the_file(name: str) -> None:
         assert list(parse_people(text)) == [name]
 
 
-def test_adding_keeps_the_file(tmp_path: Path) -> None:
+def test_adding_keeps_the_file(tmp_path):
     """The token is printed once and its hash kept; comments, other people and the file's mode stay;
     a new file is its owner's alone, and nothing else is left in the folder."""
     path = tmp_path / "people.toml"
@@ -180,7 +173,7 @@ def test_adding_keeps_the_file(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir() if each.name != "temporary"] == ["people.toml"]
 
 
-def test_a_second_add_needs_replace(tmp_path: Path) -> None:
+def test_a_second_add_needs_replace(tmp_path):
     """Somebody who is listed is not changed by accident; --replace gives a new token and role."""
     at = ("--file", str(tmp_path / "people.toml"))
     first = json.loads(run("add", "Ana", "--role", "reader", "--json", *at))["token"]
@@ -196,7 +189,7 @@ def test_a_second_add_needs_replace(tmp_path: Path) -> None:
     assert not load_people(tmp_path / "people.toml")["Ana"].hashed
 
 
-def test_a_file_with_mistakes_is_not_edited(tmp_path: Path) -> None:
+def test_a_file_with_mistakes_is_not_edited(tmp_path):
     """The commands name the mistakes and leave the file as it is."""
     path = tmp_path / "people.toml"
     path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
@@ -210,7 +203,7 @@ def test_a_file_with_mistakes_is_not_edited(tmp_path: Path) -> None:
     assert "NAME must be" in run("add", "<b>", "--role", "reader", "--file", str(path), fine=False)
 
 
-def listed(path: Path, **people: str) -> None:
+def listed(path, **people):
     """Replace the file by these people with their roles, each with the token of that name."""
     text = "schema = 1\n" + "".join(
         f'[people.{name}]\nrole = "{role}"\ntoken = "{hash_token(f"token of {name}", "0" * 32)}"\n'
@@ -222,18 +215,18 @@ def listed(path: Path, **people: str) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     file = tmp_path / "people.toml"
     listed(file, ana="analyst", bob="reader")
     return file
 
 
 @pytest.fixture
-def people_app(store: Store, registry: Registry, path: Path) -> Flask:
+def people_app(store, registry, path):
     return dashboard_of(store, registry, data=str(path.parent))
 
 
-def test_a_change_of_the_file_is_in_force_at_once(people_app: Flask, path: Path) -> None:
+def test_a_change_of_the_file_is_in_force_at_once(people_app, path):
     """Whoever is removed, or gets another token, is signed out with the next request; whoever gets
     another role has it; nobody else is concerned; the dashboard's token goes on."""
     clients = {name: people_app.test_client() for name in ("ana", "bob", "own")}
@@ -256,7 +249,7 @@ def test_a_change_of_the_file_is_in_force_at_once(people_app: Flask, path: Path)
     )
 
 
-def test_a_session_belongs_to_one_person(people_app: Flask) -> None:
+def test_a_session_belongs_to_one_person(people_app):
     """Signing in begins a session of its own, whatever cookie the browser had, so a cookie that
     somebody planted before opens nothing afterwards."""
     client, thief = people_app.test_client(), people_app.test_client()
@@ -276,9 +269,7 @@ def test_a_session_belongs_to_one_person(people_app: Flask) -> None:
         assert client.get("/").status_code == 401, "not even with the dashboard's key"
 
 
-def test_mistakes_leave_the_last_good_file_in_force(
-    people_app: Flask, path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_mistakes_leave_the_last_good_file_in_force(people_app, path, caplog):
     """It is said once in the log, without a name, and on each page of an operator; a file that is
     gone lets nobody in; a good one mends both."""
     ana = browser_of(people_app, "token of ana", accept="")
@@ -293,7 +284,7 @@ def test_mistakes_leave_the_last_good_file_in_force(
         path.unlink()
         assert ana.get("/").status_code == 401
         assert told not in own.get("/").text
-    events = [each.event for each in caplog.records]  # type: ignore[attr-defined]
+    events = [each.event for each in caplog.records]
     assert events == ["people-refused", "people-gone"]
     assert "mallory" not in caplog.text
     path.write_text(good)
@@ -301,9 +292,7 @@ def test_mistakes_leave_the_last_good_file_in_force(
     assert ana.get("/").status_code == 200
 
 
-def test_a_bad_file_keeps_the_dashboard_from_starting(
-    store: Store, registry: Registry, tmp_path: Path
-) -> None:
+def test_a_bad_file_keeps_the_dashboard_from_starting(store, registry, tmp_path):
     """Its mistakes are named; without a file there is nobody, until `deniable dashboard people add`
     makes one."""
     path = tmp_path / "people.toml"
@@ -317,25 +306,25 @@ def test_a_bad_file_keeps_the_dashboard_from_starting(
     assert app.test_client().post("/login", data={"token": "token of ana"}).status_code == 303
 
 
-def test_links_end_with_the_person(people_app: Flask, path: Path) -> None:
+def test_links_end_with_the_person(people_app, path):
     """The links of whoever is removed end at once, and somebody who comes back under the name does
     not own them, also if the dashboard has not looked in between; a new token or role makes no new
     person; a file that was away for a moment has removed nobody."""
-    links: SharedLinks = people_app.extensions["deniable_links"]
+    links = people_app.extensions["deniable_links"]
     visitor = people_app.test_client()
-    makers: dict[str, FlaskClient] = {}
+    makers = {}
     at = ("--role", "analyst", "--json", "--file", str(path))
 
-    def add(name: str, *more: str) -> None:
+    def add(name, *more):
         told = json.loads(run("add", name, *more, *at))
         makers[name] = browser_of(people_app, told["token"])
 
-    def remove(name: str) -> None:
+    def remove(name):
         path.write_text(re.sub(rf"\[people\.{name}\]\n(?:\w.*\n)*", "", path.read_text()))
 
-    def made(name: str) -> str:
+    def made(name):
         page = makers[name].post("/share", data={"view": "/metric/browser", "days": "9"}).text
-        return re.search(r'value="http://localhost(/shared/[^"]+)"', page)[1]  # type: ignore[index]
+        return re.search(r'value="http://localhost(/shared/[^"]+)"', page)[1]
 
     for name in ("Eve", "Zoe"):
         add(name)
@@ -358,9 +347,7 @@ def test_links_end_with_the_person(people_app: Flask, path: Path) -> None:
     assert [each.maker for each in links.listed()] == ["Zoe"]
 
 
-def test_links_end_if_no_dashboard_runs(
-    store: Store, registry: Registry, path: Path, tmp_path: Path
-) -> None:
+def test_links_end_if_no_dashboard_runs(store, registry, path, tmp_path):
     """Whoever is removed while no dashboard runs has no links when the next one starts."""
     file = str(tmp_path / "links.db")
     for maker, entry in (("bob", ""), ("gone", "1"), ("by a proxy", None), ("", None)):

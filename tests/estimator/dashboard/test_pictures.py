@@ -16,8 +16,8 @@ from tests.stores import wait_until as until
 
 from deniable import Registry
 from deniable_collector.stores import Store
+from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import FONT, png
-from deniable_estimator.dashboard.workers import Workers
 
 from .conftest import dashboard_of, fill, program_of
 

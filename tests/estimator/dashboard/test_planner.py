@@ -15,7 +15,7 @@ from deniable import Registry
 from deniable.command_line import find
 from deniable.mechanisms import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.dashboard.charts.division import division_chart
+from deniable_estimator.dashboard.plan_charts import division_chart
 from deniable_estimator.planning.lifetime import plan_lifetime
 from deniable_estimator.planning.pairs import conditional_half_width, plan_pair
 from deniable_estimator.privacy.words import rounded_up
@@ -163,13 +163,13 @@ def test_conditionals_of_rare_values_are_too_few(shared_browser: FlaskClient) ->
 def test_every_chart_stays_inside(lifetime: float, years: float) -> None:
     """Dots and ticks lie within the plot, and ticks do not overlap."""
     chart = division_chart(plan_lifetime(2, lifetime, years, 1000))
-    assert all(0 <= dot.x <= 100 and 0 <= dot.y <= chart.height for dot in chart.dots)
-    assert sum(dot.best for dot in chart.dots) == 1
-    places = [tick.at for tick in chart.counts]
+    assert all(0 <= dot.at <= 100 and 0 <= dot.down <= chart.height for dot in chart.spots)
+    assert sum(bool(dot.text) for dot in chart.spots) == 1
+    places = [tick.at for tick in chart.ticks]
     assert places == sorted(places)
     assert all(b - a >= 6 for a, b in itertools.pairwise(places))
-    assert 1 <= len(chart.parts) <= 8
-    assert all(0 <= tick.at <= chart.height for tick in chart.parts)
+    assert 1 <= len(chart.levels) <= 8
+    assert all(0 <= tick.at <= chart.height for tick in chart.levels)
 
 
 def test_a_long_list_is_planned_elsewhere(shared_browser: FlaskClient) -> None:

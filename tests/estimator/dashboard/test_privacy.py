@@ -1,17 +1,15 @@
 """The privacy label."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import pytest
 
-from deniable import Metric, Registry
+from deniable import Registry
 from deniable_estimator.dashboard.privacy_label import label_of
 
 
-def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:
+def declared(epsilon, lifetime, extra=""):
     return Registry.parse(
         f"""
         schema = 1
@@ -30,13 +28,13 @@ def declared(epsilon: float, lifetime: float, extra: str = "") -> Metric:
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0, 4.0, 7.3, 10.0])
-def test_no_figure_is_below_the_truth(epsilon: float) -> None:
+def test_no_figure_is_below_the_truth(epsilon):
     """Each figure is at least what the integers in force give, and less than a hundredth more."""
     metric = declared(epsilon, 3 * epsilon)
     label = label_of(metric)
     odds = metric.scheme.mechanism.odds
 
-    def figure(text: str) -> Fraction:
+    def figure(text):
         return Fraction(text.replace(",", ""))
 
     assert odds <= figure(label.one.factor) < odds + (Fraction(1, 100) if odds < 100 else 1)
@@ -52,7 +50,7 @@ def test_no_figure_is_below_the_truth(epsilon: float) -> None:
     assert chance < figure(label.lifetime.guess) <= 100
 
 
-def test_the_cap_of_the_registry_ends_reports() -> None:
+def test_the_cap_of_the_registry_ends_reports():
     """A cap on all metrics bounds each of them, with memory and without."""
     assert label_of(declared(1.0, 8.0), 3.0).lifetime_reports == 3
     capped = label_of(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)

@@ -1,35 +1,25 @@
 """People whom a reverse proxy names: believed from listed proxies, and from nobody else."""
 
-from __future__ import annotations
-
 import re
 import socket
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
-from deniable import Registry
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import REGISTRY, TOKEN, dashboard_of, running_dashboard
 
 HERE = {"Sec-Fetch-Site": "same-origin"}
-NewApp = Callable[..., Flask]
 
 
 @pytest.fixture
-def new_app(store: Store, registry: Registry, tmp_path: Path) -> NewApp:
+def new_app(store, registry, tmp_path):
     """Makes a dashboard that believes 10.1.0.0/16, by default with roles in a header."""
     path = tmp_path / "people.toml"
     path.write_text('schema = 1\n[people.Ana]\nrole = "analyst"\n[people."Zoë"]\nrole = "reader"\n')
 
-    def new(*, by_file: bool = False, **more: Any) -> Flask:
+    def new(*, by_file=False, **more):
         way = {"data": str(path.parent)} if by_file else {"dashboard_role_header": "X-Role"}
         return dashboard_of(
             store,
@@ -41,7 +31,7 @@ def new_app(store: Store, registry: Registry, tmp_path: Path) -> NewApp:
     return new
 
 
-def proxied(app: Flask, address: str = "10.1.2.3", **headers: str) -> FlaskClient:
+def proxied(app, address="10.1.2.3", **headers):
     """A browser behind a proxy at this address that adds these headers."""
     client = app.test_client()
     client.environ_base.update(
@@ -52,7 +42,7 @@ def proxied(app: Flask, address: str = "10.1.2.3", **headers: str) -> FlaskClien
     return client
 
 
-def test_a_proxy_names_people_and_roles(new_app: NewApp) -> None:
+def test_a_proxy_names_people_and_roles(new_app):
     """By header or by the file of people; pages say who it is, and offer no way out that the
     proxy would undo."""
     by_header = proxied(new_app(), x_forwarded_user="Bob", x_role="reader")
@@ -71,9 +61,7 @@ def test_a_proxy_names_people_and_roles(new_app: NewApp) -> None:
 
 
 @pytest.mark.parametrize("address", ["10.2.0.1", "127.0.0.1", "::2", "", "10.1.2", "unix"])
-def test_nobody_else_is_believed(
-    new_app: NewApp, address: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nobody_else_is_believed(new_app, address, caplog):
     """The headers of any other sender are ignored and counted, whatever else they claim; the log
     has the number, and neither the name nor the address."""
     app = new_app(trusted_proxies=1)
@@ -85,19 +73,19 @@ def test_nobody_else_is_believed(
         for _ in range(12):
             assert liar.get("/").status_code == 303
     told = [each for each in caplog.records if getattr(each, "event", "") == "person-not-believed"]
-    assert [each.fields["requests"] for each in told] == [1, 10]  # type: ignore[attr-defined]
+    assert [each.fields["requests"] for each in told] == [1, 10]
     assert "Mallory" not in caplog.text
     assert "10.1.2.3" not in caplog.text
 
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "::ffff:10.1.2.3", "::1", "::1%lo"])
-def test_each_form_of_a_listed_address_is_believed(new_app: NewApp, address: str) -> None:
+def test_each_form_of_a_listed_address_is_believed(new_app, address):
     """An IPv4 address as IPv6 writes it, and an address with its zone."""
     client = proxied(new_app(), address, x_forwarded_user="Bob", x_role="reader")
     assert client.get("/").status_code == 200
 
 
-def test_a_socket_file_is_believed_by_name(new_app: NewApp) -> None:
+def test_a_socket_file_is_believed_by_name(new_app):
     """Who connects to the dashboard's socket has no address, and is believed as `unix`."""
     client = proxied(
         new_app(dashboard_proxies=("unix",)), "", x_forwarded_user="B", x_role="reader"
@@ -124,7 +112,7 @@ def test_a_socket_file_is_believed_by_name(new_app: NewApp) -> None:
         {"x_forwarded_user": "<script>", "x_role": "operator"},
     ],
 )
-def test_a_name_or_role_that_is_none_is_refused(new_app: NewApp, headers: dict[str, str]) -> None:
+def test_a_name_or_role_that_is_none_is_refused(new_app, headers):
     """Also two headers of one name, which arrive as one with a comma; what was sent is nowhere in
     the refusal, and a session in the cookie does not help."""
     client = proxied(new_app(), **headers)
@@ -135,14 +123,14 @@ def test_a_name_or_role_that_is_none_is_refused(new_app: NewApp, headers: dict[s
     assert "<script>" not in page.text
 
 
-def test_whoever_is_not_in_the_file_has_no_role(new_app: NewApp) -> None:
+def test_whoever_is_not_in_the_file_has_no_role(new_app):
     """Where the file has the roles, the proxy can add nobody, by no header."""
     client = proxied(new_app(by_file=True), x_forwarded_user="Eve", x_role="operator")
     assert client.get("/").status_code == 403
     assert proxied(new_app(by_file=True), x_role="operator").get("/").status_code == 303
 
 
-def test_forms_behind_a_proxy_must_come_from_here(new_app: NewApp) -> None:
+def test_forms_behind_a_proxy_must_come_from_here(new_app):
     """The proxy's own cookie may come along with the form of another site, so a form that does not
     say where it comes from is refused."""
     client = proxied(new_app(), x_forwarded_user="Ana", x_role="analyst")
@@ -153,7 +141,7 @@ def test_forms_behind_a_proxy_must_come_from_here(new_app: NewApp) -> None:
         assert client.post("/metric/browser", headers=headers).status_code == 400
 
 
-def test_tokens_work_behind_a_proxy(new_app: NewApp) -> None:
+def test_tokens_work_behind_a_proxy(new_app):
     """The dashboard's token goes on as before, where the proxy names nobody; a token in the header
     wins; a password for the proxy is none for the dashboard."""
     app = new_app()
@@ -168,7 +156,7 @@ def test_tokens_work_behind_a_proxy(new_app: NewApp) -> None:
     assert client.get("/", headers={"Authorization": "Basic Qm9iOnB3"}).status_code == 401
 
 
-def test_another_person_in_one_browser_begins_anew(new_app: NewApp) -> None:
+def test_another_person_in_one_browser_begins_anew(new_app):
     """What the cookie keeps of the person before, such as lists of strings, is dropped; so is a
     session of a token."""
     app = new_app()
@@ -213,7 +201,7 @@ PROXY = {
         ({"SIGN_OUT": "//evil.example/"}, "must be a path or an address"),
     ],
 )
-def test_half_a_proxy_is_refused(changed: dict[str, str], told: str) -> None:
+def test_half_a_proxy_is_refused(changed, told):
     """A setting that is missing, or that would believe everybody, keeps the dashboard from
     starting, and is named."""
     environ = PROXY | {f"DENIABLE_DASHBOARD_{name}": text for name, text in changed.items()}
@@ -223,7 +211,7 @@ def test_half_a_proxy_is_refused(changed: dict[str, str], told: str) -> None:
     assert settings.dashboard_proxies == ("127.0.0.1", "10.0.0.0/8")
 
 
-def asked(address: str, *lines: str) -> int:
+def asked(address, *lines):
     """The status of a page that is asked for with exactly these header lines."""
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
@@ -236,7 +224,7 @@ def asked(address: str, *lines: str) -> int:
 
 
 @pytest.mark.campaign
-def test_headers_cannot_be_smuggled(tmp_path: Path, store: Store) -> None:
+def test_headers_cannot_be_smuggled(tmp_path, store):
     """With the real server: a header with underscores is none, two of one name are refused, and
     so is one in another form."""
     (tmp_path / "metrics.toml").write_text(REGISTRY)

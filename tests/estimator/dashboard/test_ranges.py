@@ -1,12 +1,9 @@
 """The days that a page looks at."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from deniable import windows
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -19,7 +16,7 @@ from deniable_estimator.dashboard.ranges import (
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 
 
-def test_what_is_left_out_ends_with_the_last_complete_window() -> None:
+def test_what_is_left_out_ends_with_the_last_complete_window():
     """Without dates a page shows 28 days up to yesterday, four weeks up to Sunday or three whole
     months; with one, what leads up to it, and today if nothing earlier is asked for."""
     assert read_range({}, NOW) == DayRange(date(2026, 10, 24), date(2026, 11, 20))
@@ -31,7 +28,7 @@ def test_what_is_left_out_ends_with_the_last_complete_window() -> None:
     assert read_range({"from": "2026-11-21"}, NOW).days == 1
 
 
-def test_windows_are_left_out_by_name() -> None:
+def test_windows_are_left_out_by_name():
     """They are kept in order, once each, and survive the address; what is no window of that kind
     is refused, and so are more than a hundred."""
     asked = read_range({"without": " 2026-11-12,2026-11-03,2026-11-12"}, NOW)
@@ -53,13 +50,13 @@ def test_windows_are_left_out_by_name() -> None:
         {"from": "1900-01-01"},
     ],
 )
-def test_bad_ranges_raise(arguments: dict[str, str]) -> None:
+def test_bad_ranges_raise(arguments):
     """What is no date, ends before it begins or is over ten years long is refused."""
     with pytest.raises(RangeError):
         read_range(arguments, NOW)
 
 
-def test_the_first_days_of_the_calendar_are_no_accident() -> None:
+def test_the_first_days_of_the_calendar_are_no_accident():
     """A range that would begin before the year 1 begins where it ends."""
     assert read_range({"to": "0001-01-05"}, NOW).days == 1
 
@@ -72,9 +69,7 @@ def test_the_first_days_of_the_calendar_are_no_accident() -> None:
         ("month", date(2026, 10, 31), [31, 92, 365]),
     ],
 )
-def test_presets_end_with_the_last_complete_window(
-    kind: windows.Kind, last: date, lengths: list[int]
-) -> None:
+def test_presets_end_with_the_last_complete_window(kind, last, lengths):
     """Each preset is whole windows that are over, reads back as itself, and is compared with
     others of the same weekdays that end where it begins."""
     assert [preset.range.days for preset in presets(NOW, kind)] == lengths
@@ -87,7 +82,7 @@ def test_presets_end_with_the_last_complete_window(
     assert read_range({}, NOW, kind) in [preset.range for preset in presets(NOW, kind)]
 
 
-def test_the_days_before_share_no_window_and_have_the_same_weekdays() -> None:
+def test_the_days_before_share_no_window_and_have_the_same_weekdays():
     """As many whole weeks back as it takes; of months, as many whole ones; never before year 1."""
     days = DayRange(date(2026, 11, 18), date(2026, 11, 20))
     assert before(days, "day") == DayRange(date(2026, 11, 11), date(2026, 11, 13))
@@ -103,7 +98,7 @@ def test_the_days_before_share_no_window_and_have_the_same_weekdays() -> None:
     assert before(early, "day") == DayRange(date(1, 1, 1), date(1, 1, 1))
 
 
-def test_what_is_left_out_is_left_out_before() -> None:
+def test_what_is_left_out_is_left_out_before():
     """A day that is left out leaves out its weekday in the days before; weeks and months do not."""
     days = DayRange(date(2026, 11, 14), date(2026, 11, 20), ("2026-10-01", "2026-11-18"))
     assert before(days, "day").without == ("2026-10-01", "2026-11-11", "2026-11-18")
@@ -111,7 +106,7 @@ def test_what_is_left_out_is_left_out_before() -> None:
     assert before(weeks, "week").without == ("2026-W45",)
 
 
-def test_other_days_before_can_be_named() -> None:
+def test_other_days_before_can_be_named():
     """What is not named is as it would be; only days that hold the same weekdays leave the same
     ones out."""
     days = DayRange(date(2026, 11, 14), date(2026, 11, 20), ("2026-11-18",))

@@ -1,15 +1,10 @@
 """The newest complete week on a metric's page: what it says, what changed, who leads by now."""
 
-from __future__ import annotations
-
 import re
 from datetime import date, timedelta
 
 import pytest
-from flask.testing import FlaskClient
 
-from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.ranges import DayRange, newest_period
 
 from .conftest import NOW, fill
@@ -18,9 +13,7 @@ MONDAY = date(2026, 11, 9)
 """That of the newest complete week at NOW, a Saturday."""
 
 
-def weeks(
-    store: Store, registry: Registry, shares: dict[int, list[float]], n: int = 20_000
-) -> None:
+def weeks(store, registry, shares, n=20_000):
     """Each week's shares, by how many weeks it lies before the newest, on every day of it."""
     for ago, each in shares.items():
         for day in range(7):
@@ -28,7 +21,7 @@ def weeks(
             fill(store, registry, "browser", each, n, at.isoformat())
 
 
-def words(page: str) -> str:
+def words(page):
     return re.sub(r"[\u2068\u2069]|<[^>]+>", "", page)
 
 
@@ -43,25 +36,21 @@ def words(page: str) -> str:
         ("month", date(2026, 9, 30), date(2026, 9, 1), date(2026, 9, 30)),
     ],
 )
-def test_the_newest_week_is_from_monday_to_sunday(
-    kind: str, last: date, first_day: date, last_day: date
-) -> None:
+def test_the_newest_week_is_from_monday_to_sunday(kind, last, first_day, last_day):
     """It has ended by now, and does not lie after the days that are shown; months are whole."""
     days = DayRange(last - timedelta(27), last)
-    found = newest_period(days, NOW, kind)  # type: ignore[arg-type]
+    found = newest_period(days, NOW, kind)
     assert found == DayRange(first_day, last_day)
 
 
-def test_before_the_calendar_there_is_no_week() -> None:
+def test_before_the_calendar_there_is_no_week():
     """Days at its beginning have no complete week, which is no error."""
     for kind in ("day", "week"):
         assert newest_period(DayRange(date.min, date.min), NOW, kind) is None
     assert newest_period(DayRange(date.min, date.min), NOW, "month") is None
 
 
-def test_another_leader_is_named_only_beyond_noise(
-    empty_browser: FlaskClient, empty_store: Store, registry: Registry
-) -> None:
+def test_another_leader_is_named_only_beyond_noise(empty_browser, empty_store, registry):
     """Over four weeks firefox leads, in the newest one chrome does; where the two are too close
     in either part, nothing is said."""
     weeks(empty_store, registry, {each: [0.47, 0.38, 0.1, 0.05] for each in (1, 2, 3)}, 2_500)
@@ -73,9 +62,7 @@ def test_another_leader_is_named_only_beyond_noise(
     assert "leads now" not in alone
 
 
-def test_a_close_leader_is_no_news(
-    empty_browser: FlaskClient, empty_store: Store, registry: Registry
-) -> None:
+def test_a_close_leader_is_no_news(empty_browser, empty_store, registry):
     """A lead of half a point in the newest week is noise, so no new leader is named."""
     weeks(empty_store, registry, {each: [0.5, 0.45, 0.05, 0.0] for each in (1, 2, 3)})
     weeks(empty_store, registry, {0: [0.465, 0.47, 0.065, 0.0]})

@@ -1,24 +1,16 @@
 """Pages of released numbers, and links and frames that show nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3
-from collections.abc import Callable
 from fractions import Fraction
 from html import unescape
-from pathlib import Path
-from typing import Any
 
 import pytest
-from flask import Flask
 
-from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.releasing.ledger import ReleaseLedger
-from deniable_estimator.releasing.making import Release, release
+from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.preparing import prepare
 from deniable_estimator.releasing.request import ReleaseRequest
 
@@ -27,21 +19,21 @@ from .conftest import NOW, TOKEN, Clock, dashboard_of
 LATER = NOW + SETTLED + 86_400
 
 
-def text_of(page: str) -> str:
+def text_of(page):
     """The words of a page, without its tags."""
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", "", page)))
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Path:
+def ledger(tmp_path):
     return tmp_path / "releases.sqlite"
 
 
 @pytest.fixture
-def make(store: Store, registry: Registry, ledger: Path) -> Callable[..., Release]:
+def make(store, registry, ledger):
     """Releases a metric, as the command does."""
 
-    def made(metric: str, epsilon: Fraction | None = Fraction(1, 2)) -> Release:
+    def made(metric, epsilon=Fraction(1, 2)):
         request = ReleaseRequest(metric, epsilon=epsilon)
         kept = ReleaseLedger(ledger, 1e-6, None)
         try:
@@ -53,8 +45,8 @@ def make(store: Store, registry: Registry, ledger: Path) -> Callable[..., Releas
 
 
 @pytest.fixture
-def new_app(store: Store, registry: Registry, tmp_path: Path, ledger: Path) -> Callable[..., Flask]:
-    def new(**more: Any) -> Flask:
+def new_app(store, registry, tmp_path, ledger):
+    def new(**more):
         return dashboard_of(
             store,
             registry,
@@ -69,7 +61,7 @@ def new_app(store: Store, registry: Registry, tmp_path: Path, ledger: Path) -> C
     return new
 
 
-def get(app: Flask, path: str, token: str | None = TOKEN) -> Any:
+def get(app, path, token=TOKEN):
     client = app.test_client()
     headers = {"Accept": "text/html"}
     if token:
@@ -77,7 +69,7 @@ def get(app: Flask, path: str, token: str | None = TOKEN) -> Any:
     return client.get(path, headers=headers)
 
 
-def shared(app: Flask, path: str, query: str = "") -> str:
+def shared(app, path, query=""):
     """The path that opens a link to this view."""
     _, secret = app.extensions["deniable_links"].make(
         path,
@@ -99,9 +91,7 @@ def shared(app: Flask, path: str, query: str = "") -> str:
         "UPDATE releases SET document = 'no document'",
     ],
 )
-def test_a_document_that_the_disk_changed_is_not_shown(
-    new_app: Callable[..., Flask], make: Callable[..., Release], ledger: Path, change: str
-) -> None:
+def test_a_document_that_the_disk_changed_is_not_shown(new_app, make, ledger, change):
     """No page, file, link or program gets numbers of which the manifest says that others were
     released."""
     made = make("browser")
@@ -123,9 +113,7 @@ def test_a_document_that_the_disk_changed_is_not_shown(
         assert get(app, path).status_code == 503, path
 
 
-def test_links_draw_from_releases_if_the_operator_says_so(
-    new_app: Callable[..., Flask], make: Callable[..., Release]
-) -> None:
+def test_links_draw_from_releases_if_the_operator_says_so(new_app, make):
     """With DENIABLE_SHARE_RELEASES a link to a metric shows its newest release, whatever the link
     names besides; one without a release, a comparison and a metric's own files open nothing."""
     made = make("browser")
@@ -145,9 +133,7 @@ def test_links_draw_from_releases_if_the_operator_says_so(
     assert json.loads(newer.document)["manifest"]["epsilon"] == 0.25
 
 
-def test_frames_draw_from_releases_too(
-    new_app: Callable[..., Flask], make: Callable[..., Release]
-) -> None:
+def test_frames_draw_from_releases_too(new_app, make):
     """A chart in a frame becomes the released table; a metric without a release and a board show
     nothing."""
     make("browser")

@@ -1,21 +1,12 @@
 """Releases in the read API: what is listed, what they spend, and who sees which."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from flask.testing import FlaskClient
 
-from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access.token_command import new as new_token
-from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import verify
 
 from .conftest import TOKEN, Clock, dashboard_of, program_of
@@ -25,10 +16,10 @@ __all__ = ["ledger", "make"]
 
 
 @pytest.fixture
-def reader(store: Store, registry: Registry, ledger: Path) -> Callable[..., FlaskClient]:
+def reader(store, registry, ledger):
     """A program with a token of these options; without any, with the dashboard's own."""
 
-    def new(*options: str, **settings: Any) -> FlaskClient:
+    def new(*options, **settings):
         secret, lines = TOKEN, ""
         if options:
             result = CliRunner().invoke(new_token, ["--name", "x", *options, "--json"])
@@ -45,9 +36,7 @@ def reader(store: Store, registry: Registry, ledger: Path) -> Callable[..., Flas
     return new
 
 
-def test_a_release_is_its_document_and_its_table(
-    make: Callable[..., Release], reader: Callable[..., FlaskClient]
-) -> None:
+def test_a_release_is_its_document_and_its_table(make, reader):
     """Byte by byte as they were made, so that whoever fetches them can verify them; asked again
     with the ETag, the response is 304."""
     made, client = make("browser", Fraction(1, 2)), reader()
@@ -63,9 +52,7 @@ def test_a_release_is_its_document_and_its_table(
     assert table.headers["ETag"] != document.headers["ETag"]
 
 
-def test_a_token_sees_the_releases_of_its_metrics(
-    make: Callable[..., Release], reader: Callable[..., FlaskClient]
-) -> None:
+def test_a_token_sees_the_releases_of_its_metrics(make, reader):
     """Of others it learns neither name, number nor spending, and the total is not told."""
     mine, other = make("browser", None), make("dark_mode", Fraction(1, 2))
     client = reader("--scope", "read:releases", "--metric", "brow*")
@@ -80,9 +67,7 @@ def test_a_token_sees_the_releases_of_its_metrics(
     assert nobody.get("/api/v1/releases").json == {"releases": [], "total": None, "metrics": {}}
 
 
-def test_a_program_that_publishes_releases_needs_no_sums(
-    make: Callable[..., Release], reader: Callable[..., FlaskClient]
-) -> None:
+def test_a_program_that_publishes_releases_needs_no_sums(make, reader):
     """The scope read:releases opens no estimate, and read:estimates no release."""
     made = make("browser", None)
     client = reader("--scope", "read:releases")
@@ -95,9 +80,7 @@ def test_a_program_that_publishes_releases_needs_no_sums(
         assert refused.json["scope"] == "read:releases"
 
 
-def test_without_a_ledger_the_error_names_the_setting(
-    reader: Callable[..., FlaskClient], ledger: Path
-) -> None:
+def test_without_a_ledger_the_error_names_the_setting(reader, ledger):
     """No setting is a conflict, no file yet an empty list, a broken file an error of the server."""
     for path in ("/api/v1/releases", "/api/v1/releases/abc"):
         refused = reader(releases="").get(path)

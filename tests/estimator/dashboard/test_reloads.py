@@ -13,7 +13,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally
-from deniable_estimator.questions.reading import read
+from deniable_estimator.asking.reading import read
 
 from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, program_of
 

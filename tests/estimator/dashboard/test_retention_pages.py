@@ -1,10 +1,7 @@
 """Who comes back on pages, in the API, in pictures, on a board and in an overview."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +9,6 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry, windows
-from deniable_collector.stores import Store
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
@@ -27,7 +23,7 @@ WEEKS = windows.span("week", LAST - timedelta(weeks=13), LAST)
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(
         declared(
             back={"type": "retention", "lifetime_epsilon": 4.0},
@@ -38,7 +34,7 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def store(empty_store: Store, registry: Registry) -> Store:
+def store(empty_store, registry):
     """Fourteen weeks; of `few` of 12 devices, whose cohorts cannot be told from none."""
     for name, devices in {"back": DEVICES, "growing": DEVICES, "few": 12}.items():
         metric, life = registry[name], Life.steady(devices)
@@ -49,7 +45,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
     return empty_store
 
 
-def test_the_page_has_the_heat_map_its_average_and_growth(store: Store, registry: Registry) -> None:
+def test_the_page_has_the_heat_map_its_average_and_growth(store, registry):
     page = text_of(browser_of(dashboard_of(store, registry)), f"/metric/back?{DAYS}")
     assert "of new devices are active in the week after their first" in page
     assert page.count('<tr><th scope="row">2026-W') >= 2 * 12  # cohorts, and growth
@@ -58,20 +54,20 @@ def test_the_page_has_the_heat_map_its_average_and_growth(store: Store, registry
     assert "an app that is installed again" in page.lower()
 
 
-def test_the_page_of_a_lifecycle_alone_has_no_cohorts(store: Store, registry: Registry) -> None:
+def test_the_page_of_a_lifecycle_alone_has_no_cohorts(store, registry):
     page = text_of(browser_of(dashboard_of(store, registry)), "/metric/growing")
     assert "stayed from the week before" in page
     assert "Each cohort" not in page
 
 
-def test_a_crowd_that_is_too_small_is_told_as_such(store: Store, registry: Registry) -> None:
+def test_a_crowd_that_is_too_small_is_told_as_such(store, registry):
     page = text_of(browser_of(dashboard_of(store, registry)), f"/metric/few?{DAYS}")
     assert "Too few new devices have reported to tell how many come back." in page
     assert "nan" not in page.lower().replace("nannte", "")
 
 
 @pytest.mark.parametrize("name", ["back", "growing", "few"])
-def test_every_form_of_it_can_be_had(store: Store, registry: Registry, name: str) -> None:
+def test_every_form_of_it_can_be_had(store, registry, name):
     """Files, pictures, the trend, the comparison, the day before and after, and the API."""
     app = dashboard_of(store, registry)
     reader, program = browser_of(app), program_of(app)
@@ -92,16 +88,14 @@ def test_every_form_of_it_can_be_had(store: Store, registry: Registry, name: str
     assert program.get(f"/api/v1/metrics/{name}/estimate").get_json()["kind"] == "retention"
 
 
-def test_the_pages_are_told_in_chinese(store: Store, registry: Registry) -> None:
+def test_the_pages_are_told_in_chinese(store, registry):
     app = dashboard_of(store, registry)
     page = text_of(browser_of(app), f"/metric/back?{DAYS}&lang=zh-Hans")
     for english in ("new devices", "Each cohort", "Growth", "came back", "% interval"):
         assert english not in page, english
 
 
-def test_a_board_draws_it(
-    store: Store, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_board_draws_it(store, registry, tmp_path, monkeypatch):
     folder = tmp_path / "boards"
     folder.mkdir()
     items = "".join(

@@ -1,15 +1,8 @@
 """Every route has one least role, and people get what theirs allows."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from flask import Flask
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access.people import hash_token
 from deniable_estimator.dashboard.access.roles import (
     ROUTES,
@@ -27,7 +20,7 @@ PEOPLE = "schema = 1\n" + "".join(
 )
 
 
-def routes(app: Flask) -> Iterator[tuple[str, str]]:
+def routes(app):
     """Method and endpoint of every route, without what Flask adds to each."""
     for rule in app.url_map.iter_rules():
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
@@ -35,23 +28,23 @@ def routes(app: Flask) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
-def people_file(tmp_path: Path) -> Path:
+def people_file(tmp_path):
     path = tmp_path / "people.toml"
     path.write_text(PEOPLE)
     return path
 
 
 @pytest.fixture
-def people_app(store: Store, registry: Registry, people_file: Path) -> Flask:
+def people_app(store, registry, people_file):
     return dashboard_of(store, registry, data=str(people_file.parent))
 
 
-def test_every_route_has_its_role(app: Flask) -> None:
+def test_every_route_has_its_role(app):
     """A route without a line in the table is a mistake, and so is a line without a route."""
     assert {f"{method} {endpoint}" for method, endpoint in routes(app)} == set(ROUTES)
 
 
-def test_a_route_without_a_line_opens_to_operators_only() -> None:
+def test_a_route_without_a_line_opens_to_operators_only():
     """What was forgotten stays shut; what does not exist cannot be told from what one may see."""
     assert needed_role("GET", "pages.made_up") is Role.OPERATOR
     assert needed_role("POST", "pages.overview") is Role.OPERATOR
@@ -61,7 +54,7 @@ def test_a_route_without_a_line_opens_to_operators_only() -> None:
     assert needed_role("OPTIONS", "pages.metric_upload") is Role.ANALYST
 
 
-def test_only_these_routes_open_without_signing_in() -> None:
+def test_only_these_routes_open_without_signing_in():
     """The list of what a stranger may see is short, and a longer one must be meant."""
     assert {route for route, needed in ROUTES.items() if needed is None} == {
         "GET static", "GET healthz", "GET access.sign_in", "POST access.sign_in_post",
@@ -69,7 +62,7 @@ def test_only_these_routes_open_without_signing_in() -> None:
     }  # fmt: skip
 
 
-def address(app: Flask, endpoint: str) -> str:
+def address(app, endpoint):
     """An address of the endpoint, with some text for each part of it."""
     rule = next(each for each in app.url_map.iter_rules() if each.endpoint == endpoint)
     form = "svg" if "picture" in endpoint else "csv"
@@ -87,7 +80,7 @@ def address(app: Flask, endpoint: str) -> str:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_each_role_opens_what_the_table_says(people_app: Flask, role: Role) -> None:
+def test_each_role_opens_what_the_table_says(people_app, role):
     """Every route answers 403 to whoever has less than its role, and something else to others: to
     a session and to the token in a header alike."""
     browser, program = browser_of(people_app, TOKENS[role]), people_app.test_client()
@@ -107,14 +100,14 @@ def test_each_role_opens_what_the_table_says(people_app: Flask, role: Role) -> N
     assert tried > 50
 
 
-def test_pages_offer_what_the_role_allows(people_app: Flask) -> None:
+def test_pages_offer_what_the_role_allows(people_app):
     """A reader sees no link to the planner and none that compares; an analyst sees both."""
     for role, offered in ((Role.READER, False), (Role.ANALYST, True)):
         page = browser_of(people_app, TOKENS[role]).get("/").text
         assert ('href="/plan"' in page) is offered
 
 
-def test_a_reader_cannot_name_strings_in_an_address(empty_store: Store, people_file: Path) -> None:
+def test_a_reader_cannot_name_strings_in_an_address(empty_store, people_file):
     """To look for strings of one's own takes an analyst, sent as a list or named one by one."""
     registry = Registry.parse(SITE)
     empty_store.publish({"site": [registry["site"].scheme]})

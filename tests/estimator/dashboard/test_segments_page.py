@@ -1,18 +1,13 @@
 """The page of a metric by segments: of shares, means, distributions and strings."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-from flask.testing import FlaskClient
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import open_store
 
 from .conftest import YESTERDAY, browser_of, dashboard_of, fill, fill_numbers, text_of
 
@@ -31,7 +26,7 @@ N = 30_000
 
 
 @pytest.fixture(scope="module")
-def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Registry]]:
+def segmented(tmp_path_factory):
     """A day of each metric, in which desktop differs; of the others there are few reports,
     of two too few. A day before has them too, for the theme."""
     registry = Registry.parse(SEGMENTS)
@@ -51,11 +46,11 @@ def segmented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store,
 
 
 @pytest.fixture(scope="module")
-def reader(segmented: tuple[Store, Registry]) -> FlaskClient:
+def reader(segmented):
     return browser_of(dashboard_of(*segmented))
 
 
-def rows_of(text: str, panel: str) -> dict[str, tuple[str, list[float], list[str]]]:
+def rows_of(text, panel):
     """Of each line of a panel: what is drawn, where it begins, how wide it is, where its point or
     arrow is, in percent, and what it says."""
     caption = re.search(rf"<caption>{panel}( <strong>differs</strong>)?</caption>", text)
@@ -74,7 +69,7 @@ def rows_of(text: str, panel: str) -> dict[str, tuple[str, list[float], list[str
     return {"differs": ("", [], []), **found} if caption[1] else found
 
 
-def check_scale(rows: dict[str, tuple[str, list[float], list[str]]]) -> None:
+def check_scale(rows):
     """All lines of a panel are drawn on one scale, which begins at zero."""
     spots = [
         (float(number), at)
@@ -90,11 +85,11 @@ def check_scale(rows: dict[str, tuple[str, list[float], list[str]]]) -> None:
         assert at == pytest.approx(far * number / most, abs=1)
 
 
-def near(found: str, wanted: float) -> bool:
+def near(found, wanted):
     return abs(float(found) - wanted) < 0.05 * wanted
 
 
-def test_shares(reader: FlaskClient) -> None:
+def test_shares(reader):
     """Each segment with enough reports has a line, all lines one scale, and those that are compared
     say by how much they differ; values that differ are said to."""
     text = text_of(reader, "/metric/theme/segments")
@@ -118,7 +113,7 @@ def test_shares(reader: FlaskClient) -> None:
     ("metric", "panel", "truths"),
     [("tabs", "mean", {"web": 12.0, "desktop": 32.0}), ("load", "p50", {"web": 1, "desktop": 3})],
 )
-def test_numbers(reader: FlaskClient, metric: str, panel: str, truths: dict[str, float]) -> None:
+def test_numbers(reader, metric, panel, truths):
     """A mean and a quantile have a scale of their own; small segments are together in the rest."""
     text = text_of(reader, f"/metric/{metric}/segments")
     rows = rows_of(text, panel)
@@ -132,7 +127,7 @@ def test_numbers(reader: FlaskClient, metric: str, panel: str, truths: dict[str,
     check_scale(rows)
 
 
-def test_an_interval_without_a_limit(reader: FlaskClient) -> None:
+def test_an_interval_without_a_limit(reader):
     """Where no upper limit is known, an arrow takes the place of the point, and the least that the
     number can be is told."""
     text = text_of(reader, "/metric/load/segments")
@@ -166,9 +161,7 @@ def test_an_interval_without_a_limit(reader: FlaskClient) -> None:
         ("plain/segments.csv", 400, "This metric is counted by ."),
     ],
 )
-def test_what_an_address_asks_for(
-    reader: FlaskClient, address: str, status: int, told: str
-) -> None:
+def test_what_an_address_asks_for(reader, address, status, told):
     """What there is not is refused in words; what the form sends too is left out, and said."""
     answer = reader.get(f"/metric/{address}")
     while answer.status_code == 202:
@@ -178,7 +171,7 @@ def test_what_an_address_asks_for(
     assert told in text
 
 
-def test_a_list_with_a_mistake(segmented: tuple[Store, Registry], tmp_path: Path) -> None:
+def test_a_list_with_a_mistake(segmented, tmp_path):
     """Of strings, a list that cannot be used is told."""
     (tmp_path / "word.txt").write_text("x" * 100_000 + "\n")
     client = browser_of(dashboard_of(*segmented, candidates_dir=str(tmp_path)))
@@ -188,7 +181,7 @@ def test_a_list_with_a_mistake(segmented: tuple[Store, Registry], tmp_path: Path
     assert "caption" not in text
 
 
-def test_one_series_is_no_choice(reader: FlaskClient) -> None:
+def test_one_series_is_no_choice(reader):
     """The trend of a boolean names its series in its heading, and not again below it."""
     for metric, links in (("crashed", 0), ("theme", 1)):
         page = text_of(reader, f"/metric/{metric}/segments")

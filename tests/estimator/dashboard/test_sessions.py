@@ -1,12 +1,9 @@
 """Sessions by themselves: for how long they are open, and what their file holds."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from contextlib import closing
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
@@ -16,22 +13,22 @@ from .conftest import Clock
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock(1_000_000.0)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "sessions.db"
 
 
-def rows(path: Path) -> list[tuple[bytes, float]]:
+def rows(path):
     """What the file holds."""
     with closing(sqlite3.connect(path)) as file:
         return file.execute("SELECT id, ends FROM sessions ORDER BY ends").fetchall()
 
 
-def test_a_session_is_open_for_twelve_hours(clock: Clock, path: Path) -> None:
+def test_a_session_is_open_for_twelve_hours(clock, path):
     """Up to the last moment, and no longer; one that has ended is not opened again by use."""
     assert SESSION_SECONDS == 43_200
     sessions = Sessions(str(path), clock)
@@ -44,7 +41,7 @@ def test_a_session_is_open_for_twelve_hours(clock: Clock, path: Path) -> None:
     assert sessions.holds(session)
 
 
-def test_use_is_written_down_once_an_hour(clock: Clock, path: Path) -> None:
+def test_use_is_written_down_once_an_hour(clock, path):
     """Within an hour of what stands in the file nothing is written."""
     sessions = Sessions(str(path), clock)
     session, begun = sessions.begin(), clock.now
@@ -56,7 +53,7 @@ def test_use_is_written_down_once_an_hour(clock: Clock, path: Path) -> None:
     assert rows(path)[0][1] == begun + 3_601 + SESSION_SECONDS
 
 
-def test_the_file_holds_digests(clock: Clock, path: Path) -> None:
+def test_the_file_holds_digests(clock, path):
     """Of 256 random bits each, under which alone a session is found; it is its owner's alone."""
     before = os.umask(0)
     try:

@@ -1,21 +1,16 @@
 """The dashboard's settings and its command."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from deniable import Registry
 from deniable_collector import settings as collector
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.commands import dashboard
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -29,7 +24,7 @@ GOOD = (
 )
 
 
-def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
+def test_the_token_may_stand_in_a_file(tmp_path):
     """A secret that is mounted as a file is read without its line break."""
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n")
@@ -38,7 +33,7 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
     assert TOKEN not in repr(settings)
 
 
-def test_the_collector_knows_the_dashboard_s_names() -> None:
+def test_the_collector_knows_the_dashboard_s_names():
     """A collector with the dashboard's variables in its environment takes none for a mistake; the
     dashboard refuses its own where they are misspelt."""
     names = {name for name, _, _ in DashboardSettings.table()}
@@ -61,7 +56,7 @@ def test_the_collector_knows_the_dashboard_s_names() -> None:
         "abCdEf12",
     ],
 )
-def test_a_token_that_can_be_guessed_is_refused(token: str) -> None:
+def test_a_token_that_can_be_guessed_is_refused(token):
     """Short ones, repeated ones, rows and words; the message has a command whose token is taken,
     and does not repeat the bad one."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_TOKEN can be guessed") as caught:
@@ -74,7 +69,7 @@ def test_a_token_that_can_be_guessed_is_refused(token: str) -> None:
 
 
 @pytest.mark.parametrize("count", [16, 32, 64])
-def test_a_random_token_is_taken(count: int) -> None:
+def test_a_random_token_is_taken(count):
     """So many random bytes, as hexadecimal digits; of 16, zxcvbn underestimates fewer than one in
     a million below the limit."""
     made = secrets.token_hex(count)
@@ -89,7 +84,7 @@ def test_a_random_token_is_taken(count: int) -> None:
         ("PUBLIC_URL", 'https://x.example" onload="'),
     ],
 )
-def test_addresses_are_checked(name: str, text: str) -> None:
+def test_addresses_are_checked(name, text):
     """What is no address is refused at the start."""
     with pytest.raises(SettingsError, match=f"DENIABLE_{name} must be"):
         DashboardSettings.from_env({f"DENIABLE_{name}": text})
@@ -137,9 +132,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("name", "field", "good", "bad", "told"), CHOICES)
-def test_what_a_setting_takes(
-    name: str, field: str, good: dict[str, object], bad: list[str], told: str
-) -> None:
+def test_what_a_setting_takes(name, field, good, bad, told):
     """The bounds are taken, and what lies beyond them is refused in words."""
     for text, value in good.items():
         assert getattr(DashboardSettings.from_env({f"DENIABLE_{name}": text}), field) == value
@@ -149,7 +142,7 @@ def test_what_a_setting_takes(
                 DashboardSettings.from_env({f"DENIABLE_{name}": text})
 
 
-def test_files_and_folders(tmp_path: Path) -> None:
+def test_files_and_folders(tmp_path):
     """A folder must be there, and be no file."""
     inside, away = str(tmp_path / "a.toml"), str(tmp_path / "away" / "a.toml")
     for name, good, bad in (
@@ -162,21 +155,19 @@ def test_files_and_folders(tmp_path: Path) -> None:
                 DashboardSettings.from_env({f"DENIABLE_{name}": each})
 
 
-def test_no_dashboard_opens_without_a_token(empty_store: Store, registry: Registry) -> None:
+def test_no_dashboard_opens_without_a_token(empty_store, registry):
     """An empty token must not mean that anybody may enter."""
     with pytest.raises(SettingsError, match="DENIABLE_DASHBOARD_TOKEN"):
         create_app(DashboardSettings(), store=empty_store, registry=registry)
 
 
-def test_the_command_makes_a_token_and_becomes_gunicorn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_makes_a_token_and_becomes_gunicorn(tmp_path, monkeypatch):
     """Without a token one is made, printed and handed on; options win over the environment."""
     (tmp_path / "metrics.toml").write_text(GOOD)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DENIABLE_STORE", "sqlite:///other.db")
     monkeypatch.delenv("DENIABLE_DASHBOARD_TOKEN", raising=False)
-    became: list[dict[str, str]] = []
+    became = []
     monkeypatch.setattr(os, "execve", lambda path, arguments, environ: became.append(environ))
     result = CliRunner().invoke(
         dashboard, ["--store", "sqlite:///mine.db", "--bind", "localhost:0"]
@@ -193,7 +184,7 @@ def test_the_command_makes_a_token_and_becomes_gunicorn(
 @pytest.mark.parametrize(
     ("text", "size"), [("1048576", 1 << 20), ("64 MiB", 64 << 20), ("2 GiB", 2 << 30)]
 )
-def test_sizes_are_written_with_or_without_units(text: str, size: int) -> None:
+def test_sizes_are_written_with_or_without_units(text, size):
     """Bytes, KiB, MiB or GiB, for the cache and for uploads alike."""
     names = ("DENIABLE_DASHBOARD_CACHE", "DENIABLE_DASHBOARD_UPLOAD")
     settings = DashboardSettings.from_env(dict.fromkeys(names, text))

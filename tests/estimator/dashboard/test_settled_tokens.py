@@ -128,16 +128,16 @@ def test_a_settled_reader_is_not_given_what_others_wait_for(
     settled = new_reader()
     open_one = new_reader(settled=False, app=settled.application)
     path = f"/api/v1/metrics/word/estimate?value=a&{DAYS}"
-    decodes = settled.application.extensions["deniable_source"].decodes
+    results = settled.application.extensions["deniable_source"].results
     began, go = Event(), Event()
-    whole = decodes._run
+    whole = results._run
 
     def slowly(*arguments: Any) -> None:
         began.set()
         go.wait(20)
         whole(*arguments)
 
-    monkeypatch.setattr(decodes, "_run", slowly)
+    monkeypatch.setattr(results, "_run", slowly)
     found: dict[str, int] = {}
 
     def ask(name: str, client: FlaskClient) -> None:

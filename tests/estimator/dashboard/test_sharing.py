@@ -1,25 +1,16 @@
 """Links that share one view: who makes them, what they open, and everything that they do not."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from html import unescape
 from io import BytesIO
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry, windows
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.people import hash_token
-from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS
 
 from .conftest import NOW, TOKEN, Clock, browser_of, dashboard_of, fill, text_of
@@ -35,17 +26,17 @@ PEOPLE = "schema = 1\n" + "".join(
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     """A week later, when the windows of the store take no more reports."""
     return Clock(NOW + SETTLED)
 
 
 @pytest.fixture
-def new_app(store: Store, registry: Registry, tmp_path: Path, clock: Clock) -> Callable[..., Flask]:
+def new_app(store, registry, tmp_path, clock):
     """Makes dashboards with one file of links."""
     (tmp_path / "people.toml").write_text(PEOPLE)
 
-    def new(**more: Any) -> Flask:
+    def new(**more):
         given = {
             "data": str(tmp_path),
         }
@@ -55,21 +46,21 @@ def new_app(store: Store, registry: Registry, tmp_path: Path, clock: Clock) -> C
 
 
 @pytest.fixture
-def app(new_app: Callable[..., Flask]) -> Flask:
+def app(new_app):
     return new_app()
 
 
 @pytest.fixture
-def ana(app: Flask) -> FlaskClient:
+def ana(app):
     return browser_of(app, "token of Ana")
 
 
 @pytest.fixture
-def stranger(app: Flask) -> FlaskClient:
+def stranger(app):
     return browser_of(app, "")
 
 
-def shared(client: FlaskClient, view: str, **more: str) -> str:
+def shared(client, view, **more):
     """The address of a new link to this view."""
     page = client.post("/share", data={"view": view, "days": "30", **more})
     assert page.status_code == 200, page.text
@@ -79,7 +70,7 @@ def shared(client: FlaskClient, view: str, **more: str) -> str:
     return urlsplit(found[1]).path
 
 
-def addresses(page: str) -> set[str]:
+def addresses(page):
     """Everything that a page leads to, or loads."""
     return {unescape(each) for each in re.findall(r'(?:href|src|action)="([^"]*)"', page)}
 
@@ -94,7 +85,7 @@ VIEW_PAGES = {
 }  # fmt: skip
 
 
-def test_a_link_says_what_it_holds_back(empty_store: Store, registry: Registry) -> None:
+def test_a_link_says_what_it_holds_back(empty_store, registry):
     """Where all windows still take reports, the form warns and says from when on the link shows
     something; the page says what it holds back and never that no device has reported."""
     empty_store.publish({metric.name: [metric.scheme] for metric in registry})
@@ -115,9 +106,7 @@ def test_a_link_says_what_it_holds_back(empty_store: Store, registry: Registry) 
 
 
 @pytest.mark.parametrize("view", VIEW_PAGES)
-def test_a_link_opens_its_view_and_nothing_else(
-    app: Flask, ana: FlaskClient, stranger: FlaskClient, store: Store, registry: Registry, view: str
-) -> None:
+def test_a_link_opens_its_view_and_nothing_else(app, ana, stranger, store, registry, view):
     """Every address on the page is the link's own, static or of the page, and opens; every other
     address of the dashboard is shut: other views, files of other metrics, the API, the list. It
     has no form, and does not say who has made the link or why."""
@@ -161,7 +150,7 @@ def test_a_link_opens_its_view_and_nothing_else(
         assert "chrome" not in stranger.get(link + path).text
 
 
-def test_the_links_own_choices_hold(ana: FlaskClient, stranger: FlaskClient) -> None:
+def test_the_links_own_choices_hold(ana, stranger):
     """What the address adds to the link changes nothing, on pages and in files."""
     link = shared(ana, "/metric/browser?from=2026-11-20&to=2026-11-20&shares=normalized")
     page = stranger.get(link).text
@@ -171,12 +160,10 @@ def test_the_links_own_choices_hold(ana: FlaskClient, stranger: FlaskClient) -> 
     assert stranger.get(f"{link}/metric/browser.json?from=2026-01-01").get_data() == file
 
 
-def test_all_links_that_open_nothing_look_the_same(
-    app: Flask, ana: FlaskClient, stranger: FlaskClient, clock: Clock
-) -> None:
+def test_all_links_that_open_nothing_look_the_same(app, ana, stranger, clock):
     """Ended, revoked, made up, cut short, of a metric that is gone, for a file that is not of the
     view, with another method: one page, status and header."""
-    links: SharedLinks = app.extensions["deniable_links"]
+    links = app.extensions["deniable_links"]
     ended, revoked, open_ = (shared(ana, "/metric/browser", days=each) for each in "193")
     gone = shared(ana, "/metric/dark_mode?value=true", days="3")
     (nine,) = (each for each in links.listed() if str(each.until) == "2026-12-07")
@@ -199,9 +186,9 @@ def test_all_links_that_open_nothing_look_the_same(
     assert stranger.get(open_).status_code == 200
 
 
-def test_people_see_and_end_their_own_links(app: Flask, ana: FlaskClient) -> None:
+def test_people_see_and_end_their_own_links(app, ana):
     """Of others' they learn nothing; an operator sees and ends all; a reader has none."""
-    links: SharedLinks = app.extensions["deniable_links"]
+    links = app.extensions["deniable_links"]
     shared(ana, "/metric/browser", note="Ana's note")
     (kept,) = links.listed()
     bob = browser_of(app, "token of Bob")
@@ -225,7 +212,7 @@ def test_people_see_and_end_their_own_links(app: Flask, ana: FlaskClient) -> Non
 
 
 @pytest.mark.parametrize("path", ["/share", "/links/0123456789ab/revoke"])
-def test_other_sites_make_and_revoke_nothing(app: Flask, ana: FlaskClient, path: str) -> None:
+def test_other_sites_make_and_revoke_nothing(app, ana, path):
     """A form of another site is refused, and so is whoever has not signed in."""
     sent = {"view": "/metric/browser", "days": "1"}
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
@@ -251,7 +238,7 @@ def test_other_sites_make_and_revoke_nothing(app: Flask, ana: FlaskClient, path:
         ("/metric/browser/compare?before_from=x", "is not a date"),
     ],
 )
-def test_what_cannot_be_shared_is_said(app: Flask, ana: FlaskClient, view: str, told: str) -> None:
+def test_what_cannot_be_shared_is_said(app, ana, view, told):
     """By the form and when it is sent; nothing is kept."""
     for page in (
         ana.get("/share", query_string={"view": view}),
@@ -276,9 +263,7 @@ def test_what_cannot_be_shared_is_said(app: Flask, ana: FlaskClient, view: str, 
         ("note", "\u202eevil", "must be one line"),
     ],
 )
-def test_mistakes_in_the_form_are_named(
-    app: Flask, ana: FlaskClient, field: str, text: str, told: str
-) -> None:
+def test_mistakes_in_the_form_are_named(app, ana, field, text, told):
     """At their field, with all else as it was sent; nothing is kept."""
     sent = {"view": "/metric/browser", "days": "7", "note": "kept", "unfinished": "1", field: text}
     page = ana.post("/share", data=sent)
@@ -289,7 +274,7 @@ def test_mistakes_in_the_form_are_named(
     assert app.extensions["deniable_links"].listed() == []
 
 
-def test_the_limit_of_days_is_a_setting(new_app: Callable[..., Flask]) -> None:
+def test_the_limit_of_days_is_a_setting(new_app):
     """The form proposes no more than is allowed."""
     client = browser_of(new_app(dashboard_link_days=7))
     assert 'value="7"' in client.get("/share?view=/metric/browser").text
@@ -297,7 +282,7 @@ def test_the_limit_of_days_is_a_setting(new_app: Callable[..., Flask]) -> None:
     assert "from 1 to 7" in client.post("/share", data=sent).text
 
 
-def test_links_are_told_to_nobody(ana: FlaskClient, stranger: FlaskClient) -> None:
+def test_links_are_told_to_nobody(ana, stranger):
     """Of a link's pages, files and refusals no other site learns, no search engine keeps and no
     cache stores anything."""
     link = shared(ana, "/metric/browser")
@@ -310,7 +295,7 @@ def test_links_are_told_to_nobody(ana: FlaskClient, stranger: FlaskClient) -> No
         assert "Set-Cookie" not in headers
 
 
-def test_a_link_knows_nobody(app: Flask, ana: FlaskClient) -> None:
+def test_a_link_knows_nobody(app, ana):
     """Whoever opens it, signed in or with a token, sees what everybody sees; nobody is asked for a
     token, slowed for a wrong one, or signed out by it."""
     link = shared(ana, "/metric/browser")
@@ -323,14 +308,7 @@ def test_a_link_knows_nobody(app: Flask, ana: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("growing", [STILL_TAKES, RUNNING])
-def test_only_settled_windows_are_shown(
-    ana: FlaskClient,
-    stranger: FlaskClient,
-    store: Store,
-    registry: Registry,
-    clock: Clock,
-    growing: str,
-) -> None:
+def test_only_settled_windows_are_shown(ana, stranger, store, registry, clock, growing):
     """What reports add to a window that runs, or that has ended and still takes late reports,
     changes nothing that the link shows, on the page and in its files, so nobody can subtract; a
     link that was made for it does show it. Seven days after its end everybody sees it."""
@@ -339,7 +317,7 @@ def test_only_settled_windows_are_shown(
     files = [f"{settled}/metric/browser.{form}" for form in ("csv", "json", "svg")]
     files += [f"{settled}/metric/browser/trend.{form}" for form in ("csv", "json")]
 
-    def seen() -> list[bytes]:
+    def seen():
         return [stranger.get(each).get_data() for each in (settled, *files)]
 
     before, with_it = seen(), stranger.get(running).text
@@ -355,9 +333,7 @@ def test_only_settled_windows_are_shown(
 
 
 @pytest.mark.parametrize("view", ["/metric/browser?from=2026-11-14&to=2026-11-21", "/boards/main"])
-def test_a_chart_alone_can_be_shared(
-    new_app: Callable[..., Flask], tmp_path: Path, store: Store, registry: Registry, view: str
-) -> None:
+def test_a_chart_alone_can_be_shared(new_app, tmp_path, store, registry, view):
     """In a frame of the sites that may show charts, and of no other; without one, or without the
     dashboard's address, by itself; it has no file and no way to the dashboard, shows no window
     that takes reports, and ends when it is revoked. The page that opens nothing is framed too."""
@@ -399,7 +375,7 @@ def test_a_chart_alone_can_be_shared(
         assert "frame-ancestors 'none'" in client.get("/").headers["Content-Security-Policy"]
 
 
-def test_strings_of_a_session_are_not_shared(empty_store: Store, clock: Clock) -> None:
+def test_strings_of_a_session_are_not_shared(empty_store, clock):
     """A page with the reader's own list offers no link; whoever opens a link sees the operator's
     list or none, also with a list of one's own."""
     registry = Registry.parse(SITE)
@@ -417,7 +393,7 @@ def test_strings_of_a_session_are_not_shared(empty_store: Store, clock: Clock) -
     assert "your list" not in opened
 
 
-def test_a_file_that_cannot_be_used(new_app: Callable[..., Flask], tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used(new_app, tmp_path):
     """At the start it is named; one that breaks later gives 503, not the page of a link that has
     ended."""
     (tmp_path / "file").touch()

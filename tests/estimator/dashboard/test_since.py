@@ -1,20 +1,15 @@
 """What changed since an annotation: pages, files, pictures, links and the read API."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 from contextlib import closing
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry, windows
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import open_store
 
 from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, program_of, text_of
 
@@ -22,7 +17,7 @@ RELEASE = date(2026, 11, 10)
 
 
 @pytest.fixture
-def since_app(empty_store: Store, registry: Registry, tmp_path: Path) -> Flask:
+def since_app(empty_store, registry, tmp_path):
     """Three weeks before and ten days after a release, with which dark mode rose from 20 to 32%.
     Nothing else changed, and a second annotation has no complete day after it."""
     for ago in range(31):
@@ -39,11 +34,11 @@ def since_app(empty_store: Store, registry: Registry, tmp_path: Path) -> Flask:
 
 
 @pytest.fixture
-def reader(since_app: Flask) -> FlaskClient:
+def reader(since_app):
     return browser_of(since_app)
 
 
-def test_the_page_says_what_changed(reader: FlaskClient) -> None:
+def test_the_page_says_what_changed(reader):
     """Each annotation with a complete day after it is a choice beside the days; the headline says
     what changed since, and no alarm takes its place."""
     page = text_of(reader, "/metric/dark_mode")
@@ -66,7 +61,7 @@ def test_the_page_says_what_changed(reader: FlaskClient) -> None:
     assert 'aria-current="true">since Release 4.2' in page
 
 
-def test_files_say_when_a_value_stepped(since_app: Flask, reader: FlaskClient) -> None:
+def test_files_say_when_a_value_stepped(since_app, reader):
     """The API and the page's files: day, confidence set and annotation, in JSON and CSV; of a value
     that made no step, and of several, nothing."""
     program = program_of(since_app)
@@ -89,7 +84,7 @@ def test_files_say_when_a_value_stepped(since_app: Flask, reader: FlaskClient) -
     assert program.get(f"{address}&value=true&value=false").json["step"] is None
 
 
-def test_a_day_can_be_named(reader: FlaskClient) -> None:
+def test_a_day_can_be_named(reader):
     """In place of an annotation."""
     page = text_of(reader, "/metric/dark_mode?since=2026-11-10")
     assert "since 2026-11-10</h2>" in page
@@ -105,7 +100,7 @@ def test_a_day_can_be_named(reader: FlaskClient) -> None:
         ("since=Release+4.2&from=2026-11-01", "takes the place of"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(reader: FlaskClient, query: str, told: str) -> None:
+def test_what_cannot_be_asked_is_refused(reader, query, told):
     """On the page and by the overview, in a sentence."""
     for address in ("/metric/dark_mode", "/"):
         answer = reader.get(f"{address}?{query}")
@@ -113,7 +108,7 @@ def test_what_cannot_be_asked_is_refused(reader: FlaskClient, query: str, told: 
         assert told in answer.text
 
 
-def test_the_segment_that_moved_most_is_named(tmp_path: Path) -> None:
+def test_the_segment_that_moved_most_is_named(tmp_path):
     """The platform in which a theme became common, and no other, with its trend over both
     periods."""
     registry = Registry.parse(REGISTRY + SEGMENTED)
@@ -130,9 +125,7 @@ def test_the_segment_that_moved_most_is_named(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_annotation_of_another_metric_is_another_moment(
-    since_app: Flask, tmp_path: Path
-) -> None:
+def test_an_annotation_of_another_metric_is_another_moment(since_app, tmp_path):
     """Two annotations have one text: the page, its choices and the overview take the one that
     concerns the metric."""
     with (tmp_path / "annotations.toml").open("a") as file:
@@ -149,7 +142,7 @@ def test_an_annotation_of_another_metric_is_another_moment(
     assert "16 Nov 2026 to 20 Nov 2026 vs" in cards
 
 
-def test_days_that_were_dropped_are_not_compared(tmp_path: Path) -> None:
+def test_days_that_were_dropped_are_not_compared(tmp_path):
     """Where days are dropped and months kept, both periods are as long as the days that are left;
     and the overview of days that were dropped names them on the metric's card."""
     text = REGISTRY.replace(

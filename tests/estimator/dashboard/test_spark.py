@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable_estimator.answers.units import SHARES, NumberUnit
-from deniable_estimator.dashboard.charts.spark import MOST_POINTS, SparkPoint, sparkline
+from deniable_estimator.document.plot.lines import MOST_POINTS, SparkPoint, sparkline
 
 _POINTS = st.lists(
     st.none()

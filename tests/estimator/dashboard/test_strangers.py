@@ -1,11 +1,8 @@
 """Strangers who send or read slowly: they take no thread, they are cut off, and a reader who has
 signed in is answered meanwhile."""
 
-from __future__ import annotations
-
 import http.client
 import socket
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlencode
@@ -26,7 +23,7 @@ SLOW = b"POST /login HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\ntok"
 
 
 @pytest.fixture(scope="module")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+def dashboard(tmp_path_factory):
     """Port and process of a dashboard that runs, with small limits."""
     folder = tmp_path_factory.mktemp("strangers")
     (folder / "metrics.toml").write_text(REGISTRY.replace("2027", "2099"))
@@ -40,13 +37,13 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, i
 
 
 @pytest.fixture
-def place(dashboard: tuple[int, int]) -> tuple[str, int]:
+def place(dashboard):
     """Where it listens."""
     return "127.0.0.1", dashboard[0]
 
 
 @pytest.fixture
-def worker(dashboard: tuple[int, int]) -> int:
+def worker(dashboard):
     """The process that serves."""
     master = dashboard[1]
     children = Path(f"/proc/{master}/task/{master}/children")
@@ -55,12 +52,12 @@ def worker(dashboard: tuple[int, int]) -> int:
 
 
 @pytest.fixture
-def connect(place: tuple[str, int]) -> Iterator[Callable[..., socket.socket]]:
+def connect(place):
     """Opens connections from the second network of loopback, which sends something, and whose
     kernel reads so many bytes ahead."""
     with ExitStack() as stack:
 
-        def connect(sent: bytes, ahead: int = 0) -> socket.socket:
+        def connect(sent, ahead=0):
             one = stack.enter_context(socket.socket())
             one.settimeout(60)
             if ahead:
@@ -73,7 +70,7 @@ def connect(place: tuple[str, int]) -> Iterator[Callable[..., socket.socket]]:
         yield connect
 
 
-def connections(process: int) -> set[str]:
+def connections(process):
     """The connections of TCP that a process has."""
     held = set()
     for each in Path(f"/proc/{process}/fd").iterdir():
@@ -84,7 +81,7 @@ def connections(process: int) -> set[str]:
     return {row[9] for row in rows if row[3] != listening} & held
 
 
-def signed_in(place: tuple[str, int]) -> dict[str, str]:
+def signed_in(place):
     """The cookie of a reader."""
     reader = http.client.HTTPConnection(*place, timeout=60)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -95,7 +92,7 @@ def signed_in(place: tuple[str, int]) -> dict[str, str]:
     return {"Cookie": (answer.getheader("Set-Cookie") or "").partition(";")[0]}
 
 
-def closed(one: socket.socket) -> bytes:
+def closed(one):
     """All that comes until the server hangs up."""
     got = b""
     with suppress(ConnectionError):
@@ -114,7 +111,7 @@ def closed(one: socket.socket) -> bytes:
     ],
     ids=["half a header", "half a body", "idle after a page", "idle"],
 )
-def test_a_reader_is_served_beside_a_crowd(place, connect, sent: bytes, told: bytes) -> None:
+def test_a_reader_is_served_beside_a_crowd(place, connect, sent, told):
     """Of a crowd that sends half of a request, or nothing more, none takes a thread: a page comes
     meanwhile, while all of them are open. Each is told why, and its connection ends."""
     cookie = signed_in(place)
@@ -130,7 +127,7 @@ def test_a_reader_is_served_beside_a_crowd(place, connect, sent: bytes, told: by
         assert bool(got) == bool(told)
 
 
-def test_who_reads_nothing_takes_no_thread(place, worker, connect) -> None:
+def test_who_reads_nothing_takes_no_thread(place, worker, connect):
     """Of those who ask for many pages and read nothing, none takes a thread, and nothing of them
     stays open."""
     cookie = signed_in(place)
@@ -144,7 +141,7 @@ def test_who_reads_nothing_takes_no_thread(place, worker, connect) -> None:
     assert len(crowd) == CROWD
 
 
-def test_a_network_has_so_many_connections(place, connect) -> None:
+def test_a_network_has_so_many_connections(place, connect):
     """Beyond them a network is told to come again; other networks are served, and so is this one
     when some of its connections have gone."""
     crowd = [connect(b"") for _ in range(NETWORK)]
@@ -156,13 +153,13 @@ def test_a_network_has_so_many_connections(place, connect) -> None:
     for one in crowd:
         one.close()
 
-    def served() -> bool:
+    def served():
         return closed(connect(HALF + b"Connection: close\r\n\r\n")).startswith(b"HTTP/1.1 401")
 
     until(served, "there is no room again")
 
 
-def test_a_body_beyond_its_limit(place) -> None:
+def test_a_body_beyond_its_limit(place):
     """A form that is too long gets the dashboard's own page, and nothing of it is kept."""
     reader = http.client.HTTPConnection(*place, timeout=60)
     form = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}

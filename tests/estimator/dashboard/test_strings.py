@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from deniable import Registry
 from deniable_collector.stores import Store
-from deniable_estimator.questions import reading
+from deniable_estimator.asking import reading
 
 from .conftest import TOKEN, dashboard_of, fill_drawn, program_of
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable_estimator.answers.units import SHARES, NumberUnit
-from deniable_estimator.dashboard.charts.ticks import (
+from deniable_estimator.document.plot.ticks import (
     date_ticks,
     levels_from_zero,
     log_levels,

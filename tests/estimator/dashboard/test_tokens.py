@@ -1,18 +1,13 @@
 """Tokens of the read API: how they are made, what they open, and what is said when they do not."""
 
-from __future__ import annotations
-
 import json
 import logging
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access.token_command import new
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
@@ -29,7 +24,7 @@ TAGGED = REGISTRY.replace("[metrics.dark_mode]", '[metrics.dark_mode]\ntags = ["
 SHA = "a" * 64
 
 
-def made(*options: str) -> tuple[str, str]:
+def made(*options):
     """A new token and its lines, made by the command."""
     result = CliRunner().invoke(new, ["--name", "test", *options, "--json"])
     assert result.exit_code == 0, result.output
@@ -37,17 +32,13 @@ def made(*options: str) -> tuple[str, str]:
     return document["token"], document["lines"]
 
 
-def reader(
-    store: Store, lines: str, token: str, registry: Registry | None = None, ledger: str = "none"
-) -> FlaskClient:
+def reader(store, lines, token, registry=None, ledger="none"):
     """A program that shows this token to a dashboard with these tokens."""
     app = dashboard_of(store, registry or Registry.parse(TAGGED), api_tokens=lines, releases=ledger)
     return program_of(app, token)
 
 
-def test_a_revoked_token_opens_nothing_from_then_on(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_revoked_token_opens_nothing_from_then_on(store, tmp_path, monkeypatch, caplog):
     """The dashboard runs on while lines of its file of tokens are removed and added: the next
     request already goes by them. With a mistake in the file, what it said before stays in force."""
     token, lines = made("--scope", "read:metrics")
@@ -56,7 +47,7 @@ def test_a_revoked_token_opens_nothing_from_then_on(
     monkeypatch.setenv("DENIABLE_API_TOKENS_FILE", str(file))
     client = reader(store, lines, token)
 
-    def status() -> int:
+    def status():
         return client.get("/api/v1/metrics").status_code
 
     assert status() == 200
@@ -72,7 +63,7 @@ def test_a_revoked_token_opens_nothing_from_then_on(
     assert status() == 401
 
 
-def test_a_token_is_shown_once_apart_from_its_lines() -> None:
+def test_a_token_is_shown_once_apart_from_its_lines():
     """What goes into the file holds the digest, not the token; two tokens are never alike."""
     options = ["--name", "grafana", "--scope", "plan", "--metric", "b*", "--tag", "x"]
     options.append("--settled")
@@ -96,7 +87,7 @@ def test_a_token_is_shown_once_apart_from_its_lines() -> None:
         ["--name", "x", "--scope", "plan", "--metric", ""],
     ],
 )
-def test_the_command_refuses_what_the_file_could_not_hold(options: list[str]) -> None:
+def test_the_command_refuses_what_the_file_could_not_hold(options):
     """No scope, an unknown one, or a name that would break out of its quotes."""
     result = CliRunner().invoke(new, options)
     assert result.exit_code == 2
@@ -118,7 +109,7 @@ def test_the_command_refuses_what_the_file_could_not_hold(options: list[str]) ->
         ("/api/v1/plan?size=10&epsilon=1&devices=1000", "plan"),
     ],
 )
-def test_each_address_needs_its_scope(store: Store, path: str, scope: str) -> None:
+def test_each_address_needs_its_scope(store, path, scope):
     """The scope alone opens it; all others together do not, and the problem names it."""
     secret, lines = made("--scope", scope)
     assert reader(store, lines, secret).get(path).status_code == 200
@@ -133,7 +124,7 @@ def test_each_address_needs_its_scope(store: Store, path: str, scope: str) -> No
 
 
 @pytest.mark.parametrize("limit", [("--metric", "brow*"), ("--tag", "growth"), ("--tag", "g*")])
-def test_a_token_may_be_limited_to_metrics(store: Store, limit: tuple[str, str]) -> None:
+def test_a_token_may_be_limited_to_metrics(store, limit):
     """By name or by tag: it lists and reads those, and is refused the others by name."""
     secret, lines = made("--scope", "read:metrics", "--scope", "read:estimates", *limit)
     client = reader(store, lines, secret)
@@ -156,7 +147,7 @@ def test_a_token_may_be_limited_to_metrics(store: Store, limit: tuple[str, str])
         assert not any(f" {other}?" in missed.text for other in others)
 
 
-def test_a_wrong_token_opens_nothing(store: Store) -> None:
+def test_a_wrong_token_opens_nothing(store):
     """A token that was withdrawn, cut short or shown in another way is refused with 401."""
     secret, lines = made("--scope", "read:metrics")
     for wrong in ("", secret[:-1], secret.upper(), f"{secret} ", digest_of_token(secret)):
@@ -169,7 +160,7 @@ def test_a_wrong_token_opens_nothing(store: Store) -> None:
     assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
 
 
-def test_a_token_of_the_api_opens_no_page(store: Store) -> None:
+def test_a_token_of_the_api_opens_no_page(store):
     """Pages, their files and the form are for people, and for the dashboard's own token."""
     options = [part for each in SCOPES for part in ("--scope", each)]
     secret, lines = made(*options)
@@ -181,7 +172,7 @@ def test_a_token_of_the_api_opens_no_page(store: Store) -> None:
     assert client.post("/login", data={"token": secret}).status_code == 403
 
 
-def test_no_token_is_ever_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_token_is_ever_logged(store, caplog):
     """Neither a right nor a wrong token, nor a digest, stands in the log or in an answer."""
     secret, lines = made("--scope", "read:metrics")
     with caplog.at_level(logging.DEBUG):
@@ -222,7 +213,7 @@ def test_no_token_is_ever_logged(store: Store, caplog: pytest.LogCaptureFixture)
         ),
     ],
 )
-def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice: str) -> None:
+def test_a_mistake_in_the_file_is_told_before_anything_starts(text, advice):
     """The message says which token and what to write, and quotes neither digest nor token."""
     with pytest.raises(SettingsError, match=advice) as caught:
         DashboardSettings.from_env({"DENIABLE_API_TOKENS": text})
@@ -230,7 +221,7 @@ def test_a_mistake_in_the_file_is_told_before_anything_starts(text: str, advice:
     assert "secret" not in str(caught.value)
 
 
-def test_no_address_leads_to_a_host_that_the_request_names(store: Store) -> None:
+def test_no_address_leads_to_a_host_that_the_request_names(store):
     """Doubled slashes are no address, rather than a redirect to whatever Host says."""
     secret, lines = made("--scope", "read:metrics")
     client = reader(store, lines, secret)

@@ -1,13 +1,8 @@
 """What the dashboard says of a window that has not ended and has reports."""
 
-from __future__ import annotations
-
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store
 
 from .conftest import NOW, REGISTRY, TOKEN, Clock, dashboard_of, fill
 
@@ -23,19 +18,19 @@ AT_ONCE = REGISTRY.replace(
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """Two metrics that are answered at once, one of them without reports."""
     return Registry.parse(AT_ONCE)
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     """Nine o'clock of the day that runs."""
     return Clock(NOW)
 
 
 @pytest.fixture
-def store(store: Store, registry: Registry) -> Store:
+def store(store, registry):
     """With reports of a week before, and of the day that runs."""
     for day, share in (("2026-11-14", 0.2), (TODAY, 0.6)):
         fill(store, registry, "dark_mode", [share, 1 - share], 20_000, day)
@@ -43,11 +38,11 @@ def store(store: Store, registry: Registry) -> Store:
 
 
 @pytest.fixture
-def app(store: Store, registry: Registry, clock: Clock) -> Flask:
+def app(store, registry, clock):
     return dashboard_of(store, registry, clock=clock)
 
 
-def test_once_it_has_ended_it_is_like_any_other(browser: FlaskClient, clock: Clock) -> None:
+def test_once_it_has_ended_it_is_like_any_other(browser, clock):
     """At midnight the marks are gone, and the day is compared."""
     assert "(unfinished)" in browser.get(f"/metric/dark_mode?{RANGE}").text
     clock.now += 15 * 3_600
@@ -57,7 +52,7 @@ def test_once_it_has_ended_it_is_like_any_other(browser: FlaskClient, clock: Clo
     assert "21 Nov 2026 vs 14 Nov 2026" in page
 
 
-def test_the_api_says_it(browser: FlaskClient, clock: Clock) -> None:
+def test_the_api_says_it(browser, clock):
     """Under `unfinished`, and among warnings and notes; the ETag changes when the day has ended,
     so that no copy of the marked answer stays."""
     api, key = "/api/v1/metrics/dark_mode", {"Authorization": f"Bearer {TOKEN}", "Accept": "*/*"}

@@ -13,10 +13,9 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.errors import StoreError
-from deniable_estimator.questions.partial_store import PartialStore
+from deniable_estimator.asking.reader import Reader, Unreadable
 
-from .conftest import NOW, REGISTRY, TOKEN, Clock, browser_of, dashboard_of, fill
+from .conftest import REGISTRY, TOKEN, Clock, browser_of, dashboard_of, fill
 
 DAYS = [f"2026-11-{day:02}" for day in range(3, 13)]
 BAD = DAYS[4]
@@ -74,7 +73,7 @@ def minutes() -> Clock:
 def client(damage: Damage, minutes: Clock) -> Iterator[FlaskClient]:
     with damage.opened() as store:
         app = dashboard_of(store, damage.registry)
-        app.extensions["deniable_source"].store._clock = minutes
+        app.extensions["deniable_source"].reader.unreadable.clock = minutes
         yield browser_of(app)
 
 
@@ -133,13 +132,14 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
     """The version of the tallies changes when a window is found unreadable, when it is tried again
     and when it can be read; that of other windows and metrics stays."""
     with damage.opened() as store:
-        reader = PartialStore(store, clock=minutes)
+        first = Reader(store, Unreadable(minutes))
 
         def versions() -> tuple[bytes, bytes, bytes, bytes]:
+            reader = first.renewed()
             each = reader.each_version("dark_mode", damage.scheme, DAYS)
             whole = reader.version("dark_mode", damage.scheme, DAYS)
             many = reader.versions({"dark_mode": DAYS, "browser": ["2026-11-20"]})
-            assert reader.version("dark_mode", damage.scheme, DAYS[:2]) == store.version(
+            assert reader.each_version("dark_mode", damage.scheme, DAYS[:2]) == store.each_version(
                 "dark_mode", damage.scheme, DAYS[:2]
             )
             return whole, each[BAD], many["dark_mode"], each[DAYS[0]] + many["browser"]
@@ -150,7 +150,7 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
             if step == "read":
                 damage.restore()
             if step != "tried again":
-                reader.tally("dark_mode", damage.scheme, DAYS)
+                first.tally("dark_mode", damage.scheme, DAYS)
             seen.append(versions())
     whole = [each[:3] for each in seen]
     assert whole[1] == whole[2]
@@ -159,24 +159,13 @@ def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Cloc
     assert len({each[3] for each in seen}) == 1
 
 
-def test_a_reader_writes_nothing(damage: Damage) -> None:
-    """Commits, schemes and dropping are refused, whoever asks."""
-    with damage.opened() as store:
-        reader = PartialStore(store)
-        for work in (lambda: reader.drop(NOW), lambda: reader.publish({}),
-                     lambda: reader.fold(None, NOW)):  # type: ignore[arg-type]  # fmt: skip
-            with pytest.raises(StoreError, match="only read"):
-                work()
-
-
 def test_reports_of_readable_windows_are_those_of_the_store(damage: Damage) -> None:
-    """Window by window, of rows and of segments, once nothing is damaged."""
+    """Window by window, once nothing is damaged."""
     damage.restore()
     with damage.opened() as store:
-        partial, asked = PartialStore(store), ("dark_mode", damage.scheme, DAYS)
-        for name in ("row_reports", "segment_reports"):
-            found, expected = (getattr(each, name)(*asked) for each in (partial, store))
-            assert {day: rows.tolist() for day, rows in found.items()} == {
-                day: rows.tolist() for day, rows in expected.items()
-            }
-            assert found.keys() == {*DAYS}
+        asked = ("dark_mode", damage.scheme, DAYS)
+        found, expected = (each.segment_reports(*asked) for each in (Reader(store), store))
+        assert {day: rows.tolist() for day, rows in found.items()} == {
+            day: rows.tolist() for day, rows in expected.items()
+        }
+        assert found.keys() == {*DAYS}

@@ -18,7 +18,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from deniable_collector.operation.events import EventFormatter
-from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
     MOST_LISTS,

@@ -1,18 +1,13 @@
 """The table of values: sorted, searched, and values ticked in it are drawn together."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Registry
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.table import table
 
 from .conftest import browser_of, dashboard_of, fill_drawn
@@ -23,7 +18,7 @@ MANY = [*HOSTILE, *(f"value {each}" for each in range(900))]
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     values = ", ".join(f"'''{each}'''" for each in MANY)
     return Registry.parse(
         "schema = 1\napp = 'x'\n[metrics.many]\ntype = 'category'\n"
@@ -33,9 +28,9 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def many(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
+def many(tmp_path, registry):
     """A reader of a metric of 905 values, over four days."""
-    store: Store = open_store(f"sqlite:///{tmp_path}/many.db")
+    store = open_store(f"sqlite:///{tmp_path}/many.db")
     store.publish({"many": [registry["many"].scheme]})
     for day in ("2026-11-02", "2026-11-09", "2026-11-13", "2026-11-14"):
         counts = {each: 1_000 * (each < 40) for each in range(len(MANY))}
@@ -45,19 +40,19 @@ def many(tmp_path: Path, registry: Registry) -> Iterator[FlaskClient]:
     store.close()
 
 
-def listed(page: str) -> list[str]:
+def listed(page):
     return re.findall(r'<th scope="row"><label><input type="checkbox" name="value" value="([^"]*)"',
                       page)  # fmt: skip
 
 
-def shown(client: FlaskClient, query: str) -> str:
+def shown(client, query):
     while (answer := client.get(f"/metric/many?{query}")).status_code == 202:
         pass
     assert answer.status_code == 200, answer.status
     return answer.text
 
 
-def test_values_are_sorted_and_searched(many: FlaskClient) -> None:
+def test_values_are_sorted_and_searched(many):
     """By value, share or change, forwards and backwards, among hundreds of values; upper and lower
     case make no difference; nothing is folded away then."""
     found = listed(shown(many, "find=VALUE+19&sort=value"))
@@ -79,10 +74,10 @@ def test_values_are_sorted_and_searched(many: FlaskClient) -> None:
     st.sampled_from(["share", "-share", "value", "-value", None]),
     st.text(alphabet="v0123", max_size=2),
 )
-def test_nothing_is_lost(counts: list[int], sort: str | None, find: str) -> None:
+def test_nothing_is_lost(counts, sort, find):
     """Whatever is sorted and looked for, each value that contains the text stands once."""
     result = estimated(counts, max(1, sum(counts)))
-    lines = table(result, 1000, sort=sort, find=find)  # type: ignore[arg-type]
+    lines = table(result, 1000, sort=sort, find=find)
     found = [line.value for line in (*lines.standing, *lines.noise)]
     assert sorted(found) == sorted(value for value in result.values if find in value)
     assert lines.more == 0

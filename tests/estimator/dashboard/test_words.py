@@ -1,7 +1,5 @@
 """Numbers and dates in words."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 
@@ -22,7 +20,7 @@ from deniable_estimator.dashboard import words
         (1.0, 0.0, "100.0%"),
     ],
 )
-def test_a_share_has_the_digits_that_it_deserves(share: float, spread: float, text: str) -> None:
+def test_a_share_has_the_digits_that_it_deserves(share, spread, text):
     """More digits than the uncertainty leaves are not shown, nor a minus before nothing."""
     assert words.percent(share, spread) == text
 
@@ -30,7 +28,7 @@ def test_a_share_has_the_digits_that_it_deserves(share: float, spread: float, te
 @pytest.mark.parametrize(
     ("size", "text"), [(0.0051, "0.51%"), (0.024, "2.4%"), (0.12, "12.0%"), (0.0, "0.0%")]
 )
-def test_a_standard_error_has_two_digits(size: float, text: str) -> None:
+def test_a_standard_error_has_two_digits(size, text):
     """Small errors show their second digit too."""
     assert words.error(size) == text
 
@@ -46,13 +44,13 @@ def test_a_standard_error_has_two_digits(size: float, text: str) -> None:
         ("2026-10", "21 days ago"),
     ],
 )
-def test_freshness_counts_from_the_end_of_the_window(label: str, text: str) -> None:
+def test_freshness_counts_from_the_end_of_the_window(label, text):
     """The last day of the newest window is what matters, for days, weeks and months."""
     now = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
     assert words.freshness(label, now) == text
 
 
-def test_a_period_is_named_by_its_ends() -> None:
+def test_a_period_is_named_by_its_ends():
     """One window by its name, several by the first and the last, none as such."""
     assert words.period([]) == "no window"
     assert words.period(["2026-11-20"]) == "20 Nov 2026"
@@ -63,12 +61,12 @@ def test_a_period_is_named_by_its_ends() -> None:
 @pytest.mark.parametrize(
     ("p", "text"), [(0.0, "< 0.0001"), (0.04321, "0.0432"), (math.nan, "unknown")]
 )
-def test_tiny_p_values_are_not_zero(p: float, text: str) -> None:
+def test_tiny_p_values_are_not_zero(p, text):
     """No p-value is ever shown as nought."""
     assert words.p_value(p) == text
 
 
-def test_a_number_without_a_limit_on_one_side() -> None:
+def test_a_number_without_a_limit_on_one_side():
     """At least or at most so much, and unknown without any limit."""
     seconds = NumberUnit("s")
     assert words.estimate(seconds, 3.0, 2.0, math.inf) == "at least 2 s"

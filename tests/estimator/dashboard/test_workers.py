@@ -17,8 +17,8 @@ import pytest
 
 from deniable import ValueListError
 from deniable.value_list import parse_values
-from deniable_estimator.dashboard.versions import Listed
-from deniable_estimator.dashboard.workers import TooHeavy, Workers, WorkersClosed
+from deniable_estimator.asking.listed import Listed
+from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 
 MEMORY = 1 << 30
 
@@ -147,7 +147,7 @@ def test_closing_ends_what_is_being_calculated(workers: Workers) -> None:
 
 PARENT = """
 import os, threading, time
-from deniable_estimator.dashboard.workers import Workers
+from deniable_estimator.asking.work import Workers
 if __name__ == "__main__":
     workers = Workers(1, 1 << 30, 60)
     print(workers.run(os.getpid), flush=True)

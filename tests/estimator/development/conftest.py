@@ -1,18 +1,12 @@
 """A `deniable dev` without a port: its application, called in this process."""
 
-from __future__ import annotations
-
 import json
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from werkzeug.test import Client as Browser
-from werkzeug.test import TestResponse
 
-from deniable import Registry, windows
+from deniable import windows
 from deniable.wire import SealedReport, encode_batch, mark_development, new_batch_id, pack_columns
 from deniable_estimator.development.registry_file import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
@@ -59,7 +53,7 @@ lifetime_epsilon = 8.0
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """A metrics.toml with a metric of each type."""
     path = tmp_path / "metrics.toml"
     path.write_text(METRICS, encoding="utf-8")
@@ -67,7 +61,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def file(path: Path) -> RegistryFile:
+def file(path):
     """The same, read."""
     file = RegistryFile(path)
     assert file.look()
@@ -76,7 +70,7 @@ def file(path: Path) -> RegistryFile:
 
 
 @pytest.fixture
-def app(file: RegistryFile, tmp_path: Path) -> Iterator[DevelopmentApp]:
+def app(file, tmp_path):
     """The application."""
     made = DevelopmentApp(file, tmp_path, ["https://app.test"])
     yield made
@@ -84,27 +78,27 @@ def app(file: RegistryFile, tmp_path: Path) -> Iterator[DevelopmentApp]:
 
 
 @pytest.fixture
-def browser(app: DevelopmentApp) -> Browser:
+def browser(app):
     """A browser of the developer."""
     return Browser(app)
 
 
 @pytest.fixture
-def post(browser: Browser) -> Callable[..., TestResponse]:
+def post(browser):
     """Posts a body as a device does."""
 
-    def send(body: bytes, path: str = "/v1/reports", **headers: str) -> TestResponse:
+    def send(body, path="/v1/reports", **headers):
         return browser.post(path, data=body, content_type="application/json", headers=headers)
 
     return send
 
 
 @pytest.fixture
-def batch(file: RegistryFile) -> Callable[..., bytes]:
+def batch(file):
     """Makes a marked batch of reports that a device would make now: metric and value."""
 
-    def make(*records: tuple[str, Any], **changes: Any) -> bytes:
-        registry: Registry = file.registry
+    def make(*records, **changes):
+        registry = file.registry
         sealed = []
         for name, value in records:
             metric = registry[name]
@@ -124,13 +118,13 @@ def batch(file: RegistryFile) -> Callable[..., bytes]:
 
 
 @pytest.fixture
-def seen(browser: Browser) -> Callable[[], dict[str, Any]]:
+def seen(browser):
     """What the live page shows, as JSON."""
 
-    def read() -> dict[str, Any]:
+    def read():
         deadline = time.monotonic() + 30
         while True:
-            found: dict[str, Any] = json.loads(browser.get("/live.json").data)
+            found = json.loads(browser.get("/live.json").data)
             if not any(each["pending"] for each in found["estimates"]):
                 return found
             assert time.monotonic() < deadline, "an estimate is still being calculated"

@@ -1,7 +1,5 @@
 """What a developer is told of a mistake, and what to do."""
 
-from __future__ import annotations
-
 import pytest
 from tests.registries import declared
 
@@ -47,7 +45,7 @@ REGISTRY = Registry.parse(
         ("window_too_old", "few", "“few” was left out (window_too_old): <detail>.", "the clock"),
     ],
 )
-def test_each_mistake_has_its_advice(code: str, metric: str | None, told: str, advice: str) -> None:
+def test_each_mistake_has_its_advice(code, metric, told, advice):
     """The words name the metric, and the advice fits what it takes."""
     found = advice_on(Mistake(code, metric, "<detail>", 0.0), REGISTRY)
     assert told in str(found[0])

@@ -1,10 +1,7 @@
 """What `deniable dev` prints, and what it leaves behind."""
 
-from __future__ import annotations
-
 import re
 import signal
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +13,7 @@ from .conftest import METRICS
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A folder with one for temporary files. The handlers of signals stay those of the tests."""
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
@@ -25,17 +22,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_says_where_to_look_and_deletes_everything(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_says_where_to_look_and_deletes_everything(folder, monkeypatch):
     """The address stands in each line to copy, for apps and for pages; the made-up devices have
     reported; a mistake is told with its line; and Ctrl-C leaves no file."""
     path = folder / "metrics.toml"
     path.write_text(METRICS)
-    looked: list[bool] = []
+    looked = []
     look = RegistryFile.look
 
-    def looks(file: RegistryFile) -> bool:
+    def looks(file):
         looked.append(look(file))
         if len(looked) == 1:
             path.write_text(METRICS + '[metrics.theme]\ntype = "bool"\n')
@@ -65,9 +60,7 @@ def test_it_says_where_to_look_and_deletes_everything(
         (["metrics.toml", "--origin", "app.test"], "app.test"),
     ],
 )
-def test_what_it_cannot_serve(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
-) -> None:
+def test_what_it_cannot_serve(folder, monkeypatch, arguments, told):
     """A folder, a file that is not there and what is no origin are told before anything starts."""
     monkeypatch.chdir(folder)
     (folder / "metrics.toml").write_text(METRICS)

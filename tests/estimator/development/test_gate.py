@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from deniable import TransportError
 from deniable.development import TROUBLES
-from deniable.replies import Reply, read_reply
+from deniable.transport import Reply, read_reply
 from deniable.wire import unmarked
 
 Post = Callable[..., TestResponse]

@@ -1,20 +1,14 @@
 """The live page, the registry that is edited, and the simulated devices."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
-from collections.abc import Callable
 from datetime import date
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from werkzeug.test import Client as Browser
-from werkzeug.test import TestResponse
 
 from deniable import Registry, windows
 from deniable_estimator.dashboard.ranges import DayRange
@@ -26,19 +20,16 @@ from deniable_estimator.development.registry_file import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
 
 HTML = {"Accept": "text/html"}
-Post = Callable[..., TestResponse]
-Make = Callable[..., bytes]
-Seen = Callable[[], dict[str, Any]]
 
 
-def read(browser: Browser, path: str = "/live") -> str:
+def read(browser, path="/live"):
     """A page, as a browser gets it."""
     answer = browser.get(path, follow_redirects=True, headers=HTML)
     assert answer.status_code == 200
     return " ".join(answer.text.split())
 
 
-def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
+def test_a_report_is_shown(browser, post, batch):
     """The page says what a report says, a link leads to the metric's page, which counts the report,
     and the page speaks Chinese."""
     post(batch(("browser", "firefox")))
@@ -50,9 +41,7 @@ def test_a_report_is_shown(browser: Browser, post: Post, batch: Make) -> None:
     assert "实时" in read(browser, "/live?lang=zh-Hans")
 
 
-def test_few_reports_are_shown_without_an_estimate(
-    browser: Browser, post: Post, batch: Make, seen: Seen
-) -> None:
+def test_few_reports_are_shown_without_an_estimate(browser, post, batch, seen):
     """Below 100 reports noise would be shown as shares beyond 100 %: the page has the reports, and
     says how many an estimate takes."""
     post(batch(("browser", "firefox")))
@@ -63,13 +52,13 @@ def test_few_reports_are_shown_without_an_estimate(
     assert (found["n"], found["series"], found["pending"]) == (1, [], False)
 
 
-def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: DevelopmentApp) -> None:
+def test_news_come_at_once(browser, post, batch, app):
     """A page that waits for news is answered when a report arrives."""
     read(browser)
     version = app.arrivals.version
-    answers: list[TestResponse] = []
+    answers = []
 
-    def ask() -> None:
+    def ask():
         answers.append(browser.get(f"/live/part?after={version}", headers=HTML))
 
     waiting = threading.Thread(target=ask)
@@ -81,7 +70,7 @@ def test_news_come_at_once(browser: Browser, post: Post, batch: Make, app: Devel
     assert "firefox" in answer.text
 
 
-def test_waiting_ends() -> None:
+def test_waiting_ends():
     """Nobody waits for ever, and who is behind does not wait."""
     arrivals = Arrivals()
     assert arrivals.wait(arrivals.version, 0.01) == arrivals.version
@@ -89,9 +78,7 @@ def test_waiting_ends() -> None:
     assert arrivals.wait(0, 60) == 1
 
 
-def test_an_edit_is_loaded(
-    app: DevelopmentApp, file: RegistryFile, path: Path, browser: Browser, seen: Seen
-) -> None:
+def test_an_edit_is_loaded(app, file, path, browser, seen):
     """A good edit is in force at once; a bad one is shown with its line, and the last good one
     stays in force; an edit of a list of values counts as one of the registry."""
     assert not file.look()
@@ -125,7 +112,7 @@ def test_an_edit_is_loaded(
     assert "cannot be read" in str(file.mistakes[0].message)
 
 
-def test_it_starts_with_mistakes(tmp_path: Path) -> None:
+def test_it_starts_with_mistakes(tmp_path):
     """A registry that never was without mistakes is shown as such, and the page is there."""
     path = tmp_path / "metrics.toml"
     path.write_text("schema = 1\n<script>")
@@ -140,9 +127,7 @@ def test_it_starts_with_mistakes(tmp_path: Path) -> None:
         made.close()
 
 
-def test_no_memory_of_old_reports(
-    app: DevelopmentApp, file: RegistryFile, path: Path, post: Post, batch: Make, seen: Seen
-) -> None:
+def test_no_memory_of_old_reports(app, file, path, post, batch, seen):
     """A report whose metric is gone from the registry is listed without an estimate, and what its
     scheme says stays, because the store knows the scheme."""
     post(batch(("plugin", "acme")))
@@ -154,19 +139,17 @@ def test_no_memory_of_old_reports(
     assert seen()["estimates"] == []
 
 
-def add(app: DevelopmentApp, registry: Registry, devices: int, **listed: list[str]) -> list[int]:
+def add(app, registry, devices, **listed):
     """Let simulated devices report; the steps of the progress."""
     app.add_devices(devices)
-    steps: list[int] = []
+    steps = []
     app.crowd.add(
         app.store, registry, lambda metric: listed.get(metric.name), progress=steps.append
     )
     return steps
 
 
-def test_a_crowd_reports(
-    app: DevelopmentApp, file: RegistryFile, browser: Browser, seen: Seen
-) -> None:
+def test_a_crowd_reports(app, file, browser, seen):
     """Devices report every metric, as many as take part, in the window of now and the seven before;
     the estimates hold the made-up shares, and every page says that they are made up.
 
@@ -196,7 +179,7 @@ def test_a_crowd_reports(
     assert add(app, registry, 1_000) == []
 
 
-def test_a_large_crowd_is_drawn(app: DevelopmentApp, file: RegistryFile, seen: Seen) -> None:
+def test_a_large_crowd_is_drawn(app, file, seen):
     """Of more devices than run the real randomizer the tallies are drawn; listed strings are what
     they recorded."""
     one = Registry("shop", {name: file.registry[name] for name in ("browser", "plugin")})
@@ -208,7 +191,7 @@ def test_a_large_crowd_is_drawn(app: DevelopmentApp, file: RegistryFile, seen: S
 
 
 @pytest.mark.parametrize("name", ["deniable.min.js", "deniable.js", "metrics.js"])
-def test_the_sdk_for_pages(browser: Browser, name: str) -> None:
+def test_the_sdk_for_pages(browser, name):
     """It serves the development build with the registry of now to pages that may send, and not to
     other pages that the developer visits."""
     for headers, status in (
@@ -230,20 +213,18 @@ def test_the_sdk_for_pages(browser: Browser, name: str) -> None:
         assert b"DEVELOPMENT MODE" in answer.data
 
 
-def test_strings_are_looked_for_every_few_seconds(
-    monkeypatch: pytest.MonkeyPatch, file: RegistryFile
-) -> None:
+def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
     """What was found stays for some seconds although reports come; then it is looked for again, and
     at once for other days. Without a new report, or without any, nothing is looked for."""
     now, reports, looked = [0.0], [5], []
     days = DayRange(date(2026, 11, 1), date(2026, 11, 1))
 
-    def look(source: Any, metric: Any, days: DayRange) -> Any:
+    def look(source, metric, days):
         looked.append(now[0])
         return SimpleNamespace(answer=SimpleNamespace(n=reports[0], finds=()))
 
     monkeypatch.setattr(latest_finds, "finds_at", look)
-    source: Any = SimpleNamespace(reports=lambda metric, days: reports[0])
+    source = SimpleNamespace(reports=lambda metric, days: reports[0])
     finds = LatestFinds(lambda: now[0])
     metric = file.registry["browser"]
     for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):

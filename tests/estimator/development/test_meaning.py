@@ -1,11 +1,8 @@
 """What a report says: exact ratios, for each mechanism that ships."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,13 +24,13 @@ DRAWS = json.loads(
 )["reports"]
 
 
-def kinds() -> list[dict[str, Any]]:
+def kinds():
     """One published report for each mechanism with each of its parameters."""
     found = {(each["mechanism"], str(each["parameters"])): each for each in DRAWS}
     return list(found.values())
 
 
-def scheme_of(case: dict[str, Any]) -> Scheme:
+def scheme_of(case):
     mechanism = rebuild(case["mechanism"], case["parameters"])
     if isinstance(mechanism, Numeric):
         return Scheme("number", mechanism, ())
@@ -47,13 +44,13 @@ def scheme_of(case: dict[str, Any]) -> Scheme:
     return Scheme("category", mechanism, tuple(f"v{place}" for place in range(mechanism.size)))
 
 
-def test_every_mechanism_is_here() -> None:
+def test_every_mechanism_is_here():
     """The published reports are of all mechanisms that ship."""
     assert {each["mechanism"] for each in kinds()} == set(all_names())
 
 
 @pytest.mark.parametrize("case", kinds(), ids=lambda case: case["mechanism"])
-def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
+def test_ratios_are_those_of_the_mechanism(case):
     """For each value, number or string that is named, probability and ratio are exactly those of
     the mechanism's likelihoods, and no ratio is above e^epsilon."""
     scheme = scheme_of(case)
@@ -84,7 +81,7 @@ def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
         assert sorted(told) == sorted(chances)
         return
     for value, group in shown.items():
-        item: int | str = value
+        item = value
         if isinstance(mechanism, Numeric):
             item = mechanism.range.position(float(value))
         elif not is_open:
@@ -100,7 +97,7 @@ def test_ratios_are_those_of_the_mechanism(case: dict[str, Any]) -> None:
         assert total == PROBES + len(named)
 
 
-def test_a_long_list_is_looked_at_in_part() -> None:
+def test_a_long_list_is_looked_at_in_part():
     """Of a list of 6,000 values at most 2,000 are looked at, and the page is told so."""
     mechanism = rebuild("subset_selection", {"size": 6000, "k": 1, "threshold": 1 << 51})
     scheme = Scheme("category", mechanism, tuple(f"v{place}" for place in range(6000)))

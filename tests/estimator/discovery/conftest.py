@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -77,21 +76,21 @@ high = 9
 
 
 @pytest.fixture(scope="session")
-def code() -> PrefixTree:
+def code():
     """Ten bytes at epsilon 4: six rows of 712,980 places."""
     return PrefixTree.design("terms", 4.0, 5)
 
 
 @pytest.fixture(scope="session")
-def draw() -> Draw:
+def draw():
     """draw(code, crowd, seed, window=...): a tally of strings and their devices."""
 
     def make(
-        mechanism: PrefixTree,
-        crowd: Mapping[str, int],
-        seed: int,
-        window: str = "2026-11-16",
-    ) -> Tally:
+        mechanism,
+        crowd,
+        seed,
+        window="2026-11-16",
+    ):
         counts = np.array(list(crowd.values()), np.int64)
         rows = analysis_of(mechanism).sample_rows(list(crowd), counts, np.random.default_rng(seed))
         return Tally("terms", Scheme("discovery", mechanism, ()).fingerprint, (window,), rows)
@@ -100,29 +99,29 @@ def draw() -> Draw:
 
 
 @pytest.fixture(scope="session")
-def part() -> MakePart:
+def part():
     """part(code, tally): what `find_strings` is given."""
 
-    def make(mechanism: PrefixTree, tally: Tally) -> Reported:
+    def make(mechanism, tally):
         return Reported(tally, Scheme("discovery", mechanism, ()), Participation.evenly(tally))
 
     return make
 
 
 @pytest.fixture(scope="session")
-def crowd(code: PrefixTree, draw: Draw) -> Tally:
+def crowd(code, draw):
     """140,000 devices with the strings of CROWD, and 40,000 whose strings all differ."""
     rare = {f"{number:05d}": 1 for number in range(40_000)}
     return draw(code, {**CROWD, **rare}, seed=1)
 
 
 @pytest.fixture
-def registry_file(tmp_path: Path) -> Path:
+def registry_file(tmp_path):
     path = tmp_path / "metrics.toml"
     path.write_text(TOML)
     return path
 
 
 @pytest.fixture
-def registry(registry_file: Path) -> Registry:
+def registry(registry_file):
     return Registry.load(registry_file)

@@ -1,24 +1,18 @@
 """`deniable estimate discover` as people and programs call it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from tests.estimator.conftest import Fill
+from click.testing import CliRunner
 
-from deniable import Registry
 from deniable.mechanisms import PrefixTree
 from deniable_estimator.terminal.discover import discover
 
-from .conftest import CROWD, TOML, Draw
+from .conftest import CROWD, TOML
 
 
 @pytest.fixture
-def reported(registry: Registry, fill: Fill, draw: Draw) -> None:
+def reported(registry, fill, draw):
     """Two days of reports, in the second of which nobody searched."""
     scheme = registry["terms"].scheme
     assert isinstance(scheme.mechanism, PrefixTree)
@@ -30,10 +24,10 @@ def reported(registry: Registry, fill: Fill, draw: Draw) -> None:
 
 
 @pytest.fixture
-def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
+def ask(registry_file, store_url):
     """Run `deniable estimate discover terms` against the store."""
 
-    def run(*arguments: str) -> Result:
+    def run(*arguments):
         place = ["--registry", str(registry_file), "--store", store_url]
         return CliRunner().invoke(discover, ["terms", *arguments, *place])
 
@@ -41,7 +35,7 @@ def ask(registry_file: Path, store_url: str) -> Callable[..., Result]:
 
 
 @pytest.mark.usefixtures("reported")
-def test_promote_to_a_category(ask: Callable[..., Result], registry_file: Path) -> None:
+def test_promote_to_a_category(ask, registry_file):
     """The values of a category are proposed and not written: they change its scheme."""
     result = ask("--promote", "engine")
     assert '    "search",\n    "other",\n' in result.output
@@ -59,6 +53,6 @@ def test_promote_to_a_category(ask: Callable[..., Result], registry_file: Path) 
         ("--promote", "terms"),
     ],
 )
-def test_wrong_calls(ask: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+def test_wrong_calls(ask, arguments):
     """Options that do not fit together are refused before anything is calculated."""
     assert ask(*arguments).exit_code == 2

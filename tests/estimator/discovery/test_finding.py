@@ -1,37 +1,33 @@
 """Which strings are found in a tally of discovery, and what is said of them."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
 from deniable import Scheme
 from deniable.mechanisms import PrefixTree
-from deniable_collector.tally import Tally, empty_tally
+from deniable_collector.tally import empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.confirming import Supported, _agrees
 from deniable_estimator.answers.files import harmless
-from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal.promoting import _replace
 
-from .conftest import CROWD, HOSTILE, Draw, MakePart
+from .conftest import CROWD, HOSTILE
 
 DEVICES = sum(CROWD.values()) + 40_000
 HEADS = {"longerwords": 18_000, **{k: v for k, v in CROWD.items() if not k.startswith("longer")}}
 
 
 @pytest.fixture(scope="session")
-def finds(code: PrefixTree, crowd: Tally, part: MakePart) -> Finds:
+def finds(code, crowd, part):
     """What is found in the crowd."""
     return find_strings([part(code, crowd)], Rule())
 
 
-def test_all_common_strings_are_found(finds: Finds) -> None:
+def test_all_common_strings_are_found(finds):
     """Strings of 5% of 180,000 devices and more are found, in any script, and nothing else (20
     standard errors; one fixed crowd)."""
     assert {each.text for each in finds.finds} == {
@@ -43,7 +39,7 @@ def test_all_common_strings_are_found(finds: Finds) -> None:
     assert finds.withheld.low < 22_000 / DEVICES < finds.withheld.high
 
 
-def test_shares_and_intervals(finds: Finds) -> None:
+def test_shares_and_intervals(finds):
     """Each interval at 99.99% covers the truth, and shares fall in order (alpha .001, 7
     intervals)."""
     shares = [each.share for each in finds.finds]
@@ -55,7 +51,7 @@ def test_shares_and_intervals(finds: Finds) -> None:
         assert each.p_value < 1e-9
 
 
-def test_what_is_explained(finds: Finds) -> None:
+def test_what_is_explained(finds):
     """The interval of what the list explains covers the truth, and is wider below, as the strings
     were chosen."""
     true = (sum(CROWD.values()) - 22_000) / DEVICES
@@ -65,9 +61,7 @@ def test_what_is_explained(finds: Finds) -> None:
     assert share == pytest.approx(sum(each.share for each in finds.finds))
 
 
-def test_nothing_is_found_where_all_strings_differ(
-    code: PrefixTree, draw: Draw, part: MakePart
-) -> None:
+def test_nothing_is_found_where_all_strings_differ(code, draw, part):
     """In a crowd of 30,000 different strings nothing surfaces, and the answer says what would."""
     tally = draw(code, {f"{number:05x}": 1 for number in range(30_000)}, seed=2)
     found = find_strings([part(code, tally)], Rule())
@@ -77,7 +71,7 @@ def test_nothing_is_found_where_all_strings_differ(
     assert 0 < found.reach.half_text < found.reach.sure_text < found.reach.sure_any < 0.1
 
 
-def test_a_beginning_that_all_share(code: PrefixTree, draw: Draw, part: MakePart) -> None:
+def test_a_beginning_that_all_share(code, draw, part):
     """If every string begins alike, the ghost rule takes the variance at that share, and drops
     none of them."""
     crowd = {f"https{letter}": 10_000 for letter in "abcdefgh"}
@@ -85,7 +79,7 @@ def test_a_beginning_that_all_share(code: PrefixTree, draw: Draw, part: MakePart
     assert {each.text for each in found.finds} == set(crowd)
 
 
-def test_rows_that_chose_a_string_do_not_estimate_it(code: PrefixTree, crowd: Tally) -> None:
+def test_rows_that_chose_a_string_do_not_estimate_it(code, crowd):
     """A whole string of 2k or 2k + 1 bytes is estimated from row k + 1 on, one that is cut from
     the last row alone."""
     decoded = DecodedRows(code, crowd)
@@ -97,7 +91,7 @@ def test_rows_that_chose_a_string_do_not_estimate_it(code: PrefixTree, crowd: Ta
         assert seen.counts[0] == decoded.row(row)[code.base(row, text.encode())]
 
 
-def test_a_heavy_cell_makes_no_ghost(code: PrefixTree) -> None:
+def test_a_heavy_cell_makes_no_ghost(code):
     """A string whose rows contradict each other is not there, however high its sum."""
     assert not _agrees(Supported((9_000, 200, 210), (20_000, 20_000, 20_000)), 9_410 / 60_000)
     assert _agrees(Supported((220, 200, 210), (20_000, 20_000, 20_000)), 630 / 60_000)
@@ -105,7 +99,7 @@ def test_a_heavy_cell_makes_no_ghost(code: PrefixTree) -> None:
     assert _agrees(Supported((0, 0), (0, 0)), 0.0)
 
 
-def test_what_the_rule_leaves_out(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
+def test_what_the_rule_leaves_out(code, crowd, part):
     """A minimum share and denied strings leave finds out, which are counted."""
     rule = Rule(minimum_share=0.105, denies=lambda text: text.startswith("sea"))
     found = find_strings([part(code, crowd)], rule)
@@ -114,7 +108,7 @@ def test_what_the_rule_leaves_out(code: PrefixTree, crowd: Tally, part: MakePart
     assert found.explained.share == pytest.approx(found.finds[0].share)
 
 
-def test_other_alphabets_exclude_letters(draw: Draw, part: MakePart) -> None:
+def test_other_alphabets_exclude_letters(draw, part):
     """A device with a letter outside of the alphabet holds no string, and the search takes none."""
     code = PrefixTree.design("terms", 4.0, 3, "lowercase")
     tally = draw(code, {"abc": 20_000, "Abc": 20_000, "ab1": 20_000}, seed=4)
@@ -123,7 +117,7 @@ def test_other_alphabets_exclude_letters(draw: Draw, part: MakePart) -> None:
     assert found.withheld.share == pytest.approx(2 / 3, abs=0.05)
 
 
-def test_no_reports(code: PrefixTree) -> None:
+def test_no_reports(code):
     """Without reports the answer is empty, and says so."""
     scheme = Scheme("discovery", code, ())
     tally = empty_tally("terms", scheme.fingerprint, (), code.rows)
@@ -134,14 +128,14 @@ def test_no_reports(code: PrefixTree) -> None:
     assert found.to_csv().count("\n") == 1
 
 
-def test_a_tally_of_another_scheme_is_refused(code: PrefixTree, crowd: Tally) -> None:
+def test_a_tally_of_another_scheme_is_refused(code, crowd):
     """A tally must belong to its scheme."""
     other = Scheme("discovery", PrefixTree.design("others", 4.0, 5), ())
     with pytest.raises(EstimateError, match="was made under scheme"):
         find_strings([Reported(crowd, other, Participation.evenly(crowd))], Rule())
 
 
-def test_devices_that_report_again(code: PrefixTree, crowd: Tally, finds: Finds) -> None:
+def test_devices_that_report_again(code, crowd, finds):
     """If the same devices reported twice, intervals are wider by the choice of devices."""
     twice = Participation({"2026-11-16": crowd.reports / 2, "2026-11-17": crowd.reports / 2})
     found = find_strings([Reported(crowd, Scheme("discovery", code, ()), twice)], Rule())
@@ -149,7 +143,7 @@ def test_devices_that_report_again(code: PrefixTree, crowd: Tally, finds: Finds)
         assert other.high - other.low > one.high - one.low
 
 
-def test_asked_by_name(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
+def test_asked_by_name(code, crowd, part):
     """Strings that are named are estimated as finds are, those that nobody has around 0."""
     heads = [
         FoundHead(b"search", False),
@@ -165,7 +159,7 @@ def test_asked_by_name(code: PrefixTree, crowd: Tally, part: MakePart) -> None:
 
 
 @pytest.mark.parametrize(("seed", "supports"), [(2, True), (8, False)])
-def test_one_report_says_little(draw: Draw, part: MakePart, seed: int, supports: bool) -> None:
+def test_one_report_says_little(draw, part, seed, supports):
     """Whether or not the only report supports the empty string, the interval of the share without
     a string is wide."""
     code = PrefixTree.design("terms", 4.0, 1)
@@ -174,7 +168,7 @@ def test_one_report_says_little(draw: Draw, part: MakePart, seed: int, supports:
     assert found.high - found.low > 1
 
 
-def test_no_device_is_explained_twice(draw: Draw, part: MakePart) -> None:
+def test_no_device_is_explained_twice(draw, part):
     """A beginning that one scheme cuts at counts the whole strings of a longer scheme: what all
     of them explain holds each device once."""
     codes = [PrefixTree.design("terms", 4.0, levels) for levels in (2, 3)]
@@ -189,7 +183,7 @@ def test_no_device_is_explained_twice(draw: Draw, part: MakePart) -> None:
     assert both.explained.low <= 1 <= both.explained.high
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_a_link_stays_a_link(tmp_path):
     """Strings are added to the file that a link leads to."""
     real, link = tmp_path / "real.txt", tmp_path / "link.txt"
     real.write_text("old\n")
@@ -200,13 +194,13 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["=cmd()", " =1", "\uff1dcmd()", "\uff0b1", "\uff0d1", "\uff20A1"])
-def test_formulas_in_all_widths(text: str) -> None:
+def test_formulas_in_all_widths(text):
     """A spreadsheet that takes wide signs for formulas too is given none."""
     assert harmless(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["a;b", ";=cmd()", "a; @b", "x\u037ey"])
-def test_no_text_begins_a_cell(text: str) -> None:
+def test_no_text_begins_a_cell(text):
     """A spreadsheet that separates cells by semicolons takes a text for one cell: no text begins
     another one, which could hold a formula."""
     assert harmless(text) == text.replace(";", "\\x3b")

@@ -1,9 +1,6 @@
 """The prior, and which pairs of bytes may follow a prefix."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +22,7 @@ from deniable_estimator.analyses.discovery.prior import (
 from deniable_estimator.errors import EstimateError
 
 
-def test_pairs_are_counted() -> None:
+def test_pairs_are_counted():
     """Each byte counts after the one before it, the start and the end as well, and a string by
     the square root of its frequency."""
     counts = counted_pairs([("ab", 4.0), ("b", 1.0)])
@@ -38,14 +35,14 @@ def test_pairs_are_counted() -> None:
     assert not counted_pairs([]).any()
 
 
-def test_strings_are_in_normal_form() -> None:
+def test_strings_are_in_normal_form():
     """A string counts as devices write it: in normal form C."""
     assert (counted_pairs([("e\u0301", 1.0)]) == counted_pairs([("é", 1.0)])).all()
 
 
 @given(st.lists(st.tuples(st.text(max_size=5).map(lambda t: t.encode("utf-8", "ignore").decode()),
                           st.floats(1e-9, 1e9)), min_size=1, max_size=5))  # fmt: skip
-def test_no_byte_is_impossible(texts: list[tuple[str, float]]) -> None:
+def test_no_byte_is_impossible(texts):
     """Whatever was counted, each byte that text holds has a chance of .05 / 200 at least after
     any other, and each row is about a distribution."""
     logs = Prior(counted_pairs(texts), "", "").logs
@@ -56,7 +53,7 @@ def test_no_byte_is_impossible(texts: list[tuple[str, float]]) -> None:
     assert (sums < 1.05).all()
 
 
-def test_its_file(tmp_path: Path) -> None:
+def test_its_file(tmp_path):
     """A prior that is written and read again is the same, but for counts rounded up."""
     made = Prior(counted_pairs([("word", 0.5), ("слово", 0.2)]), "two words", "none")
     path = tmp_path / "prior.json"
@@ -86,7 +83,7 @@ def test_its_file(tmp_path: Path) -> None:
         ("x" * (MAX_PRIOR + 1), "larger than"),
     ],
 )
-def test_broken_files(tmp_path: Path, text: str | dict[str, object], told: str) -> None:
+def test_broken_files(tmp_path, text, told):
     """A file that is no prior is refused with what is wrong."""
     if isinstance(text, dict):
         text = json.dumps({"format": FORMAT, "source": "", "licence": "", **text})
@@ -96,7 +93,7 @@ def test_broken_files(tmp_path: Path, text: str | dict[str, object], told: str) 
         read_prior(path)
 
 
-def state(data: bytes, alphabet: str) -> int:
+def state(data, alphabet):
     """The state after bytes, two at a time."""
     now, allowed = BETWEEN, steps(alphabet)
     for at in range(0, len(data), 2):
@@ -106,7 +103,7 @@ def state(data: bytes, alphabet: str) -> int:
     return now
 
 
-def is_beginning(data: bytes) -> bool:
+def is_beginning(data):
     """Whether some UTF-8 text begins with these bytes, by Python's decoder."""
     if is_text(data):
         return True
@@ -116,7 +113,7 @@ def is_beginning(data: bytes) -> bool:
     )
 
 
-def is_text(data: bytes) -> bool:
+def is_text(data):
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -134,7 +131,7 @@ pieces = st.one_of(st.text(max_size=3).map(lambda text: text.encode("utf-8", "ig
 @example(b"\xe0\x80")
 @example(b"\xf0\x8f")
 @example(b"\xc0\x80")
-def test_all_utf8_and_nothing_else(data: bytes) -> None:
+def test_all_utf8_and_nothing_else(data):
     """Bytes lead on if and only if UTF-8 text without control characters of ASCII begins so."""
     data = data.replace(b"\0", b"")
     data = data[: len(data) // 2 * 2]
@@ -143,7 +140,7 @@ def test_all_utf8_and_nothing_else(data: bytes) -> None:
 
 
 @given(st.text(min_size=1, max_size=9))
-def test_a_whole_string_ends(text: str) -> None:
+def test_a_whole_string_ends(text):
     """Text that fits the alphabet leads to the end, and stays there."""
     data = text.encode("utf-8", "ignore")
     if set(data) - set(ALPHABETS["bytes"]):
@@ -155,7 +152,7 @@ def test_a_whole_string_ends(text: str) -> None:
 
 
 @pytest.mark.parametrize("alphabet", sorted(set(ALPHABETS) - {"bytes"}))
-def test_named_alphabets(alphabet: str) -> None:
+def test_named_alphabets(alphabet):
     """A named alphabet takes pairs of its letters, and no others."""
     letters = set(ALPHABETS[alphabet])
     for one in range(1, 256):
@@ -163,7 +160,7 @@ def test_named_alphabets(alphabet: str) -> None:
         assert (state(bytes([one, 0]), alphabet) == ENDED) == (one in letters)
 
 
-def test_the_script(tmp_path: Path) -> None:
+def test_the_script(tmp_path):
     """It counts lists, with frequencies and without, into a new file."""
     one, two, out = tmp_path / "one.tsv", tmp_path / "two.txt", tmp_path / "prior.json"
     one.write_text("ab\t4\nb\t1\n", encoding="utf-8")
@@ -179,7 +176,7 @@ def test_the_script(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, arguments).exit_code != 0, "it replaced a file"
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there(tmp_path):
     """The message has the system's reason."""
     with pytest.raises(EstimateError, match="it cannot be read: No such file"):
         read_prior(tmp_path / "away.json")

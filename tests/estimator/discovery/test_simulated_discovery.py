@@ -1,9 +1,6 @@
 """`deniable plan simulate` of a discovery, reports in a store, and fakes that push a string."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -29,20 +26,20 @@ lifetime_epsilon = 12.0
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Path:
+def registry(tmp_path):
     path = tmp_path / "metrics.toml"
     path.write_text(TOML, encoding="utf-8")
     return path
 
 
-def simulated(registry: Path, *options: str) -> str:
+def simulated(registry, *options):
     asked = ["search", "--registry", str(registry), "--seed", "5", *options]
     done = CliRunner().invoke(simulate, asked)
     assert done.exit_code == 0, done.output
     return done.output
 
 
-def test_a_simulation_finds_the_strings(registry: Path, tmp_path: Path) -> None:
+def test_a_simulation_finds_the_strings(registry, tmp_path):
     """The strings of a made-up crowd are found with their true shares beside them; the denied one
     is not, and neither is one that hardly any device has, which is named as missed."""
     shares = tmp_path / "shares.csv"
@@ -59,7 +56,7 @@ def test_a_simulation_finds_the_strings(registry: Path, tmp_path: Path) -> None:
     assert "The commonest that were not found: rare" in told
 
 
-def test_candidates_are_the_commonest_first(registry: Path, tmp_path: Path) -> None:
+def test_candidates_are_the_commonest_first(registry, tmp_path):
     """With --candidates the strings' shares fall as 1 / rank."""
     names = tmp_path / "names.txt"
     names.write_text("one\ntwo\n", encoding="utf-8")
@@ -69,7 +66,7 @@ def test_candidates_are_the_commonest_first(registry: Path, tmp_path: Path) -> N
     assert (second["text"], round(second["truth"], 1)) == ("two", 0.3)
 
 
-def test_a_simulation_needs_strings(registry: Path, tmp_path: Path) -> None:
+def test_a_simulation_needs_strings(registry, tmp_path):
     """Without strings, with both files, or with a file that has a mistake, nothing is drawn."""
     twice = tmp_path / "twice.csv"
     twice.write_text("a,1\na,2\n", encoding="utf-8")
@@ -85,7 +82,7 @@ def test_a_simulation_needs_strings(registry: Path, tmp_path: Path) -> None:
         assert told in " ".join(done.output.split())
 
 
-def test_simulated_devices_record_words(registry: Path) -> None:
+def test_simulated_devices_record_words(registry):
     """Simulated devices record words that every alphabet has."""
     values, shares = _values(Registry.load(registry)["search"], None)
     assert len(values) == len(WORDS) == len(set(values))

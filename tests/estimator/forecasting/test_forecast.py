@@ -1,11 +1,8 @@
 """What a crowd will see of a metric, and the notes of lint."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from datetime import date
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,17 +37,17 @@ METRIC = Metric(
 )
 
 
-def expecting(devices: int | None, sample_rate: float = 1.0) -> Metric:
+def expecting(devices, sample_rate=1.0):
     return dataclasses.replace(METRIC, devices=devices, sample_rate=sample_rate)
 
 
-def test_a_large_crowd_needs_no_warning() -> None:
+def test_a_large_crowd_needs_no_warning():
     """From about 600,000 devices on, 100 values at epsilon 1 show a 1% share."""
     assert forecast(expecting(700_000)) is None
     assert forecast(expecting(None)) is None
 
 
-def test_a_crowd_that_sees_too_little() -> None:
+def test_a_crowd_that_sees_too_little():
     """The warning names the smallest visible share and how many devices 1% would take."""
     message = forecast(expecting(100_000))
     assert message is not None
@@ -60,7 +57,7 @@ def test_a_crowd_that_sees_too_little() -> None:
     assert detectable_share(mechanism, 100, needed) == pytest.approx(0.01, rel=1e-4)
 
 
-def test_a_hopeless_crowd() -> None:
+def test_a_hopeless_crowd():
     """Where noise can look like half of the crowd there is no usable signal."""
     message = forecast(expecting(100))
     assert message is not None
@@ -70,7 +67,7 @@ def test_a_hopeless_crowd() -> None:
 UNIT = NumberRange("0", "1")
 
 
-def least_squares(histogram: HierarchicalHistogram, edge: int) -> float:
+def least_squares(histogram, edge):
     """The variance of the best linear estimate of the share below an edge, the long way.
 
     Each level tells the shares of its nodes with the covariance of its mechanism for shares that
@@ -93,14 +90,14 @@ def least_squares(histogram: HierarchicalHistogram, edge: int) -> float:
 
 
 @pytest.mark.parametrize("edge", [1, 5, 16, 37, 63])
-def test_variances_are_those_of_least_squares(edge: int) -> None:
+def test_variances_are_those_of_least_squares(edge):
     """The closed form is the inverse of the normal equations."""
     histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
     expected = least_squares(histogram, edge)
     assert histogram.edge_variances()[edge - 1] == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_mean_has_a_standard_error() -> None:
+def test_a_mean_has_a_standard_error():
     """In the unit of the metric; on a logarithmic scale that of the mean logarithm."""
     linear = SlidingWindow.design(NumberRange("-5", "15"), 1.0)
     assert mean_variance(linear) == pytest.approx(4.0122, abs=1e-4)
@@ -110,7 +107,7 @@ def test_a_mean_has_a_standard_error() -> None:
     assert mean_std_error(log, 400) == pytest.approx(expected, rel=1e-4)
 
 
-def metric(**keys: Any) -> Metric:
+def metric(**keys):
     settings = {"low": "1", "high": "50", "ask": '"distribution"', "epsilon": "1.0"} | keys
     lines = "".join(f"{key} = {value}\n" for key, value in settings.items())
     return Registry.parse(
@@ -135,9 +132,7 @@ def metric(**keys: Any) -> Metric:
         ({"devices": 5_000, "ask": '["mean", "distribution"]'}, "the mean is known to", False),
     ],
 )
-def test_a_crowd_that_is_too_small_is_told(
-    keys: dict[str, Any], told: str | None, blind: bool
-) -> None:
+def test_a_crowd_that_is_too_small_is_told(keys, told, blind):
     """Which quantiles never get an upper limit, and how little of a mean is known."""
     found = forecast(metric(**keys))
     if told is None:
@@ -160,7 +155,7 @@ def test_a_crowd_that_is_too_small_is_told(
         ({"low": "1", "high": "2000", "integer": "true"}, False),
     ],
 )
-def test_a_range_that_wastes_cells_is_told(keys: dict[str, Any], told: bool) -> None:
+def test_a_range_that_wastes_cells_is_told(keys, told):
     """A linear distribution whose high is more than 100 times its low."""
     found = wasteful_range(metric(**keys))
     assert (found is not None) == told
@@ -168,7 +163,7 @@ def test_a_range_that_wastes_cells_is_told(keys: dict[str, Any], told: bool) -> 
         assert 'try scale = "log"' in str(found)
 
 
-def test_known_values_of_the_reach() -> None:
+def test_known_values_of_the_reach():
     """A million reports at epsilon 2 and 16 bytes have a standard error of .2567% in a row; half
     of the strings surface from .90% on, and 4,280 fakes are needed to within one percent."""
     made = PrefixTree.design("demo", 2.0, 8)
@@ -181,14 +176,14 @@ def test_known_values_of_the_reach() -> None:
 
 
 @pytest.mark.parametrize("levels", [1, 8, 16])
-def test_the_reports_that_find_a_share_are_the_fewest(levels: int) -> None:
+def test_the_reports_that_find_a_share_are_the_fewest(levels):
     """With so many reports half of the strings of 1% surface, and with one less not."""
     made = PrefixTree.design("demo", 2.0, levels)
     needed = reports_to_find(made, 0.01)
     assert Reach.in_window(made, needed).half_text <= 0.01 < Reach.in_window(made, needed - 1)[1]
 
 
-def test_the_variance_counts_all_tables() -> None:
+def test_the_variance_counts_all_tables():
     """One table of nine gets a ninth of the reports, so the variance is nine times as large."""
     made = PrefixTree.design("demo", 2.0, 8)
     p, q = float(made.p), float(made.q)
@@ -204,7 +199,7 @@ def test_the_variance_counts_all_tables() -> None:
         (100, "no string surfaces with 100 devices", "warning"),
     ],
 )
-def test_small_crowds_are_warned(devices: int, told: str, severity: str) -> None:
+def test_small_crowds_are_warned(devices, told, severity):
     """A crowd that finds no string of 1% gets a note, and one that finds none of 5% a warning."""
     registry = declared(f"devices = {devices}")
     metric = registry["search"]
@@ -213,7 +208,7 @@ def test_small_crowds_are_warned(devices: int, told: str, severity: str) -> None
     assert (problem.severity, is_blind(metric)) == (severity, severity == "warning")
 
 
-def test_long_strings_are_warned() -> None:
+def test_long_strings_are_warned():
     """Above 16 bytes lint warns that little is found."""
     assert not [each for each in remarks(declared(), None) if "max_length" in each.message]
     found = remarks(declared("max_length = 24"), None)

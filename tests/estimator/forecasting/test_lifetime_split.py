@@ -1,15 +1,11 @@
 """How a lifetime epsilon is divided, and what lint advises."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
 import math
 from datetime import date
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -20,7 +16,6 @@ from deniable import Metric
 from deniable.commands import lint
 from deniable.mechanisms import (
     HierarchicalHistogram,
-    Mechanism,
     NumberRange,
     Report,
     SlidingWindow,
@@ -52,7 +47,7 @@ DESIGNS = {
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_the_variance_of_a_report_is_that_of_all_its_outcomes(epsilon: float) -> None:
+def test_the_variance_of_a_report_is_that_of_all_its_outcomes(epsilon):
     """Enumerated over the values of all devices and all their reports, the variance of an estimate
     is noise plus spread, divided by the number of devices (four values, one device's share .25)."""
     mechanism = SubsetSelection.design(4, epsilon)
@@ -70,21 +65,21 @@ def test_the_variance_of_a_report_is_that_of_all_its_outcomes(epsilon: float) ->
     assert found.spread == 0.25 * 0.75
 
 
-def test_what_has_no_variance_is_refused() -> None:
+def test_what_has_no_variance_is_refused():
     """Any other object raises TypeError, and is named."""
 
     class Nothing:
         name = "nothing"
 
     with pytest.raises(TypeError, match="nothing"):
-        report_variance(Nothing(), 0.5)  # type: ignore[arg-type]
+        report_variance(Nothing(), 0.5)
 
 
 @pytest.mark.parametrize(
     ("reports", "rate", "windows"),
     [(1, 0.01, 100), (3, 0.3, 10), (8, 1.0, 8), (8, 0.02, 400), (5, 0.5, 4), (9, 0.01, 30)],
 )
-def test_the_reports_that_are_sent_are_enumerated(reports: int, rate: float, windows: int) -> None:
+def test_the_reports_that_are_sent_are_enumerated(reports, rate, windows):
     """E[min(X, k)] is the sum over all binomial outcomes, in exact fractions."""
     part = Fraction(rate)
     expected = sum(
@@ -98,7 +93,7 @@ def test_the_reports_that_are_sent_are_enumerated(reports: int, rate: float, win
 
 
 @given(st.floats(0.001, 10_000))
-def test_a_declared_epsilon_is_never_above(epsilon: float) -> None:
+def test_a_declared_epsilon_is_never_above(epsilon):
     """The epsilon to write is at most the given one, above 99% of it, and short."""
     found = declared(epsilon)
     assert 0.99 * epsilon - 0.01 * (epsilon > 1) < found <= epsilon
@@ -108,7 +103,7 @@ def test_a_declared_epsilon_is_never_above(epsilon: float) -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6))
-def test_counts_rise_from_limit_to_limit(fewest: int, more: int) -> None:
+def test_counts_rise_from_limit_to_limit(fewest, more):
     """Both limits are among the numbers of reports, which rise by at most a half, or by one."""
     counts = list(report_counts(fewest, fewest + more))
     assert counts[0] == fewest
@@ -118,11 +113,11 @@ def test_counts_rise_from_limit_to_limit(fewest: int, more: int) -> None:
 
 @pytest.mark.parametrize("name", DESIGNS)
 @pytest.mark.parametrize(("epsilon", "reports"), [(1.0, 8), (0.5, 12), (2.0, 3)])
-def test_no_smaller_lifetime_tells_as_much(name: str, epsilon: float, reports: int) -> None:
+def test_no_smaller_lifetime_tells_as_much(name, epsilon, reports):
     """The least lifetime tells what was asked for; with a hundredth of epsilon less for each of its
     reports it would not. It never takes more than the plan that it replaces."""
 
-    def made(each: float) -> Mechanism[object]:
+    def made(each):
         return DESIGNS[name](each)
 
     sent = spread_over(400)
@@ -147,13 +142,13 @@ TYPES = {
 }
 
 
-def metric(kind: str = "boolean", **changes: Any) -> Metric:
+def metric(kind="boolean", **changes):
     """A metric with epsilon 1 and lifetime 8, reported on about 8 days of 400."""
     declared = Metric("m", TYPES[kind], "d", "o", date.max, 1.0, 8.0, sample_rate=0.02)
     return dataclasses.replace(declared, **changes)
 
 
-def told(found: Any) -> Any:
+def told(found):
     """The proposal alone, without what less would do."""
     return found if found.code == "better_split" else found.arguments["told"]
 
@@ -161,9 +156,7 @@ def told(found: Any) -> Any:
 @pytest.mark.parametrize("kind", TYPES)
 @given(st.floats(0.05, 5), st.floats(1, 60), st.sampled_from([0.001, 0.02, 0.5, 1.0]))
 @settings(max_examples=15, deadline=None)
-def test_a_proposal_keeps_its_promises(
-    kind: str, epsilon: float, times: float, rate: float
-) -> None:
+def test_a_proposal_keeps_its_promises(kind, epsilon, times, rate):
     """What is proposed fits the same lifetime and time, stays within the largest advised epsilon,
     and tells as much more as it says; no share is known less well."""
     declared = metric(kind, epsilon=epsilon, lifetime_epsilon=epsilon * times, sample_rate=rate)
@@ -181,7 +174,7 @@ def test_a_proposal_keeps_its_promises(
     windows = max(advice["now"], round(advice["now"] / rate))
     assert float(advice["rate"]) * windows == pytest.approx(advice["reports"], rel=0.006)
 
-    def tells(each: Metric, reports: int, share: float) -> float:
+    def tells(each, reports, share):
         variance = report_variance(each.scheme.mechanism, share)
         return sent_reports(reports, min(1.0, reports / windows), windows) / variance.total
 
@@ -209,12 +202,12 @@ def test_a_proposal_keeps_its_promises(
         {"epsilon": 1.0, "lifetime_epsilon": 1.9},
     ],
 )
-def test_nothing_is_advised_where_nothing_is_better(changes: dict[str, Any]) -> None:
+def test_nothing_is_advised_where_nothing_is_better(changes):
     """A split that is good, a single report, memos, and visitors who report at once get none."""
     assert better_split(metric(**changes)) is None
 
 
-def test_a_cap_of_the_registry_limits_the_proposal() -> None:
+def test_a_cap_of_the_registry_limits_the_proposal():
     """With a cap below the metric's lifetime, the proposal fits the cap."""
     found = better_split(metric(), 2.0)
     assert found is not None
@@ -222,14 +215,14 @@ def test_a_cap_of_the_registry_limits_the_proposal() -> None:
     assert better_split(metric(), 1.5) is None
 
 
-def test_a_mechanism_with_one_epsilon_gets_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mechanism_with_one_epsilon_gets_no_advice(monkeypatch):
     """Where the named mechanism cannot be designed at another epsilon, there is no proposal."""
     from deniable import SchemeError
 
     declared = metric()
     before = Boolean.design
 
-    def only(self: Boolean, mechanism: str, name: str, epsilon: float) -> Any:
+    def only(self, mechanism, name, epsilon):
         if epsilon != 1.0:
             raise SchemeError("no")
         return before(self, mechanism, name, epsilon)
@@ -239,9 +232,7 @@ def test_a_mechanism_with_one_epsilon_gets_no_advice(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("epsilon", "severity"), [(1.0, "warning"), (2.0, "note"), (2.66, "")])
-def test_lint_warns_where_twice_as_much_can_be_told(
-    tmp_path: Path, epsilon: float, severity: str
-) -> None:
+def test_lint_warns_where_twice_as_much_can_be_told(tmp_path, epsilon, severity):
     """At least twofold is a warning, at least 1.5 times a note, and less is not mentioned."""
     path = tmp_path / "metrics.toml"
     path.write_text(

@@ -1,15 +1,12 @@
 """What a metric shows in a day, a week and a month."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import numpy as np
 import pytest
 from tests.client.conftest import metrics_toml
 
-from deniable import Metric, Registry
+from deniable import Registry
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.memoized import report_weight
 from deniable_estimator.forecasting.declaring import seen
@@ -19,20 +16,20 @@ from deniable_estimator.forecasting.over_time import reports_over, shows
 MEMO = {"longitudinal": "memoize", "memo_epsilon": 2.0, "lifetime_epsilon": 6.0}
 
 
-def metric(**keys: Any) -> Metric:
+def metric(**keys):
     return Registry.parse(metrics_toml(m={"devices": 50_000, **keys}))["m"]
 
 
-def test_turns_give_other_devices_each_day() -> None:
+def test_turns_give_other_devices_each_day():
     """Of 92 groups one reports in a day, 7 in a week and 30 in a month: as many devices."""
     found = [reports_over(metric(one_in=92), windows) for windows in (1, 7, 30)]
     assert found == pytest.approx([50_000 * days / 92 for days in (1, 7, 30)])
 
 
-def test_memos_count_as_the_estimator_counts_them() -> None:
+def test_memos_count_as_the_estimator_counts_them():
     """Reports from memos count as what the estimator takes them for, where values are rare."""
     declared = metric(**MEMO)
-    oracle: Any = declared.scheme.oracle
+    oracle = declared.scheme.oracle
     channel = memory_of(oracle).memo_channel()
     for windows in (1, 7, 30):
         weight = reports_over(declared, windows) / (50_000 * windows)
@@ -57,7 +54,7 @@ def test_memos_count_as_the_estimator_counts_them() -> None:
         {"type": "discovery", "epsilon": 4.0, "one_in": 2},
     ],
 )
-def test_longer_spans_show_more(keys: dict[str, Any]) -> None:
+def test_longer_spans_show_more(keys):
     """A day, a week and a month, as far as the metric's window is not longer, each have a figure,
     and longer spans show smaller shares."""
     told = shows(metric(**keys))
@@ -69,14 +66,14 @@ def test_longer_spans_show_more(keys: dict[str, Any]) -> None:
     assert told in " ".join(seen(metric(**keys)))
 
 
-def test_the_figure_of_a_day_is_that_of_one_window() -> None:
+def test_the_figure_of_a_day_is_that_of_one_window():
     """A yes or no of devices that take turns: as many reports as one group has."""
     declared = metric(one_in=10)
     share = detectable_share(declared.scheme.oracle, 2, 5_000)
     assert f"shares from {share:.1%} in a day" in str(shows(declared))
 
 
-def test_without_devices_there_is_no_forecast() -> None:
+def test_without_devices_there_is_no_forecast():
     """A metric that does not say how many devices it expects shows nothing beforehand."""
     declared = Registry.parse(metrics_toml(m={}))["m"]
     assert shows(declared) is None

@@ -19,38 +19,36 @@ MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
 
 
 @pytest.fixture
-def unit() -> NumberRange:
+def unit():
     """From 0 to 1, linear."""
     return NumberRange("0", "1")
 
 
 @pytest.fixture
-def make_tree(unit: NumberRange) -> MakeTree:
+def make_tree(unit):
     """make_tree(epsilon, cells=256, mean=False, numbers=unit)."""
 
-    def make(
-        epsilon: float, cells: int = 256, mean: bool = False, numbers: NumberRange = unit
-    ) -> HierarchicalHistogram:
+    def make(epsilon, cells=256, mean=False, numbers=unit):
         return HierarchicalHistogram.design(numbers, epsilon, cells, mean)
 
     return make
 
 
 @pytest.fixture
-def make_window(unit: NumberRange) -> MakeWindow:
+def make_window(unit):
     """make_window(epsilon, columns=64, numbers=unit)."""
 
-    def make(epsilon: float, columns: int = 64, numbers: NumberRange = unit) -> SlidingWindow:
+    def make(epsilon, columns=64, numbers=unit):
         return SlidingWindow.design(numbers, epsilon, columns)
 
     return make
 
 
 @pytest.fixture
-def striped() -> MakeRows:
+def striped():
     """Column y of every row was sent y % 7 + 1 times."""
 
-    def make(tree: HierarchicalHistogram) -> tuple[TallyRow, ...]:
+    def make(tree):
         rows = [np.arange(row.width) % 7 + 1 for row in tree.rows]
         return tuple(TallyRow(int(cells.sum()), cells) for cells in rows)
 

@@ -1,7 +1,5 @@
 """dBitFlip: unbiased sums of shares, their covariances, and how often intervals cover."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -12,7 +10,6 @@ from deniable.mechanisms import DBitFlip, NumberRange
 from deniable.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.histogram import DBitFlipAnalysis
 from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
 from deniable_estimator.analyses.numbers.distribution import (
@@ -22,37 +19,34 @@ from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
 from deniable_estimator.analyses.numbers.planning import bits_variances
 from deniable_estimator.analyses.numbers.poisoning import bits_attack, bits_curve_attack
 from deniable_estimator.analyses.numbers.sampling import sample_bits
-from deniable_estimator.statistics.intervals import FloatArray
 
 UNIT = NumberRange("0", "1")
 COARSE = DBitFlip(UNIT, 16, 4, ONE // 4, ONE // 4)
 """Its bits are flipped with probability 3/8."""
 
 
-def population(cells: int) -> FloatArray:
+def population(cells):
     """Shares that fall from cell to cell, with some at both ends."""
     shares = 0.8 ** np.arange(cells, dtype=np.float64)
     shares[-1] = 0.05
     return np.asarray(shares / shares.sum())
 
 
-def places(mechanism: DBitFlip) -> np.ndarray:
+def places(mechanism):
     """A position in each cell."""
     return np.array([-1, *mechanism.edges])
 
 
-def crowd(
-    mechanism: DBitFlip, shares: FloatArray, reports: int, rng: np.random.Generator
-) -> tuple[TallyRow, ...]:
+def crowd(mechanism, shares, reports, rng):
     """The rows of devices that are drawn from a population and report once each."""
     return sample_bits(mechanism, places(mechanism), rng.multinomial(reports, shares), rng)
 
 
-def estimate(mechanism: DBitFlip, rows: tuple[TallyRow, ...]) -> DistributionEstimate:
+def estimate(mechanism, rows):
     return DistributionEstimate(np.array(mechanism.edges), estimate_bits(mechanism, rows), 0.95)
 
 
-def test_expected_counters_give_the_shares() -> None:
+def test_expected_counters_give_the_shares():
     """From exactly the counters that are expected, every share is that of the crowd."""
     devices = np.arange(1, 17) * 8
     total = int(devices.sum())
@@ -74,7 +68,7 @@ def test_expected_counters_give_the_shares() -> None:
     )
 
 
-def test_covariances_are_those_of_a_report() -> None:
+def test_covariances_are_those_of_a_report():
     """For 2 questions at once: over all numbers, rows and bitmaps of a report, enumerated, with a
     memo that two reports have in common, the covariance is that of the average of two reports."""
     mechanism = DBitFlip(UNIT, 4, 2, ONE // 8, ONE // 5)
@@ -107,7 +101,7 @@ def test_covariances_are_those_of_a_report() -> None:
     np.testing.assert_allclose(part.fresh(questions)[1], expected, rtol=1e-9)
 
 
-def test_a_row_without_reports_leaves_everything_open() -> None:
+def test_a_row_without_reports_leaves_everything_open():
     """Bits of a row say nothing of other rows: no share is known, and no quantile has limits."""
     rng = np.random.default_rng(6)
     rows = crowd(COARSE, population(16), 1000, rng)
@@ -121,7 +115,7 @@ def test_a_row_without_reports_leaves_everything_open() -> None:
     np.testing.assert_allclose(estimate_bits(COARSE, empty).below, np.arange(17) / 16)
 
 
-def test_planned_variances_are_those_of_large_crowds() -> None:
+def test_planned_variances_are_those_of_large_crowds():
     """Of 200,000 reports of an even crowd, without its sampling, n times the variances are the
     planned ones: on average over edges, at the ends and of the mean."""
     mechanism = DBitFlip.design(UNIT, 1.0, 2.0, 64)
@@ -138,7 +132,7 @@ def test_planned_variances_are_those_of_large_crowds() -> None:
     assert mean == pytest.approx(planned.mean + spread, rel=0.02)
 
 
-def test_fakes_move_answers_as_far_as_told() -> None:
+def test_fakes_move_answers_as_far_as_told():
     """Fakes that send the best bitmap in the best rows move the mean, and the share below the worst
     edge, by what is told, and no bitmap in any row moves the mean further."""
     devices, fakes = 160_000, 1600
@@ -148,11 +142,11 @@ def test_fakes_move_answers_as_far_as_told() -> None:
     honest = [np.full(4, (even // 16 * 5 + even * 15 // 16 * 3) / 8) for _ in range(4)]
     points, _ = cell_points(mechanism)
 
-    def moved(weights: FloatArray, sent: list[tuple[int, FloatArray]]) -> float:
+    def moved(weights, sent):
         cells, reports = [each.copy() for each in honest], [even] * 4
         for row, bitmap in sent:
             cells[row] += bitmap * (fakes / len(sent))
-            reports[row] += fakes / len(sent)  # type: ignore[assignment]
+            reports[row] += fakes / len(sent)
         rows = tuple(map(TallyRow, reports, cells))
         before = estimate_bits(mechanism, tuple(map(TallyRow, [even] * 4, honest)))
         found = estimate_bits(mechanism, rows)
@@ -176,9 +170,7 @@ def test_fakes_move_answers_as_far_as_told() -> None:
     assert bits_curve_attack(mechanism, 0.0) == (0.0, 0.0)
 
 
-def figures(
-    mechanism: DBitFlip, rows: tuple[TallyRow, ...], repeats: float = 1.0
-) -> tuple[Figure, ...]:
+def figures(mechanism, rows, repeats=1.0):
     analysis = analysis_of(mechanism)
     assert isinstance(analysis, DBitFlipAnalysis)
     return analysis.figures(Tally("m", "f" * 12, ("2026-01-01",), rows), repeats)
@@ -187,7 +179,7 @@ def figures(
 @pytest.mark.parametrize(
     ("bitmap", "rows", "name"), [(1, (0,), "rows"), (1, range(4), "ones"), (0, range(4), "lowest")]
 )
-def test_careless_fakes_raise_an_alarm(bitmap: int, rows: tuple[int, ...], name: str) -> None:
+def test_careless_fakes_raise_an_alarm(bitmap, rows, name):
     """A tenth of fakes that are all in one row, that set all bits or that set none is noticed."""
     mechanism = DBitFlip.design(UNIT, 2.0, 4.0, 64)
     honest = crowd(mechanism, population(64), 36_000, np.random.default_rng(11))
@@ -200,7 +192,7 @@ def test_careless_fakes_raise_an_alarm(bitmap: int, rows: tuple[int, ...], name:
     assert p_values[name] < 1e-6
 
 
-def test_what_memos_add() -> None:
+def test_what_memos_add():
     """The channel of a memo is its flips; a device has a memo for each bit of its row, and one for
     other rows; alternation shows more than two memos from some number of reports on, and never more
     than the fresh noise of as many reports."""
@@ -222,7 +214,7 @@ def test_what_memos_add() -> None:
     assert single.entries(None) == 16
 
 
-def test_the_loss_of_alternation_is_exact() -> None:
+def test_the_loss_of_alternation_is_exact():
     """For two reports of two cells of a row of two bits: the quotient of the chances that the first
     looks like one cell and the second like the other, over all memos, enumerated."""
     mechanism = DBitFlip(UNIT, 4, 2, ONE // 8, ONE // 5)
@@ -230,7 +222,7 @@ def test_the_loss_of_alternation_is_exact() -> None:
     assert isinstance(analysis, DBitFlipAnalysis)
     a, g = mechanism.memo / ONE, mechanism.fresh / ONE
 
-    def chance(first: int, second: int, *, stays: bool) -> float:
+    def chance(first, second, *, stays):
         """That reports of entry 0, then of it or of entry 1, are these bitmaps."""
         total = 0.0
         for memos in itertools.product(range(4), repeat=2):

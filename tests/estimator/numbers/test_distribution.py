@@ -1,7 +1,5 @@
 """Curves, quantiles and shares of ranges; their changes, and averages over schemes."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -9,14 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import isotonic_regression
-from tests.estimator.numbers.conftest import MakeRows, MakeTree
 
 from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
-    DistributionEstimate,
     combine_distributions,
     distribution,
     monotone,
@@ -28,16 +24,14 @@ from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.counts import share_interval
 
 
-def _all_at(
-    tree: HierarchicalHistogram, number: float, reports: int = 1_000_000
-) -> DistributionEstimate:
+def _all_at(tree, number, reports=1_000_000):
     """The estimate for a crowd with one number."""
     position = np.array([tree.range.position(number)])
     rows = sample_rows(tree, position, np.array([reports]), np.random.default_rng(5))
     return distribution(tree, rows)
 
 
-def test_monotone_is_the_nearest_curve() -> None:
+def test_monotone_is_the_nearest_curve():
     """Pooling neighbours gives the isotonic regression, as scipy computes it."""
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -46,7 +40,7 @@ def test_monotone_is_the_nearest_curve() -> None:
         np.testing.assert_allclose(monotone(values, weights), expected, atol=1e-12)
 
 
-def test_bands_are_tightest(make_tree: MakeTree, striped: MakeRows) -> None:
+def test_bands_are_tightest(make_tree, striped):
     """Both bands are monotone and hold the curve, and no point of either could be tighter: each
     is an end of the interval of the curve at some edge."""
     found = distribution(make_tree(2.0, 64), striped(make_tree(2.0, 64)))
@@ -64,7 +58,7 @@ def test_bands_are_tightest(make_tree: MakeTree, striped: MakeRows) -> None:
 @pytest.mark.parametrize(
     ("number", "outside"), [(-1.0, "below"), (0.4, None), (1.0, "above"), (7.0, "above")]
 )
-def test_quantiles_outside(make_tree: MakeTree, number: float, outside: str | None) -> None:
+def test_quantiles_outside(make_tree, number, outside):
     """A quantile below `low` has no lower limit, and one at `high` or above no upper limit."""
     tree = make_tree(4.0)
     quantile = _all_at(tree, number).quantile(0.5)
@@ -80,7 +74,7 @@ def test_quantiles_outside(make_tree: MakeTree, number: float, outside: str | No
         assert low <= number < high <= low + 2 / 254
 
 
-def test_quantiles_that_the_crowd_is_too_small_for(make_tree: MakeTree) -> None:
+def test_quantiles_that_the_crowd_is_too_small_for(make_tree):
     """From 1,000 reports at epsilon 1, p99 is "at least" something, and p1 "at most"."""
     tree = make_tree(1.0)
     found = _all_at(tree, 0.5, 1000)
@@ -91,7 +85,7 @@ def test_quantiles_that_the_crowd_is_too_small_for(make_tree: MakeTree) -> None:
         found.quantile(1.0)
 
 
-def test_whole_numbers(make_tree: MakeTree) -> None:
+def test_whole_numbers(make_tree):
     """With a cell for each whole number, limits are numbers that may occur, the ends included, and
     cells that are left over do not matter."""
     numbers = NumberRange("1", "100", integer=True)
@@ -108,7 +102,7 @@ def test_whole_numbers(make_tree: MakeTree) -> None:
     assert (inside.interpolated, round(inside.share, 1)) == (False, 1.0)
 
 
-def test_shares_of_ranges(make_tree: MakeTree) -> None:
+def test_shares_of_ranges(make_tree):
     """A range between edges has the unbiased share. One that ends inside of cells is interpolated,
     its interval holds the truth wherever in the cells the numbers are, and says so."""
     tree = make_tree(4.0)
@@ -130,7 +124,7 @@ def test_shares_of_ranges(make_tree: MakeTree) -> None:
         found.share(end, start)
 
 
-def test_nothing_known(make_tree: MakeTree) -> None:
+def test_nothing_known(make_tree):
     """Without reports there are no limits, no NaN and no error."""
     tree = make_tree(1.0, 64)
     rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
@@ -142,7 +136,7 @@ def test_nothing_known(make_tree: MakeTree) -> None:
     assert found.histogram() == pytest.approx(np.full(64, 1 / 64))
 
 
-def test_curve_without_the_last_row(make_tree: MakeTree, striped: MakeRows) -> None:
+def test_curve_without_the_last_row(make_tree, striped):
     """Edges that no row sees lie between those that one sees, and quantiles have limits there."""
     tree = make_tree(4.0, 64)
     rows = sample_crowd(tree, np.full(64, 1 / 64), 1_000_000, np.random.default_rng(7))
@@ -153,7 +147,7 @@ def test_curve_without_the_last_row(make_tree: MakeTree, striped: MakeRows) -> N
     assert found.curve == pytest.approx(np.arange(1, 64) / 64, abs=0.02)
 
 
-def test_drawn_histogram(make_tree: MakeTree, striped: MakeRows) -> None:
+def test_drawn_histogram(make_tree, striped):
     """It is possible, and at the root the nearest to the estimate among all that are: the best of
     all choices of nodes that are cut to zero."""
     tree = make_tree(1.0, 64)
@@ -173,19 +167,17 @@ def test_drawn_histogram(make_tree: MakeTree, striped: MakeRows) -> None:
     assert drawn.reshape(4, 16).sum(axis=1) == pytest.approx(best)
 
 
-def _bump(place: float) -> np.ndarray:
+def _bump(place):
     cells = np.zeros(256)
     cells[1:255] = stats.norm(place, 20).pdf(np.arange(254))
     return np.asarray(cells / cells.sum())
 
 
-def _drawn(
-    tree: HierarchicalHistogram, cells: np.ndarray, rng: np.random.Generator
-) -> DistributionEstimate:
+def _drawn(tree, cells, rng):
     return distribution(tree, sample_crowd(tree, cells, 50_000, rng))
 
 
-def test_a_quantile_that_rose(make_tree: MakeTree) -> None:
+def test_a_quantile_that_rose(make_tree):
     """A crowd that moved up by 30 cells has a larger median, and an interval about 30 cells."""
     tree = make_tree(2.0)
     rng = np.random.default_rng(2)
@@ -197,7 +189,7 @@ def test_a_quantile_that_rose(make_tree: MakeTree) -> None:
     assert back.p_value < 1e-6
 
 
-def test_a_quantile_without_a_limit(make_tree: MakeTree) -> None:
+def test_a_quantile_without_a_limit(make_tree):
     """Where p99 of the later window has no upper limit, nor has its shift."""
     tree = make_tree(1.0)
     rng = np.random.default_rng(3)
@@ -206,7 +198,7 @@ def test_a_quantile_without_a_limit(make_tree: MakeTree) -> None:
     assert quantile_shift(before, after, 0.99).high == math.inf
 
 
-def test_other_edges_are_refused(make_tree: MakeTree) -> None:
+def test_other_edges_are_refused(make_tree):
     """Quantiles of different cells are not compared edge by edge."""
     rng = np.random.default_rng(4)
     one = _drawn(make_tree(1.0), _bump(100), rng)
@@ -216,11 +208,11 @@ def test_other_edges_are_refused(make_tree: MakeTree) -> None:
         quantile_shift(one, two, 0.5)
 
 
-def _empty(tree: HierarchicalHistogram) -> tuple[TallyRow, ...]:
+def _empty(tree):
     return tuple(TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows)
 
 
-def test_one_average_for_all_questions(make_tree: MakeTree) -> None:
+def test_one_average_for_all_questions(make_tree):
     """Curve, ranges, sums and means are averaged with the same weights, so that they agree."""
     trees = make_tree(1.0, 64), make_tree(4.0, 64)
     rng = np.random.default_rng(2)
@@ -243,7 +235,7 @@ def test_one_average_for_all_questions(make_tree: MakeTree) -> None:
     )
 
 
-def test_a_scheme_without_reports_counts_for_nothing(make_tree: MakeTree) -> None:
+def test_a_scheme_without_reports_counts_for_nothing(make_tree):
     """The average with it is the other one; of nothing at all, nothing is known."""
     trees = make_tree(1.0, 64), make_tree(2.0, 64)
     rows = sample_crowd(trees[0], np.full(64, 1 / 64), 20_000, np.random.default_rng(3))
@@ -256,7 +248,7 @@ def test_a_scheme_without_reports_counts_for_nothing(make_tree: MakeTree) -> Non
     assert (nothing.quantile(0.5).low, nothing.quantile(0.5).high) == (None, None)
 
 
-def test_devices_that_used_several_schemes(make_tree: MakeTree) -> None:
+def test_devices_that_used_several_schemes(make_tree):
     """What they keep is added for all questions."""
     tree = make_tree(2.0, 64)
     rows = sample_crowd(tree, np.full(64, 1 / 64), 200_000, np.random.default_rng(4))
@@ -265,7 +257,7 @@ def test_devices_that_used_several_schemes(make_tree: MakeTree) -> None:
     assert more == pytest.approx(1e-3 / 4, rel=1e-3)
 
 
-def test_other_cells_are_refused(make_tree: MakeTree) -> None:
+def test_other_cells_are_refused(make_tree):
     """Schemes of other cells have no common questions here."""
     trees = make_tree(1.0, 64), make_tree(1.0, 16)
     found = [distribution(tree, _empty(tree)) for tree in trees]
@@ -277,7 +269,7 @@ def test_other_cells_are_refused(make_tree: MakeTree) -> None:
         combine_distributions([])
 
 
-def _covered(epsilon: float, n: int, below: float, runs: int) -> tuple[int, int]:
+def _covered(epsilon, n, below, runs):
     """How often the intervals of the shares below `low` and at `high` or above hold them, of crowds
     with so many below, none above, and the others at six numbers; and how often an interval lies
     wholly below 0."""
@@ -295,7 +287,7 @@ def _covered(epsilon: float, n: int, below: float, runs: int) -> tuple[int, int]
 
 
 @pytest.mark.parametrize("below", [0.0, 0.05])
-def test_shares_of_few_reports_are_covered(below: float) -> None:
+def test_shares_of_few_reports_are_covered(below):
     """At epsilon 8 and 200 reports, 95% intervals of the shares outside of the range hold them in
     93.5% of the cases or more, above a binomial tail of 1e-4 for 60 crowds, seed 1; those from the
     counters' own variance, which is 0 where no report counts, did so in 64 to 89%."""
@@ -307,7 +299,7 @@ def test_shares_of_few_reports_are_covered(below: float) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("n", [100, 200, 1_000, 10_000])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0, 8.0])
-def test_shares_outside_of_the_range_are_covered(epsilon: float, n: int) -> None:
+def test_shares_outside_of_the_range_are_covered(epsilon, n):
     """The same for every epsilon and crowd: above a binomial tail of 1e-5 of 300 intervals."""
     for below in (0.0, 0.003, 0.05, 0.3):
         covered, _ = _covered(epsilon, n, below, 150)

@@ -1,13 +1,9 @@
 """Fakes that leave traces raise an alarm, and what a tally is certain of about its range."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from tests.estimator.numbers.conftest import MakeTree, MakeWindow
 
 from deniable.mechanisms import Report
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
@@ -18,9 +14,7 @@ from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_ro
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
-def test_a_group_of_columns_is_independent_of_the_number(
-    make_window: MakeWindow, epsilon: float
-) -> None:
+def test_a_group_of_columns_is_independent_of_the_number(make_window, epsilon):
     """Columns of one remainder modulo the width have one probability for all numbers, exactly."""
     window = make_window(epsilon)
     for remainder in (0, 1, window.width - 1):
@@ -34,11 +28,11 @@ def test_a_group_of_columns_is_independent_of_the_number(
         assert len(chances) == 1
 
 
-def _alarms(figures: list[tuple[str, float, float, float]]) -> set[str]:
+def _alarms(figures):
     return {name for name, _, _, p_value in figures if p_value < 1e-4}
 
 
-def test_fakes_in_one_column(make_window: MakeWindow) -> None:
+def test_fakes_in_one_column(make_window):
     """1% of fakes who all send the last column are too many for its group, even where the honest
     devices are all at `low`; where they are at `high`, for the column alone as well."""
     window = make_window(1.0)
@@ -53,7 +47,7 @@ def test_fakes_in_one_column(make_window: MakeWindow) -> None:
     assert alarms[1] == {"groups", "commonest"}
 
 
-def test_columns_that_nobody_sends(make_window: MakeWindow) -> None:
+def test_columns_that_nobody_sends(make_window):
     """A column without reports is not honest, since noise sends each."""
     window = make_window(1.0)
     row = sample_window(window, np.array([0]), np.array([20_000]), np.random.default_rng(4))
@@ -63,9 +57,7 @@ def test_columns_that_nobody_sends(make_window: MakeWindow) -> None:
     assert "rarest" in _alarms(list(window_figures(window, row)))
 
 
-def _attacked(
-    tree: HierarchicalHistogram, row: int, column: int, fakes: int, seed: int
-) -> list[TallyRow]:
+def _attacked(tree, row, column, fakes, seed):
     """50,000 devices with all numbers, and fakes in one column of one row."""
     rng = np.random.default_rng(seed)
     rows = list(sample_rows(tree, np.arange(0, TOP, TOP // 512), np.full(512, 100), rng))
@@ -78,14 +70,14 @@ def _attacked(
 @pytest.mark.parametrize(
     ("row", "expected"), [(0, {"rows", "agreement"}), (2, {"rows", "agreement", "repeated"})]
 )
-def test_fakes_in_one_row(make_tree: MakeTree, row: int, expected: set[str]) -> None:
+def test_fakes_in_one_row(make_tree, row, expected):
     """Fakes who choose the row that suits them are too many in it, and it disagrees with others."""
     tree = make_tree(1.0, 64)
     fakes = _attacked(tree, row, 1, 2500, 5)
     assert expected <= _alarms(list(tree_figures(tree, fakes)))
 
 
-def test_nodes_below_zero(make_tree: MakeTree) -> None:
+def test_nodes_below_zero(make_tree):
     """A row whose reports all lie in columns that a node does not own has a share below zero."""
     tree = make_tree(2.0, 64)
     level = tree.levels[2]
@@ -95,7 +87,7 @@ def test_nodes_below_zero(make_tree: MakeTree) -> None:
     assert {"lowest", "low"} <= found
 
 
-def test_a_mean_out_of_range(make_window: MakeWindow) -> None:
+def test_a_mean_out_of_range(make_window):
     """A mean far above `high` is nobody's."""
     window = make_window(1.0)
     cells = np.full(64, 100)
@@ -103,7 +95,7 @@ def test_a_mean_out_of_range(make_window: MakeWindow) -> None:
     assert "outside" in _alarms(list(window_figures(window, TallyRow(12_800, cells))))
 
 
-def test_small_tallies_are_not_judged(make_tree: MakeTree, make_window: MakeWindow) -> None:
+def test_small_tallies_are_not_judged(make_tree, make_window):
     """With fewer reports than it takes there are no figures."""
     few = LEAST_REPORTS - 1
     rng = np.random.default_rng(7)
@@ -123,7 +115,7 @@ def test_small_tallies_are_not_judged(make_tree: MakeTree, make_window: MakeWind
         ({100: 0.4, 120: 0.4}, []),
     ],
 )
-def test_findings(make_tree: MakeTree, cells: dict[int, float], codes: list[str]) -> None:
+def test_findings(make_tree, cells, codes):
     """Of a million reports, with these shares of some cells and the rest spread evenly."""
     tree = make_tree(2.0)
     shares = np.full(256, (1 - sum(cells.values())) / (256 - len(cells)))
@@ -138,7 +130,7 @@ def test_findings(make_tree: MakeTree, cells: dict[int, float], codes: list[str]
         assert 0.9 * truth < each.share < truth + 0.01
 
 
-def test_small_crowds_know_no_better(make_tree: MakeTree) -> None:
+def test_small_crowds_know_no_better(make_tree):
     """From 1,000 reports nothing of this is certain."""
     tree = make_tree(1.0)
     shares = np.full(256, 0.9 / 255)
@@ -147,7 +139,7 @@ def test_small_crowds_know_no_better(make_tree: MakeTree) -> None:
     assert range_findings(found) == ()
 
 
-def test_few_whole_numbers_are_no_waste(make_tree: MakeTree) -> None:
+def test_few_whole_numbers_are_no_waste(make_tree):
     """Where there are few numbers, each with a cell, most of them being one is no finding; nor are
     the cells that are left over."""
     for high, cells in (("9", 16), ("100", 256)):

@@ -1,14 +1,11 @@
 """Means: scores without bias, honest intervals, and planned widths."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
-from tests.estimator.numbers.conftest import MakeTree, MakeWindow
 
 from deniable.mechanisms import Report
 from deniable.mechanisms.number_range import TOP, NumberRange
@@ -37,7 +34,7 @@ CROWD = np.array([0, TOP // 3, TOP])
 PARTS = np.array([0.5, 0.3, 0.2])
 
 
-def test_the_smallest_window(make_window: MakeWindow) -> None:
+def test_the_smallest_window(make_window):
     """With 4 columns, 2 of which a level owns, the scores have a closed form, with
     A = (e + 1) / (e - 1), and so has the noise: the same at every level, and most between them."""
     window = make_window(1.0, 4)
@@ -50,7 +47,7 @@ def test_the_smallest_window(make_window: MakeWindow) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 5.0])
-def test_expected_scores_are_the_numbers(make_window: MakeWindow, epsilon: float) -> None:
+def test_expected_scores_are_the_numbers(make_window, epsilon):
     """The expected mean is the number, to 2**-28, at any position; below `low` counts as low."""
     window = make_window(epsilon)
     scores = np.array(window.scores())
@@ -60,7 +57,7 @@ def test_expected_scores_are_the_numbers(make_window: MakeWindow, epsilon: float
         assert scores @ rates == pytest.approx(place, abs=2**-28)
 
 
-def test_one_report_is_not_certain(make_window: MakeWindow) -> None:
+def test_one_report_is_not_certain(make_window):
     """However few the reports, the variance is that of the noise at least."""
     window = make_window(1.0)
     cells = np.zeros(64, np.int64)
@@ -70,7 +67,7 @@ def test_one_report_is_not_certain(make_window: MakeWindow) -> None:
     assert (nothing.mean, nothing.variance) == (0.0, math.inf)
 
 
-def test_bound_of_what_devices_keep(make_window: MakeWindow) -> None:
+def test_bound_of_what_devices_keep(make_window):
     """From many reports the bound is near the variance of the numbers, and never below it: rounding
     to levels adds a little."""
     window = make_window(2.0)
@@ -83,12 +80,12 @@ def test_bound_of_what_devices_keep(make_window: MakeWindow) -> None:
 
 
 @pytest.mark.parametrize(("high", "exact"), [("9", True), ("99", False)])
-def test_middles_of_whole_numbers(make_tree: MakeTree, high: str, exact: bool) -> None:
+def test_middles_of_whole_numbers(make_tree, high, exact):
     """A cell of whole numbers counts as their mean: itself, if each has a cell of its own."""
     numbers = NumberRange("0", high, integer=True)
     tree = make_tree(1.0, 16, numbers=numbers)
     points, distance = cell_points(tree)
-    members: dict[int, list[int]] = {}
+    members = {}
     for number in range(int(high) + 1):
         members.setdefault(tree.cell(numbers.position(number)), []).append(number)
     for cell, each in members.items():
@@ -97,7 +94,7 @@ def test_middles_of_whole_numbers(make_tree: MakeTree, high: str, exact: bool) -
     assert distance == pytest.approx(0.0 if exact else 7 / 100, abs=1e-7)
 
 
-def test_either_row_is_enough(make_tree: MakeTree) -> None:
+def test_either_row_is_enough(make_tree):
     """Without reports in the mean's row the tree tells the mean, and the other way round."""
     tree = make_tree(1.0, 16, mean=True)
     assert tree.mean is not None
@@ -110,7 +107,7 @@ def test_either_row_is_enough(make_tree: MakeTree) -> None:
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.3, 2.0])
-def test_intervals_allow_for_rounding(bias: float) -> None:
+def test_intervals_allow_for_rounding(bias):
     """Even if the middles of cells move the mean as far as they can, the interval has its level,
     exactly; if they do not, more."""
     low, high = MeanEstimate(0.0, 0.01, 100, rounding=0.1 * bias).interval(0.9)
@@ -121,7 +118,7 @@ def test_intervals_allow_for_rounding(bias: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
-def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
+def test_noise_of_a_number(make_window, epsilon):
     """At any position it is the variance of the score under the exact likelihoods, and nowhere more
     than the worst one."""
     window = make_window(epsilon)
@@ -140,7 +137,7 @@ def test_noise_of_a_number(make_window: MakeWindow, epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("mean", [False, True])
-def test_devices_and_servers_plan_alike(make_tree: MakeTree, mean: bool) -> None:
+def test_devices_and_servers_plan_alike(make_tree, mean):
     """The variances that the registry's check computes without numpy are the same ones."""
     tree = make_tree(2.0, 64, mean=mean)
     edges = tree.edge_variances()
@@ -149,7 +146,7 @@ def test_devices_and_servers_plan_alike(make_tree: MakeTree, mean: bool) -> None
     assert (found.cdf, found.clamped) == pytest.approx((np.mean(edges), clamped))
 
 
-def test_widths_of_a_mean() -> None:
+def test_widths_of_a_mean():
     """The number of reports for a width is the one that has it."""
     reports = reports_for_mean(4.0122, 0.02)
     assert mean_half_width(4.0122, reports) == pytest.approx(0.02, rel=1e-4)
@@ -157,7 +154,7 @@ def test_widths_of_a_mean() -> None:
 
 
 @pytest.mark.parametrize(("p", "known"), [(0.5, 1.5e3), (0.9, 3.7e4), (0.95, 1.5e5), (0.99, 3.7e6)])
-def test_reports_for_a_quantile(make_tree: MakeTree, p: float, known: float) -> None:
+def test_reports_for_a_quantile(make_tree, p, known):
     """At epsilon 1, as computed once without the sampling of devices; alike on the other side."""
     variances = tree_variances(make_tree(1.0))
     assert reports_for_quantile(variances, p) == pytest.approx(known, rel=0.03)
@@ -165,7 +162,7 @@ def test_reports_for_a_quantile(make_tree: MakeTree, p: float, known: float) -> 
     assert other == pytest.approx(reports_for_quantile(variances, p), abs=1)
 
 
-def test_reach_of_a_quantile(make_tree: MakeTree) -> None:
+def test_reach_of_a_quantile(make_tree):
     """It has no upper limit with a quarter of the reports that it needs, and half of the distance
     with all of them."""
     variances = tree_variances(make_tree(1.0))
@@ -175,7 +172,7 @@ def test_reach_of_a_quantile(make_tree: MakeTree) -> None:
     assert quantile_reach(variances, 0.05, reports // 4 - 1).low is None
 
 
-def test_an_interval_at_its_limits() -> None:
+def test_an_interval_at_its_limits():
     """Without noise it is as wide as the cells leave open; where nothing is known it has no end.
     The position of a mean is that of its place in the range."""
     exact = MeanEstimate(0.5, 0.0, 10, rounding=0.01)

@@ -1,12 +1,8 @@
 """Fakes move an estimate exactly as far as the budget says, and no crowd of fakes moves it more."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from tests.estimator.numbers.conftest import MakeTree, MakeWindow
 
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import distribution
@@ -26,7 +22,7 @@ from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 
 @pytest.mark.parametrize("side", [0, -1])
-def test_attack_on_a_mean(make_window: MakeWindow, side: int) -> None:
+def test_attack_on_a_mean(make_window, side):
     """1% of fakes who all send the last (or first) column move the mean exactly that far."""
     window = make_window(1.0)
     rng = np.random.default_rng(1)
@@ -40,13 +36,7 @@ def test_attack_on_a_mean(make_window: MakeWindow, side: int) -> None:
     assert mean_pull(window) == max(window.scores())
 
 
-def _flooded(
-    tree: HierarchicalHistogram,
-    rows: tuple[TallyRow, ...],
-    weights: np.ndarray,
-    fakes: tuple[int, ...],
-    sign: int,
-) -> float:
+def _flooded(tree, rows, weights, fakes, sign):
     """How far the answer to W moves if so many fakes in each row send the column that moves it
     most up (sign 1) or down (-1)."""
     found = scores(tree).of(weights[None])
@@ -63,7 +53,7 @@ def _flooded(
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("edge", [1, 100, 192])
 @pytest.mark.parametrize("total", [500, 30_000])
-def test_attack_on_a_share(make_tree: MakeTree, edge: int, sign: int, total: int) -> None:
+def test_attack_on_a_share(make_tree, edge, sign, total):
     """No split of the fakes over rows moves the share below an edge further than the budget, and
     the best of 231 splits comes within 1% of it."""
     tree = make_tree(2.0, 64)
@@ -81,7 +71,7 @@ def test_attack_on_a_share(make_tree: MakeTree, edge: int, sign: int, total: int
     assert max(gains) >= 0.99 * budget
 
 
-def test_no_edge_moves_more(make_tree: MakeTree) -> None:
+def test_no_edge_moves_more(make_tree):
     """The budget of the curve is the largest of all edges, for an even crowd."""
     tree = make_tree(1.0, 64)
     each = [share_attack(tree, (np.arange(64) < edge).astype(float), 0.01) for edge in range(1, 64)]
@@ -90,7 +80,7 @@ def test_no_edge_moves_more(make_tree: MakeTree) -> None:
     assert attack.loss == pytest.approx(max(one.loss for one in each))
 
 
-def test_attack_on_a_quantile(make_tree: MakeTree) -> None:
+def test_attack_on_a_quantile(make_tree):
     """Fakes who lift the curve at the median by the budget move it no further than it says."""
     tree = make_tree(4.0, 64)
     rng = np.random.default_rng(3)
@@ -105,7 +95,7 @@ def test_attack_on_a_quantile(make_tree: MakeTree) -> None:
     assert quantile_attack(found, Attack(0.0, 0.0), 0.5)[0] is not None
 
 
-def test_attack_on_both_means(make_tree: MakeTree) -> None:
+def test_attack_on_both_means(make_tree):
     """1% of fakes in the best row move the mean of all rows exactly as far as the budget says,
     where one row is enough for them; without a mean's row, it is the budget of that question."""
     tree = make_tree(1.0, 16, mean=True)

@@ -1,7 +1,5 @@
 """The tree: its estimate, the scores that answer any question, and drawn tallies."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -9,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from tests.estimator.numbers.conftest import MakeRows, MakeTree, MakeWindow
 
 from deniable.mechanisms import Report
 from deniable.mechanisms.number_range import TOP
@@ -27,7 +24,7 @@ from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
-def test_it_is_weighted_least_squares(make_tree: MakeTree, epsilon: float) -> None:
+def test_it_is_weighted_least_squares(make_tree, epsilon):
     """The closed form is the solution of the normal equations for shares that sum to one, each
     row's nodes weighted by its reports over their noise."""
     tree = make_tree(epsilon, 64)
@@ -51,7 +48,7 @@ def test_it_is_weighted_least_squares(make_tree: MakeTree, epsilon: float) -> No
     np.testing.assert_allclose(np.diff(found.below), cells, atol=1e-10)
 
 
-def _outcomes(columns: int, reports: int) -> list[tuple[np.ndarray, int]]:
+def _outcomes(columns, reports):
     """All counters of so many reports, with the number of orders in which they come."""
     found = []
     for sent in itertools.combinations_with_replacement(range(columns), reports):
@@ -63,11 +60,11 @@ def _outcomes(columns: int, reports: int) -> list[tuple[np.ndarray, int]]:
     return found
 
 
-def _chance(cells: np.ndarray, orders: int, rates: np.ndarray) -> float:
+def _chance(cells, orders, rates):
     return float(orders * np.prod(rates**cells))
 
 
-def test_bias_and_variance_by_enumeration(make_tree: MakeTree) -> None:
+def test_bias_and_variance_by_enumeration(make_tree):
     """Over all tallies of 2 and 2 reports of a population, the estimate of every edge has no bias,
     and the variance from the counters is (n - 1) / n times the true one on average."""
     tree = make_tree(4.0, 16)
@@ -90,7 +87,7 @@ def test_bias_and_variance_by_enumeration(make_tree: MakeTree) -> None:
     np.testing.assert_allclose(2 * variance, second - first**2, atol=1e-10)
 
 
-def test_all_questions_agree(make_tree: MakeTree, striped: MakeRows) -> None:
+def test_all_questions_agree(make_tree, striped):
     """The curve, shares of ranges and any sums of shares are one estimate, with one covariance."""
     tree = make_tree(2.0, 64)
     found = estimate_tree(tree, striped(tree), least=1)
@@ -104,7 +101,7 @@ def test_all_questions_agree(make_tree: MakeTree, striped: MakeRows) -> None:
 
 
 @pytest.mark.parametrize("empty", [0, 29])
-def test_without_the_last_row(make_tree: MakeTree, striped: MakeRows, empty: int) -> None:
+def test_without_the_last_row(make_tree, striped, empty):
     """What only a missing row could tell has an infinite variance, and a finite value; the rest
     is estimated from the other rows. A row of 29 reports counts as missing."""
     tree = make_tree(1.0, 64)
@@ -121,7 +118,7 @@ def test_without_the_last_row(make_tree: MakeTree, striped: MakeRows, empty: int
     assert covariance[0, 0] == math.inf
 
 
-def test_without_any_reports(make_tree: MakeTree) -> None:
+def test_without_any_reports(make_tree):
     """Nothing is known, and nothing is NaN."""
     tree = make_tree(1.0, 64)
     rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
@@ -131,7 +128,7 @@ def test_without_any_reports(make_tree: MakeTree) -> None:
     assert found.variance[[0, -1]].tolist() == [0, 0]
 
 
-def test_devices_that_report_again_in_any_row(make_tree: MakeTree) -> None:
+def test_devices_that_report_again_in_any_row(make_tree):
     """What devices keep counts by all reports: a quarter of them in the mean's row is noise that
     the tree does not have, and no more devices that it shares."""
     tree = make_tree(1.0, 16, mean=True)
@@ -142,7 +139,7 @@ def test_devices_that_report_again_in_any_row(make_tree: MakeTree) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_nodes_own_the_columns_that_support_them(make_tree: MakeTree, epsilon: float) -> None:
+def test_nodes_own_the_columns_that_support_them(make_tree, epsilon):
     """Ownership is the support of each level's own mechanism, node by node."""
     for level in make_tree(epsilon).levels:
         own = ownership(level.order, level.dimension, level.columns, level.nodes)
@@ -153,9 +150,7 @@ def test_nodes_own_the_columns_that_support_them(make_tree: MakeTree, epsilon: f
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
 @pytest.mark.parametrize("live", [None, (True, False, True, True), (False, False, False, True)])
-def test_expected_scores_are_the_question(
-    make_tree: MakeTree, epsilon: float, live: tuple[bool, ...] | None
-) -> None:
+def test_expected_scores_are_the_question(make_tree, epsilon, live):
     """For a device in any cell, the expected scores of all rows sum to W there, to 1e-12 of W's
     span, for random questions and every edge, whatever rows are left out."""
     tree = make_tree(epsilon)
@@ -169,7 +164,7 @@ def test_expected_scores_are_the_question(
     assert np.abs(expected - questions).max() < 1e-11
 
 
-def test_edges_are_questions_like_others(make_tree: MakeTree) -> None:
+def test_edges_are_questions_like_others(make_tree):
     """The scores of "below this edge" are those of the question, also inside of cells."""
     tree = make_tree(1.0, 64)
     table = scores(tree)
@@ -179,7 +174,7 @@ def test_edges_are_questions_like_others(make_tree: MakeTree) -> None:
             np.testing.assert_allclose(table.below(row, edge), each[0], atol=1e-12)
 
 
-def test_planned_variances_of_edges(make_tree: MakeTree) -> None:
+def test_planned_variances_of_edges(make_tree):
     """The closed form for all edges agrees with the formula for any question."""
     for cells in (4, 16, 256):
         table = scores(make_tree(1.0, cells))
@@ -188,7 +183,7 @@ def test_planned_variances_of_edges(make_tree: MakeTree) -> None:
 
 
 @pytest.mark.parametrize("mean", [False, True])
-def test_row_shares_are_the_devices_own(make_tree: MakeTree, mean: bool) -> None:
+def test_row_shares_are_the_devices_own(make_tree, mean):
     """The shares of rows are the chances with which a device draws them, exactly."""
     tree = make_tree(1.0, 16, mean)
     for row, share in enumerate(row_shares(tree)):
@@ -203,7 +198,7 @@ POSITIONS = np.array([-1, 0, 300_000_001, TOP])
 COUNTS = np.array([20_000, 0, 50_000, 30_000])
 
 
-def test_columns_of_a_window(make_window: MakeWindow) -> None:
+def test_columns_of_a_window(make_window):
     """Columns come as often as the likelihoods say (chi-square, alpha 1e-4; seed 1), and every
     device reports once."""
     window = make_window(2.0)
@@ -223,7 +218,7 @@ def test_columns_of_a_window(make_window: MakeWindow) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_columns_of_a_tree(make_tree: MakeTree, epsilon: float) -> None:
+def test_columns_of_a_tree(make_tree, epsilon):
     """Cells of all rows come as often as the likelihoods say, the mean's row included (chi-square
     over all cells, alpha 1e-4; seed 3)."""
     tree = make_tree(epsilon, 16, mean=True)
@@ -243,7 +238,7 @@ def test_columns_of_a_tree(make_tree: MakeTree, epsilon: float) -> None:
     assert stats.chisquare(seen, rates).pvalue > 1e-4
 
 
-def test_cells_are_the_devices_own(make_tree: MakeTree) -> None:
+def test_cells_are_the_devices_own(make_tree):
     """A position falls into the cell that a device would report."""
     tree = make_tree(1.0, 64)
     positions = [-1, *(edge + step for edge in tree.edges[:-1] for step in (0, 1)), TOP - 1, TOP]

@@ -1,10 +1,7 @@
 """A registry with a pair, and a store that holds some days of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from tests.estimator.conftest import Fill
 
 from deniable import Registry
 from deniable_estimator.analyses.sampling import sample_tally
@@ -43,12 +40,12 @@ DEVICES = 20_000
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY)
 
 
 @pytest.fixture
-def filled(fill: Fill, registry: Registry) -> Registry:
+def filled(fill, registry):
     """The registry; the store holds ten days of the pair alone."""
     metric = registry["plan_by_mode"]
     rng = np.random.default_rng(7)

@@ -1,9 +1,6 @@
 """A pair's covariances, conditionals, test of independence, effect size and shrunken table."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 
@@ -22,7 +19,6 @@ from deniable_estimator.analyses.pairs.dependence import independence, residuals
 from deniable_estimator.analyses.pairs.effect import effect
 from deniable_estimator.analyses.pairs.shrinkage import _CUTS, _risk, shrunken
 from deniable_estimator.planning.population import pair_shares, zipf_shares
-from deniable_estimator.statistics.intervals import FloatArray
 
 TABLE = np.outer([0.5, 0.3, 0.2], [0.4, 0.3, 0.2, 0.1]) + 0.05 * np.array(
     [[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 0, 0]]
@@ -32,7 +28,7 @@ TABLE = np.outer([0.5, 0.3, 0.2], [0.4, 0.3, 0.2, 0.1]) + 0.05 * np.array(
 COVARIANCE = Covariance.of(SubsetSelection.design(12, 1.0), 100_000)
 
 
-def test_the_published_values() -> None:
+def test_the_published_values():
     """Of a 3 x 4 table at epsilon 1 and 100,000 reports: margins, a cell, a conditional, the test,
     a residual and the effect size."""
     errors = np.sqrt(COVARIANCE.noise(4, 3).at(TABLE.sum(axis=1)))
@@ -56,7 +52,7 @@ def test_the_published_values() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(50, 10**6), st.sampled_from([0.5, 0.95, 0.999]))
-def test_an_interval_holds_its_share(seed: int, n: int, level: float) -> None:
+def test_an_interval_holds_its_share(seed, n, level):
     """Whatever the estimated cells are, an interval that is shown holds its estimate, and leaves
     the shares that there can be only for an estimate that does; it solves Fieller's inequality,
     with the variance under t."""
@@ -85,7 +81,7 @@ def test_an_interval_holds_its_share(seed: int, n: int, level: float) -> None:
                 assert found.low[i, j] - 1e-9 <= t <= found.high[i, j] + 1e-9
 
 
-def test_too_few_devices_give_no_conditional() -> None:
+def test_too_few_devices_give_no_conditional():
     """A condition below 3 standard errors is not known; its interval may be all of [0, 1]."""
     covariance = Covariance.of(SubsetSelection.design(6, 1.0), 200)
     table = np.array([[0.4, 0.3, 0.25], [0.02, 0.02, 0.01]])
@@ -95,7 +91,7 @@ def test_too_few_devices_give_no_conditional() -> None:
     assert (found.low[1, 0], found.high[1, 0]) == (0, 1)
 
 
-def test_the_statistic_is_the_dense_one() -> None:
+def test_the_statistic_is_the_dense_one():
     """The closed form is the quadratic form of the contrasts with their full covariance under
     independence."""
     rng = np.random.default_rng(5)
@@ -112,7 +108,7 @@ def test_the_statistic_is_the_dense_one() -> None:
     assert independence(table, covariance).statistic == pytest.approx(expected)
 
 
-def test_residuals_have_the_dense_errors() -> None:
+def test_residuals_have_the_dense_errors():
     """Each standard error is that of the weighted sum of all cells that the residual is."""
     rows, columns = TABLE.sum(axis=1), TABLE.sum(axis=0)
     first = np.eye(3) - np.outer(rows, np.ones(3))
@@ -123,7 +119,7 @@ def test_residuals_have_the_dense_errors() -> None:
     assert residuals(TABLE, COVARIANCE).std_error == pytest.approx(errors)
 
 
-def test_values_that_hardly_occur_are_lumped() -> None:
+def test_values_that_hardly_occur_are_lumped():
     """Values below 5 standard errors become one for the effect size, which names them; where fewer
     than two values stand out, there is none."""
     covariance = Covariance.of(SubsetSelection.design(12, 1.0), 20_000)
@@ -137,15 +133,23 @@ def test_values_that_hardly_occur_are_lumped() -> None:
     assert (nothing.low, nothing.high) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize(("errors", "lumped"), [(4.95, (2, 3)), (5.05, ())])
+def test_a_value_stands_out_by_five_standard_errors(errors, lumped):
+    """Two rows a little below five standard errors are lumped, a little above they are not."""
+    share = 0.0
+    for _ in range(50):
+        share = errors * math.sqrt(COVARIANCE.noise(3, 4).at(np.array([share]))[0])
+    table = np.outer([0.6, 0.4 - 2 * share, share, share], [0.5, 0.3, 0.2])
+    assert effect(table, COVARIANCE, 0.95).lumped == (lumped, ())
+
+
 @given(
     st.integers(0, 2**32),
     st.integers(50, 10**6),
     st.sampled_from([0.5, 0.68, 0.95, 0.999]),
     st.sampled_from([(2, 2), (3, 4)]),
 )
-def test_the_interval_of_the_effect_holds_it(
-    seed: int, n: int, level: float, shape: tuple[int, int]
-) -> None:
+def test_the_interval_of_the_effect_holds_it(seed, n, level, shape):
     """Whatever the estimated cells are, and however nearly independent, Cramer's V lies in its
     interval."""
     rng = np.random.default_rng(seed)
@@ -160,7 +164,7 @@ def test_the_interval_of_the_effect_holds_it(
 CASES = [(4, 1, 0.5), (4, 2, 1.0), (6, 2, 1.0), (6, 3, 4.0), (9, 2, 2.0)]
 
 
-def enumerated(mechanism: SubsetSelection, f: list[Fraction]) -> np.ndarray:
+def enumerated(mechanism, f):
     """The covariance of the estimates of one report, from the probability of every set."""
     d, k, p, q = mechanism.size, mechanism.k, mechanism.p, mechanism.q
     both = [[Fraction(0)] * d for _ in range(d)]
@@ -182,7 +186,7 @@ def enumerated(mechanism: SubsetSelection, f: list[Fraction]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("size", "k", "epsilon"), CASES)
-def test_the_covariance_is_that_of_every_report(size: int, k: int, epsilon: float) -> None:
+def test_the_covariance_is_that_of_every_report(size, k, epsilon):
     """The five numbers give the covariance that the enumeration of all k-sets gives, for a crowd
     that is spread unevenly, to 13 digits."""
     mechanism = SubsetSelection.design(size, epsilon, k)
@@ -192,7 +196,7 @@ def test_the_covariance_is_that_of_every_report(size: int, k: int, epsilon: floa
     assert np.allclose(found, enumerated(mechanism, f), rtol=1e-13, atol=1e-13)
 
 
-def test_the_published_parameters() -> None:
+def test_the_published_parameters():
     """Over 36 cells at epsilon 1, each report has 10 of them, and the numbers are those of the
     derivation."""
     mechanism = SubsetSelection.design(36, 1.0)
@@ -205,7 +209,7 @@ def test_the_published_parameters() -> None:
 
 
 @given(st.integers(0, 2**32), st.floats(1, 5))
-def test_sums_of_cells_agree_with_the_matrix(seed: int, repeats: float) -> None:
+def test_sums_of_cells_agree_with_the_matrix(seed, repeats):
     """Weighted sums, groups of cells and their noise have the covariance that the whole matrix
     gives, also where the same devices report again."""
     rng = np.random.default_rng(seed)
@@ -222,7 +226,7 @@ def test_sums_of_cells_agree_with_the_matrix(seed: int, repeats: float) -> None:
     assert np.allclose(merged, groups @ whole @ groups.T, rtol=1e-9, atol=1e-14)
 
 
-def test_independent_schemes_add_up() -> None:
+def test_independent_schemes_add_up():
     """A weighted sum of two estimates has the sum of their covariances."""
     one, two = (Covariance.of(SubsetSelection.design(6, each), 1000) for each in (1.0, 2.0))
     f, ones = np.full(6, 1 / 6), np.ones(6)
@@ -230,23 +234,22 @@ def test_independent_schemes_add_up() -> None:
     assert np.allclose(found, one.matrix(f, ones) / 16 + two.matrix(f, ones) * 9 / 16)
 
 
-def drawn(f: FloatArray, epsilon: float, n: int, rng: np.random.Generator) -> FloatArray:
+def drawn(f, epsilon, n, rng):
     mechanism = SubsetSelection.design(f.size, epsilon)
     counts = rng.multinomial(n, f.ravel())
     (row,) = analysis_of(mechanism).sample_rows(range(f.size), counts, rng)
     p, q = float(mechanism.p), float(mechanism.q)
-    found: FloatArray = ((row.cells / n - q) / (p - q)).reshape(f.shape)
-    return found
+    return ((row.cells / n - q) / (p - q)).reshape(f.shape)
 
 
-def zipf(size: int, dependence: float) -> FloatArray:
+def zipf(size, dependence):
     shares = zipf_shares(size, 1.0)
     return pair_shares(shares, shares, dependence).reshape(size, size)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 2**32), st.integers(300, 10**6))
-def test_it_is_a_distribution(rows: int, columns: int, seed: int, n: int) -> None:
+def test_it_is_a_distribution(rows, columns, seed, n):
     """No share is negative, they sum to 1, and turning the table turns the result."""
     rng = np.random.default_rng(seed)
     f = rng.dirichlet(np.full(rows * columns, 0.5)).reshape(rows, columns)
@@ -258,7 +261,7 @@ def test_it_is_a_distribution(rows: int, columns: int, seed: int, n: int) -> Non
     assert np.allclose(shrunken(table.T, model), found.T)
 
 
-def test_without_noise_nothing_is_shrunken() -> None:
+def test_without_noise_nothing_is_shrunken():
     """With a thousand billion reports a table stays as it is; with hardly any, and nothing beyond
     chance, it is the product of its margins."""
     mechanism, f = SubsetSelection.design(12, 2.0), zipf(4, 0.5)[:3] / zipf(4, 0.5)[:3].sum()
@@ -270,15 +273,15 @@ def test_without_noise_nothing_is_shrunken() -> None:
 
 @pytest.mark.parametrize("cut", _CUTS)
 @pytest.mark.parametrize("mean", [0.0, 1.0, 3.0])
-def test_the_estimate_of_the_error_is_unbiased(cut: float, mean: float) -> None:
+def test_the_estimate_of_the_error_is_unbiased(cut, mean):
     """Integrated over normal residuals, the estimated squared error is the true one."""
 
-    def average(what: Callable[[float], float]) -> float:
+    def average(what):
         ends = [-(cut**0.5), cut**0.5] if math.isfinite(cut) else None
         law = stats.norm(mean).pdf
         return float(integrate.quad(lambda z: what(z) * law(z), -9, 12, points=ends, limit=200)[0])
 
-    def error(z: float) -> float:
+    def error(z):
         kept = max(1 - cut / max(z**2, 1e-99), 0.0) if math.isfinite(cut) else 0.0
         return (z * kept - mean) ** 2
 
@@ -286,7 +289,7 @@ def test_the_estimate_of_the_error_is_unbiased(cut: float, mean: float) -> None:
     assert told == pytest.approx(average(error), rel=1e-6)
 
 
-def test_two_by_two() -> None:
+def test_two_by_two():
     """Of two lists of two values the effect size is phi: (ad - bc) over the root of the product of
     all four margins, whatever the margins, and its interval holds it."""
     table = np.array([[0.55, 0.15], [0.1, 0.2]])

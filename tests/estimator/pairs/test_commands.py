@@ -1,15 +1,10 @@
 """Plans and commands of pairs."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
-from click import Command
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from scipy import stats
 from tests.estimator.pairs.conftest import REGISTRY
 
@@ -20,14 +15,12 @@ from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_
 from deniable_estimator.terminal.privacy_command import privacy
 from deniable_estimator.terminal.simulated import simulate
 
-Run = Callable[..., Result]
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path):
     """Runs a command on that registry."""
 
-    def run(command: Command, *arguments: str, text: str = REGISTRY) -> Result:
+    def run(command, *arguments, text=REGISTRY):
         path = tmp_path / "metrics.toml"
         path.write_text(text, encoding="utf-8")
         return CliRunner().invoke(command, [*arguments, "--registry", str(path)])
@@ -45,7 +38,7 @@ def run(tmp_path: Path) -> Run:
         ("free,true,0\n", "no cell a weight above 0"),
     ],
 )
-def test_a_broken_file_of_cells(run: Run, tmp_path: Path, lines: str, why: str) -> None:
+def test_a_broken_file_of_cells(run, tmp_path, lines, why):
     """Each mistake in a file of cells is named with its line."""
     path = tmp_path / "cells.csv"
     path.write_text(lines, encoding="utf-8")
@@ -54,7 +47,7 @@ def test_a_broken_file_of_cells(run: Run, tmp_path: Path, lines: str, why: str) 
     assert why in refused.output
 
 
-def test_privacy_adds_up(run: Run) -> None:
+def test_privacy_adds_up(run):
     """The label of a pair, and of each of its metrics, says what all reports about the same values
     reveal together; a cap bounds it, and forgotten ones show the figures of the pair."""
     names = ("plan", "dark_mode", "plan_by_mode")
@@ -75,7 +68,7 @@ def test_privacy_adds_up(run: Run) -> None:
 
 @pytest.mark.parametrize("freedom", [1, 4, 25, 841])
 @pytest.mark.parametrize("noncentrality", [0.0, 0.3, 7.0, 150.0, 5000.0])
-def test_the_tail_is_that_of_scipy(freedom: int, noncentrality: float) -> None:
+def test_the_tail_is_that_of_scipy(freedom, noncentrality):
     """The critical value and the tail beyond it agree with scipy's."""
     critical = chi_square_quantile(0.05, freedom)
     assert critical == pytest.approx(stats.chi2.isf(0.05, freedom))
@@ -85,7 +78,7 @@ def test_the_tail_is_that_of_scipy(freedom: int, noncentrality: float) -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (6, 6), (2, 5), (7, 3)])
-def test_the_assumed_table_has_its_effect(rows: int, columns: int) -> None:
+def test_the_assumed_table_has_its_effect(rows, columns):
     """Its margins are even, and its Cramer's V is what was said."""
     table = dependent_table(rows, columns, 0.3)
     assert table.sum(axis=1) == pytest.approx(1 / rows)
@@ -95,7 +88,7 @@ def test_the_assumed_table_has_its_effect(rows: int, columns: int) -> None:
     assert np.sqrt(phi2 / (min(rows, columns) - 1)) == pytest.approx(0.3)
 
 
-def test_a_plan_agrees_with_itself() -> None:
+def test_a_plan_agrees_with_itself():
     """The devices that it asks for have the power that it promises, and so has the least effect."""
     plan = plan_pair(4, 3, 1.0, 50_000, effect=0.1, sample_rate=0.5, lifetime_epsilon=8.0)
     assert plan.devices_to_detect is not None
@@ -117,14 +110,14 @@ def test_a_plan_agrees_with_itself() -> None:
         (2, 9, 1.0, "at most"),
     ],
 )
-def test_what_cannot_be_planned(rows: int, columns: int, effect: float, why: str) -> None:
+def test_what_cannot_be_planned(rows, columns, effect, why):
     """One value, too many cells, and an effect that two lists cannot have are refused."""
     with pytest.raises(SchemeError, match=why):
         plan_pair(rows, columns, 1.0, 1000, effect=effect)
 
 
 @pytest.mark.parametrize("dependence", [0.0, 0.4, 1.0])
-def test_a_simulated_pair_keeps_its_margins(dependence: float) -> None:
+def test_a_simulated_pair_keeps_its_margins(dependence):
     """However the two go together, each list by itself stays as it is."""
     first, second = zipf_shares(4, 1.0), zipf_shares(3, 0.5)
     table = pair_shares(first, second, dependence).reshape(4, 3)

@@ -1,10 +1,7 @@
 """What fakes can do to a conditional share and to the test of independence: formulas against all
 reports there are, and against attacked tallies."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -22,7 +19,6 @@ from deniable_estimator.analyses.pairs.poisoning import (
     moved,
     worst_cells,
 )
-from deniable_estimator.statistics.intervals import FloatArray
 
 SMALL = [
     ((2, 2), SubsetSelection.design(4, 1.0, 1)),
@@ -33,7 +29,7 @@ SMALL = [
 ]
 
 
-def reports(shape: tuple[int, int], fake: Fake) -> Iterator[FloatArray]:
+def reports(shape, fake):
     """What every report there is shows of the cells."""
     size = math.prod(shape)
     for places in combinations(range(size), fake.cells):
@@ -44,9 +40,7 @@ def reports(shape: tuple[int, int], fake: Fake) -> Iterator[FloatArray]:
 
 @pytest.mark.parametrize(("shape", "mechanism"), SMALL)
 @pytest.mark.parametrize("fakes", [0.001, 0.02, 0.3])
-def test_no_report_moves_a_conditional_further(
-    shape: tuple[int, int], mechanism: SubsetSelection, fakes: float
-) -> None:
+def test_no_report_moves_a_conditional_further(shape, mechanism, fakes):
     """Of all reports there are, and of mixtures of them, none moves a conditional beyond the ends
     that are told, and some report reaches them; seed 3."""
     rng = np.random.default_rng(3)
@@ -75,9 +69,7 @@ def test_no_report_moves_a_conditional_further(
     st.floats(0.05, 0.6),
     st.floats(-0.5, 0.5).filter(lambda by: abs(by) > 1e-3),
 )
-def test_so_many_fakes_and_no_fewer(
-    case: tuple[tuple[int, int], SubsetSelection], share: float, given_share: float, by: float
-) -> None:
+def test_so_many_fakes_and_no_fewer(case, share, given_share, by):
     """With the fraction that `fakes_to_move` says a conditional reaches its target, and with a
     little less it does not."""
     assume(0 <= share + by <= 1)
@@ -90,7 +82,7 @@ def test_so_many_fakes_and_no_fewer(
     table[0, 0] = given_share * share
     assert needed is not None
 
-    def reached(fakes: float) -> float:
+    def reached(fakes):
         low, high = moved(table, fake, fakes)
         return float(high[0, 0] - share if by > 0 else share - low[0, 0])
 
@@ -99,7 +91,7 @@ def test_so_many_fakes_and_no_fewer(
 
 
 @pytest.mark.parametrize(("shape", "mechanism"), SMALL)
-def test_the_worst_report_is_the_worst(shape: tuple[int, int], mechanism: SubsetSelection) -> None:
+def test_the_worst_report_is_the_worst(shape, mechanism):
     """With equally frequent values no report moves the test further than the one that is built,
     and the effect that it brings is the one that is told."""
     rows, columns = (np.full(size, 1 / size) for size in shape)
@@ -116,7 +108,7 @@ def test_the_worst_report_is_the_worst(shape: tuple[int, int], mechanism: Subset
         assert np.isclose(faked_effect(*shape, fake, b), math.sqrt(phi2 / (min(shape) - 1)))
 
 
-def test_the_kernel_is_the_test() -> None:
+def test_the_kernel_is_the_test():
     """x'Kx is the statistic of the table x; seed 5."""
     rng = np.random.default_rng(5)
     table = rng.dirichlet(np.ones(12)).reshape(3, 4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ DISTRIBUTION = number_type(0.05, 20, "distribution", "log", cells=64)
 DOMAINS: dict[str, int | Number] = {"boolean": 2, "list": 20, "mean": MEAN, "tree": DISTRIBUTION}
 
 
-def test_the_budget_that_is_left_is_enumerated() -> None:
+def test_the_budget_that_is_left_is_enumerated():
     """For three windows, every course of reports and replacements of a device, with its exact
     chance, adds up to the share of devices that have reports left."""
     rate, turnover = Fraction(1, 4), Fraction(1, 8)
@@ -46,7 +45,7 @@ def test_the_budget_that_is_left_is_enumerated() -> None:
         assert found == pytest.approx(expected, rel=1e-14)
 
 
-def test_without_turnover_a_device_sends_the_binomial_mean() -> None:
+def test_without_turnover_a_device_sends_the_binomial_mean():
     """The reports of all windows add up to E[min(X, k)]."""
     left = budget_left(5, 0.03, 0.0, 200)
     assert 0.03 * left[:-1].sum() == pytest.approx(sent_reports(5, 0.03, 200), rel=1e-12)
@@ -56,9 +55,7 @@ def test_without_turnover_a_device_sends_the_binomial_mean() -> None:
     ("name", "lifetime", "years", "turnover"),
     [*((name, 8, 1, 0.3) for name in DOMAINS), ("boolean", 1, 1, 0), ("boolean", 60, 5, 0.9)],
 )
-def test_every_choice_keeps_within_the_lifetime(
-    name: str, lifetime: float, years: float, turnover: float
-) -> None:
+def test_every_choice_keeps_within_the_lifetime(name, lifetime, years, turnover):
     """No choice costs more than the lifetime, by its epsilon in force; the best is advised and no
     other advised one tells more; figures follow from each other."""
     made = plan_lifetime(DOMAINS[name], lifetime, years, 10_000, turnover=turnover)
@@ -81,7 +78,7 @@ def test_every_choice_keeps_within_the_lifetime(
 
 
 @pytest.mark.parametrize("name", ["list", "mean"])
-def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name: str) -> None:
+def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name):
     """It takes less and tells no less, in the same crowd with its turnover."""
     made = plan_lifetime(DOMAINS[name], 8, 2, 10_000, turnover=0.4, epsilon=1.0)
     assert made.stated is not None
@@ -94,7 +91,7 @@ def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name: str) -> None:
     assert again.same_as_stated is None
 
 
-def test_a_short_time_cannot_spend_a_large_lifetime() -> None:
+def test_a_short_time_cannot_spend_a_large_lifetime():
     """Where even a report in every window leaves more than the largest epsilon for each, the best
     has that epsilon, and spends less."""
     made = plan_lifetime(2, 100, 1, 1000, window="month")
@@ -122,7 +119,7 @@ def test_a_short_time_cannot_spend_a_large_lifetime() -> None:
         ({"mechanism": "magic"}, "magic"),
     ],
 )
-def test_what_cannot_be_planned_is_named(changes: dict[str, Any], named: str) -> None:
+def test_what_cannot_be_planned_is_named(changes, named):
     """A number out of its bounds raises SchemeError with its name."""
     asked = {"domain": 2, "lifetime_epsilon": 8, "years": 1, "devices": 1000}
     with pytest.raises(SchemeError, match=named):
@@ -130,6 +127,6 @@ def test_what_cannot_be_planned_is_named(changes: dict[str, Any], named: str) ->
 
 
 @pytest.mark.parametrize(("rate", "text"), [(1, "1"), (0.0041096, "0.00411"), (1e-6, "0.000001")])
-def test_rates_are_written_as_in_a_registry(rate: float, text: str) -> None:
+def test_rates_are_written_as_in_a_registry(rate, text):
     """Three digits, and never an exponent."""
     assert rate_words(rate) == text

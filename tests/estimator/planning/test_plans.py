@@ -1,13 +1,10 @@
 """Plans, against published values, exact power and their own inverses, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from bisect import bisect_left
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from scipy import stats
 from tests.client.discoveries import declared
 
 from deniable import SchemeError
-from deniable.mechanisms import Mechanism, design
+from deniable.mechanisms import design
 from deniable_estimator.forecasting.detection import (
     LEVEL,
     POWER,
@@ -25,7 +22,7 @@ from deniable_estimator.forecasting.detection import (
     usable,
 )
 from deniable_estimator.planning.discovery_plan import plan_discovery
-from deniable_estimator.planning.numbers import ASKS, QuantilePlan, plan_number
+from deniable_estimator.planning.numbers import ASKS, plan_number
 from deniable_estimator.planning.plan import plan
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.words import shared_words
@@ -46,13 +43,13 @@ GRID = [
 mechanism_of = cache(partial(design, "auto"))
 
 
-def power(mechanism: Mechanism[Any], size: int, reports: int, share: float) -> float:
+def power(mechanism, size, reports, share):
     """How often a value of this share is detected among `size`, by the estimator's own p-values
     and the exact distribution of its support."""
     noise = Noise.of(mechanism.p, mechanism.q, reports, 1)
     others = np.ones(size - 1)
 
-    def detected(count: int) -> bool:
+    def detected(count):
         found = debias(np.array([count]), reports, mechanism.p, mechanism.q)
         p = share_p_values(found, noise)
         return bool(adjust_p(np.concatenate([p, others]), "bonferroni")[0] <= LEVEL)
@@ -64,7 +61,7 @@ def power(mechanism: Mechanism[Any], size: int, reports: int, share: float) -> f
 
 
 @pytest.mark.parametrize(("size", "epsilon", "reports"), GRID)
-def test_detectable_share_has_its_power(size: int, epsilon: float, reports: int) -> None:
+def test_detectable_share_has_its_power(size, epsilon, reports):
     """At the promised share the test detects with power .8, to .003, and at a share 2% smaller
     with less; where no share is promised, even all of the crowd are detected less often.
 
@@ -81,9 +78,7 @@ def test_detectable_share_has_its_power(size: int, epsilon: float, reports: int)
 @pytest.mark.parametrize("size", [2, 1000, 200_000])
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 @pytest.mark.parametrize("share", [0.9, 0.001])
-def test_reports_to_detect_are_enough_and_hardly_more(
-    size: int, epsilon: float, share: float
-) -> None:
+def test_reports_to_detect_are_enough_and_hardly_more(size, epsilon, share):
     """With as many reports as a share needs, and with more, the test detects it with power .8, to
     .003; but not with 3% fewer, counted down by no less than one chance supporter."""
     mechanism = mechanism_of(size, epsilon)
@@ -95,7 +90,7 @@ def test_reports_to_detect_are_enough_and_hardly_more(
     assert reports == 1 or min(power(mechanism, size, each, share) for each in fewer) < POWER
 
 
-def test_devices_are_whole_and_enough() -> None:
+def test_devices_are_whole_and_enough():
     """The devices that a plan asks for are the reports over the sample rate, rounded up, at the
     share of an even spread if no other is given."""
     made, chosen = plan(10, 1.0, 1000, sample_rate=0.7), design("auto", 10, 1.0)
@@ -108,7 +103,7 @@ def test_devices_are_whole_and_enough() -> None:
         assert told - 1 < reports / 0.7 < told
 
 
-def test_hopeless_plans_say_so() -> None:
+def test_hopeless_plans_say_so():
     """With ten devices over a thousand values nothing is detectable and there is no signal."""
     mechanism = design("auto", 1000, 1.0)
     assert detectable_share(mechanism, 1000, 10) is None
@@ -118,7 +113,7 @@ def test_hopeless_plans_say_so() -> None:
     assert not usable(mechanism, 1000, 0.1)
 
 
-def test_memory_needs_a_lifetime() -> None:
+def test_memory_needs_a_lifetime():
     """Without the bound of a memo, or with one below a report's, there is no plan."""
     for lifetime in (None, 0.5, 1.0):
         with pytest.raises(SchemeError, match="lifetime_epsilon"):
@@ -127,7 +122,7 @@ def test_memory_needs_a_lifetime() -> None:
 
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize(("scale", "desired"), [("linear", 10.0), ("log", 0.05)])
-def test_the_devices_for_a_width_have_it(ask: str, scale: str, desired: float) -> None:
+def test_the_devices_for_a_width_have_it(ask, scale, desired):
     """With as many devices as the plan says, the width is the desired one, and not with a hundredth
     less; at a quarter of the sample rate it takes four times as many."""
     made = plan_number(1, 1000, ask, 1.0, 1000, scale=scale, half_width=desired)
@@ -135,7 +130,7 @@ def test_the_devices_for_a_width_have_it(ask: str, scale: str, desired: float) -
     devices = made.mean.devices
     assert devices is not None
 
-    def width(count: int) -> float:
+    def width(count):
         return plan_number(1, 1000, ask, 1.0, count, scale=scale).mean.half_width
 
     assert width(devices) <= desired < width(devices * 99 // 100)
@@ -143,14 +138,14 @@ def test_the_devices_for_a_width_have_it(ask: str, scale: str, desired: float) -
     assert rare.mean.devices == pytest.approx(4 * devices, abs=4)
 
 
-def test_quantiles_are_promised_from_enough_devices() -> None:
+def test_quantiles_are_promised_from_enough_devices():
     """From `devices_to_promise` on a quantile is promised, from a quarter of it on it has both
     limits, and just below it has not."""
     made = plan_number(0, 10, "distribution", 1.0, 100_000)
     assert [each.p for each in made.quantiles] == [0.5, 0.9, 0.95, 0.99]
     assert [each.promised for each in made.quantiles] == [True, True, False, False]
 
-    def at(devices: int, place: int) -> QuantilePlan:
+    def at(devices, place):
         return plan_number(0, 10, "distribution", 1.0, devices).quantiles[place]
 
     for place, each in enumerate(made.quantiles):
@@ -168,20 +163,20 @@ def test_quantiles_are_promised_from_enough_devices() -> None:
         (0, 2, "mode", "linear", "ask must be one of"),
     ],
 )
-def test_impossible_numbers(low: float, high: float, ask: str, scale: str, words: str) -> None:
+def test_impossible_numbers(low, high, ask, scale, words):
     """What no registry could declare is refused in words."""
     with pytest.raises(SchemeError, match=words):
         plan_number(low, high, ask, 1.0, 1000, scale=scale)
 
 
-def test_sampling_takes_more_devices() -> None:
+def test_sampling_takes_more_devices():
     """At a tenth of the reports, ten times as many devices find a share."""
     whole, part = (plan_discovery(16, 2.0, 10**6, sample_rate=rate) for rate in (1.0, 0.1))
     assert math.isclose(part.devices_to_find, 10 * whole.devices_to_find, rel_tol=1e-5)
     assert math.isclose(part.reach.half_text, math.sqrt(10) * whole.reach.half_text)
 
 
-def test_the_label_says_how_many_holders_a_string_needs() -> None:
+def test_the_label_says_how_many_holders_a_string_needs():
     """With `devices` the label has the holders of a string that stays hidden, and of one that is
     found in half and in 95% of the windows; without, it says what is missing."""
     registry = declared("devices = 1_000_000")
@@ -200,14 +195,14 @@ def test_the_label_says_how_many_holders_a_string_needs() -> None:
     assert "say `devices`" in shared_words(guarantee_in(registry, registry["search"]))[1]
 
 
-def test_few_devices_have_no_usable_signal() -> None:
+def test_few_devices_have_no_usable_signal():
     """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
     for ask in ASKS:
         assert not plan_number(0, 10, ask, 0.5, 20).usable
         assert plan_number(0, 10, ask, 0.5, 20_000).usable
 
 
-def test_cells_limit_the_mean_of_a_distribution() -> None:
+def test_cells_limit_the_mean_of_a_distribution():
     """What the cells leave open is part of every width, and no crowd gets below it; a mean by
     itself has no such part."""
     made = plan_number(0, 100, "distribution", 1.0, 10**12, half_width=0.1)
@@ -217,7 +212,7 @@ def test_cells_limit_the_mean_of_a_distribution() -> None:
     assert plan_number(0, 100, "mean", 1.0, 10**12, half_width=0.1).mean.rounding == 0
 
 
-def test_the_table_of_the_comparison_is_computed() -> None:
+def test_the_table_of_the_comparison_is_computed():
     """How many devices an interval takes in docs/explanation/comparison.md, beside an exact sum."""
     text = (Path(__file__).parents[3] / "docs/explanation/comparison.md").read_text()
     for title, size, share, half in (

@@ -1,9 +1,6 @@
 """Simulated populations: Zipf shares, crowds of numbers, and their files."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +16,13 @@ from deniable_estimator.planning.population import (
 VALUES = ("a", "b, c", "d")
 
 
-def test_zipf() -> None:
+def test_zipf():
     """Shares fall as a power of the rank and sum to one; exponent 0 is even."""
     assert zipf_shares(3, 1.0) == pytest.approx([6 / 11, 3 / 11, 2 / 11])
     assert zipf_shares(4, 0.0) == pytest.approx([0.25] * 4)
 
 
-def test_shares_file(tmp_path: Path) -> None:
+def test_shares_file(tmp_path):
     """Weights are scaled, quoted values read, and values that are not named have none."""
     file = tmp_path / "shares.csv"
     file.write_text('"b, c",3\n\na,1\n')
@@ -46,9 +43,7 @@ def test_shares_file(tmp_path: Path) -> None:
         (b"\xff\xfe", None, "UTF-8"),
     ],
 )
-def test_mistakes_in_the_file(
-    content: bytes, line: int | None, message: str, tmp_path: Path
-) -> None:
+def test_mistakes_in_the_file(content, line, message, tmp_path):
     """Every mistake is refused with its line and what to write instead."""
     file = tmp_path / "shares.csv"
     file.write_bytes(content)
@@ -57,7 +52,7 @@ def test_mistakes_in_the_file(
     assert caught.value.line == line
 
 
-def test_a_crowd_knows_its_truth() -> None:
+def test_a_crowd_knows_its_truth():
     """Quantiles are the smallest numbers that enough devices do not exceed; means are weighted."""
     crowd = Crowd.of(np.array([4.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]))
     assert [crowd.quantile(p) for p in (0.25, 0.5, 0.51, 0.75, 0.76, 0.99)] == [1, 1, 2, 2, 4, 4]
@@ -70,7 +65,7 @@ def test_a_crowd_knows_its_truth() -> None:
     assert math.isnan(tenths.geometric_mean())
 
 
-def test_numbers_file(tmp_path: Path) -> None:
+def test_numbers_file(tmp_path):
     """A line is a number, or a number and its weight; without one it is 1."""
     file = tmp_path / "numbers.csv"
     file.write_text("3\n\n-1e2,2.5\n0.5,0\n")
@@ -88,9 +83,7 @@ def test_numbers_file(tmp_path: Path) -> None:
         (b"1,0\n", None, "a weight above 0"),
     ],
 )
-def test_mistakes_in_a_numbers_file(
-    content: bytes, line: int | None, message: str, tmp_path: Path
-) -> None:
+def test_mistakes_in_a_numbers_file(content, line, message, tmp_path):
     """Every mistake is refused with its line."""
     file = tmp_path / "numbers.csv"
     file.write_bytes(content)

@@ -1,7 +1,5 @@
 """The ledger of releases: charged first, kept before it is seen, the same for all processes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sqlite3
@@ -18,16 +16,16 @@ from deniable_estimator.releasing.words import figure
 TODAY = date(2026, 11, 23)
 
 
-def charge(epsilon: float, window: str = "2026-11-01") -> Charge:
+def charge(epsilon, window="2026-11-01"):
     return Charge("browser", (window,), 8, "laplace", epsilon, 0.0, epsilon, epsilon**2 / 2)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "releases.sqlite"
 
 
-def test_a_release_is_kept_once(path: Path) -> None:
+def test_a_release_is_kept_once(path):
     """The second document of the same release is thrown away, and the first is returned."""
     ledger = ReleaseLedger(path, 1e-6, None)
     assert ledger.charged("a", TODAY, charge(0.5)).document is None
@@ -38,13 +36,13 @@ def test_a_release_is_kept_once(path: Path) -> None:
     assert ledger.spent().releases == 1
 
 
-def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path: Path) -> None:
+def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
     """After a failure while noise is drawn the charge stays, there is no document, and the same
     release is finished without a second charge."""
     ledger = ReleaseLedger(path, 1e-6, None)
     ledger.charged("a", TODAY, charge(0.5))
 
-    def fail() -> tuple[str, str]:
+    def fail():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -58,7 +56,7 @@ def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path: 
     assert again.spent().epsilon == pytest.approx(0.5)
 
 
-def test_a_spent_budget_refuses_in_words_and_charges_nothing(path: Path) -> None:
+def test_a_spent_budget_refuses_in_words_and_charges_nothing(path):
     """The message has what was spent, what it would be, the budget, and what to do."""
     ledger = ReleaseLedger(path, 1e-6, 0.9)
     ledger.charged("a", TODAY, charge(0.5))
@@ -71,7 +69,7 @@ def test_a_spent_budget_refuses_in_words_and_charges_nothing(path: Path) -> None
     assert ledger.spent().epsilon == pytest.approx(0.9)
 
 
-def test_a_budget_may_be_spent_to_the_last(path: Path) -> None:
+def test_a_budget_may_be_spent_to_the_last(path):
     """What is above the budget by the rounding of floats alone is allowed, and is not shown."""
     ledger = ReleaseLedger(path, 1e-6, 0.3)
     for name in "abc":
@@ -82,7 +80,7 @@ def test_a_budget_may_be_spent_to_the_last(path: Path) -> None:
         ledger.charged("d", TODAY, charge(0.001))
 
 
-def test_a_spent_delta_is_refused(path: Path) -> None:
+def test_a_spent_delta_is_refused(path):
     """Deltas that add up to more than the ledger's are refused whatever the budget."""
     ledger = ReleaseLedger(path, 1e-8, 100.0)
     exact = Charge("browser", ("2026-11-01", "2026-11-02"), 8, "exact", 0.1, 6e-9)
@@ -91,13 +89,13 @@ def test_a_spent_delta_is_refused(path: Path) -> None:
         ledger.charged("b", TODAY, exact)
 
 
-def test_others_cannot_read_the_file(path: Path) -> None:
+def test_others_cannot_read_the_file(path):
     """It is made for its owner alone."""
     ReleaseLedger(path, 1e-6, None).close()
     assert path.stat().st_mode & 0o077 == 0
 
 
-def _releases(path: str, results: multiprocessing.Queue[tuple[str | None, bool]]) -> None:
+def _releases(path, results):
     ledger = ReleaseLedger(Path(path), 1e-6, 0.5)
     for number in range(20):
         try:
@@ -109,7 +107,7 @@ def _releases(path: str, results: multiprocessing.Queue[tuple[str | None, bool]]
         results.put((f"{number} {kept.document}", False))
 
 
-def test_two_processes_never_spend_more_than_the_budget(path: Path) -> None:
+def test_two_processes_never_spend_more_than_the_budget(path):
     """Both ask for the same releases at once: each is made once, both get the same document, and
     the budget holds."""
     ReleaseLedger(path, 1e-6, 0.5).close()
@@ -131,7 +129,7 @@ def test_two_processes_never_spend_more_than_the_budget(path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def spent_ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, float]:
+def spent_ledger(tmp_path_factory):
     """The bytes of a ledger with ten releases, and what they spend."""
     path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
     ledger = ReleaseLedger(path, 1e-6, None)
@@ -143,11 +141,11 @@ def spent_ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, float
     return path.read_bytes(), spent
 
 
-def _spent_by(path: Path, content: bytes) -> tuple[float | None, float | None]:
+def _spent_by(path, content):
     """What the ledger and the pages say of a file: None if it is refused. Both are asked, and a
     refusal is the only error."""
     path.write_bytes(content)
-    told: list[float | None] = []
+    told = []
     for ask in (
         lambda: ReleaseLedger(path, 1e-6, None).spent().epsilon,
         lambda: account_in(path, 1e-6, None).total.epsilon,
@@ -159,9 +157,7 @@ def _spent_by(path: Path, content: bytes) -> tuple[float | None, float | None]:
     return told[0], told[1]
 
 
-def test_a_ledger_that_is_cut_at_any_byte_forgets_nothing(
-    path: Path, spent_ledger: tuple[bytes, float]
-) -> None:
+def test_a_ledger_that_is_cut_at_any_byte_forgets_nothing(path, spent_ledger):
     """Whatever part of the file is left: it is refused, or says what was spent, never less. SQLite
     takes a file of up to one byte for a new one; that is refused too."""
     whole, spent = spent_ledger
@@ -181,7 +177,7 @@ def test_a_ledger_that_is_cut_at_any_byte_forgets_nothing(
         "UPDATE releases SET chain = '' WHERE id = 'b'",
     ],
 )
-def test_a_row_that_was_changed_or_lost_refuses_every_release(path: Path, change: str) -> None:
+def test_a_row_that_was_changed_or_lost_refuses_every_release(path, change):
     """The rows after it have links that do not fit any more, so nothing more is charged, and no
     total is stated of those that are left."""
     ledger = ReleaseLedger(path, 1e-6, None)
@@ -198,12 +194,12 @@ def test_a_row_that_was_changed_or_lost_refuses_every_release(path: Path, change
         account_in(path, 1e-6, None)
 
 
-def test_a_ledger_is_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_is_made_whole_or_not_at_all(path, monkeypatch):
     """A process that dies while it makes the file leaves none; one that comes second takes the
     first one's, and no other file stays in the folder."""
     real = os.link
 
-    def die(one: Path, other: Path) -> None:
+    def die(one, other):
         raise OSError("no space left on device")
 
     monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", die)
@@ -211,7 +207,7 @@ def test_a_ledger_is_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.Mo
         ReleaseLedger(path, 1e-6, None)
     assert list(path.parent.iterdir()) == []
 
-    def late(one: Path, other: Path) -> None:
+    def late(one, other):
         monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", real)
         ReleaseLedger(path, 1e-6, None).charged("a", TODAY, charge(0.1))
         real(one, other)
@@ -221,7 +217,7 @@ def test_a_ledger_is_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.Mo
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_full_disk_charges_nothing_or_keeps_the_charge(path: Path) -> None:
+def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     """If there is no room for a charge, nothing is charged. If there is none for the document, the
     charge stays, nothing was handed out, and the same release is finished once there is room."""
     ledger = ReleaseLedger(path, 1e-6, None)
@@ -235,7 +231,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path: Path) -> None:
     assert kept is not None
     assert kept.document is None
 
-    def charge_more() -> None:
+    def charge_more():
         for number in range(200):
             ledger.charged(f"b{number}", TODAY, charge(0.1, "2026-11-02"))
 
@@ -250,14 +246,14 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"S"])
-def test_a_ledger_that_is_cut_off_is_refused(path: Path, content: bytes) -> None:
+def test_a_ledger_that_is_cut_off_is_refused(path, content):
     """SQLite would take it for a new one, in which nothing was spent."""
     path.write_bytes(content)
     with pytest.raises(LedgerError, match="is cut off"):
         ReleaseLedger(path, 1e-6, None)
 
 
-def test_a_ledger_holds_so_many_releases(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_holds_so_many_releases(path, monkeypatch):
     """The last one is charged, one more is not."""
     monkeypatch.setattr("deniable_estimator.releasing.ledger.MOST_RELEASES", 2)
     ledger = ReleaseLedger(path, 1e-6, None)

@@ -1,16 +1,12 @@
 """Noise: what it hides, and samplers with exactly their probabilities."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Hashable
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.randomness import Bits
 from deniable_estimator.releasing.noise import (
     AddedNoise,
     BufferedBits,
@@ -28,7 +24,7 @@ from deniable_estimator.releasing.noise import (
 epsilons = st.fractions(Fraction(1, 50), Fraction(8), max_denominator=100)
 
 
-def chances(noise: AddedNoise, width: int) -> list[float]:
+def chances(noise, width):
     """The probabilities of -width to width."""
     if noise.method == "laplace":
         rate = float(1 / noise.scale)
@@ -39,7 +35,7 @@ def chances(noise: AddedNoise, width: int) -> list[float]:
     return [each / whole for each in weights]
 
 
-def delta_at(noise: AddedNoise, moved: int, epsilon: float) -> float:
+def delta_at(noise, moved, epsilon):
     """The exact delta of one counter with this noise that moves so far, at epsilon."""
     width = int(40 * math.sqrt(noise.variance)) + 20
     here = chances(noise, width)
@@ -51,14 +47,14 @@ def delta_at(noise: AddedNoise, moved: int, epsilon: float) -> float:
 
 
 @given(epsilon=epsilons, l1=st.integers(1, 60))
-def test_laplace_noise_meets_its_epsilon_exactly(epsilon: Fraction, l1: int) -> None:
+def test_laplace_noise_meets_its_epsilon_exactly(epsilon, l1):
     """Its epsilon is the wished one as a fraction, for counters that move by l1 together."""
     each = Sensitivity(l1, l1)
     assert laplace(epsilon, each).epsilon(each) == epsilon
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
-def test_laplace_noise_hides_a_report(epsilon: Fraction) -> None:
+def test_laplace_noise_hides_a_report(epsilon):
     """For a counter that one report moves by 2, the exact delta is 0 at epsilon, and is not at nine
     tenths of it."""
     noise = laplace(epsilon, Sensitivity(2, 4))
@@ -68,7 +64,7 @@ def test_laplace_noise_hides_a_report(epsilon: Fraction) -> None:
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-8])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(3)])
-def test_gaussian_noise_hides_a_report(epsilon: Fraction, delta: float) -> None:
+def test_gaussian_noise_hides_a_report(epsilon, delta):
     """The exact delta of one counter is at most the stated one; with a quarter of the variance it
     would be more."""
     moved = 2
@@ -80,7 +76,7 @@ def test_gaussian_noise_hides_a_report(epsilon: Fraction, delta: float) -> None:
 
 @settings(max_examples=40)
 @given(epsilon=epsilons, squares=st.integers(1, 400))
-def test_gaussian_noise_is_no_larger_than_needed(epsilon: Fraction, squares: int) -> None:
+def test_gaussian_noise_is_no_larger_than_needed(epsilon, squares):
     """Its rho implies the wished epsilon or at most a thousandth less."""
     each = Sensitivity(squares, squares)
     found = of_rho(float(gaussian(epsilon, 1e-8, each).rho(each)), 1e-8)
@@ -89,7 +85,7 @@ def test_gaussian_noise_is_no_larger_than_needed(epsilon: Fraction, squares: int
 
 @settings(max_examples=25)
 @given(rho=st.floats(1e-8, 20), delta=st.sampled_from([1e-4, 1e-8, 1e-20]))
-def test_a_rho_never_implies_less_than_the_best_order_says(rho: float, delta: float) -> None:
+def test_a_rho_never_implies_less_than_the_best_order_says(rho, delta):
     """The list of orders loses at most one part in 200 against a much finer one, and never gains
     against the closed form's lower end, rho."""
     fine = min(
@@ -101,9 +97,9 @@ def test_a_rho_never_implies_less_than_the_best_order_says(rho: float, delta: fl
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(40)])
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])
-def test_the_variance_is_that_of_the_noise(method: str, scale: Fraction) -> None:
+def test_the_variance_is_that_of_the_noise(method, scale):
     """Summed over all integers; for Gaussian noise it is an upper bound."""
-    noise = AddedNoise(method, scale)  # type: ignore[arg-type]
+    noise = AddedNoise(method, scale)
     width = 3000
     exact = math.fsum(each * (z - width) ** 2 for z, each in enumerate(chances(noise, width)))
     assert exact <= noise.variance * (1 + 1e-9)
@@ -115,19 +111,17 @@ class OutOfBits(Exception):
     """The enumeration has no more bits for this path."""
 
 
-def enumerate_bits(
-    sample: Callable[[Bits], Hashable], depth: int
-) -> tuple[dict[Hashable, Fraction], Fraction]:
+def enumerate_bits(sample, depth):
     """The probability of each outcome over all strings of at most `depth` bits, exactly, and that
     of the strings that are too short for an outcome."""
-    found: dict[Hashable, Fraction] = {}
+    found = {}
     short = Fraction(0)
-    waiting: list[str] = [""]
+    waiting = [""]
     while waiting:
         path = waiting.pop()
         used = 0
 
-        def bits(count: int) -> int:
+        def bits(count):
             nonlocal used
             used += count
             if used > len(path):  # noqa: B023 (it is called within this round only)
@@ -147,19 +141,17 @@ def enumerate_bits(
     return found, short
 
 
-def laplace_chance(z: int, scale: Fraction) -> float:
+def laplace_chance(z, scale):
     a = math.exp(-1 / float(scale))
     return (1 - a) / (1 + a) * a ** abs(z)
 
 
-def gaussian_chance(z: int, variance: Fraction) -> float:
+def gaussian_chance(z, variance):
     weights = [math.exp(-(k**2) / (2 * float(variance))) for k in range(-200, 201)]
     return math.exp(-(z**2) / (2 * float(variance))) / math.fsum(weights)
 
 
-def within(
-    found: dict[Hashable, Fraction], short: Fraction, expected: Callable[[int], float]
-) -> bool:
+def within(found, short, expected):
     """Whether each probability lies between what was enumerated and that with what is short."""
     return all(
         float(found.get(z, 0)) <= expected(z) + 1e-12
@@ -169,7 +161,7 @@ def within(
 
 
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 2), Fraction(2)])
-def test_laplace_noise_has_exactly_its_probabilities(scale: Fraction) -> None:
+def test_laplace_noise_has_exactly_its_probabilities(scale):
     """All strings of 16 bits together give every probability, up to the strings that end early."""
     found, short = enumerate_bits(lambda bits: discrete_laplace(scale, bits), 16)
     assert short < Fraction(1, 5)
@@ -177,20 +169,18 @@ def test_laplace_noise_has_exactly_its_probabilities(scale: Fraction) -> None:
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(301, 4)])
-def test_gaussian_noise_has_exactly_its_probabilities(
-    variance: Fraction, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gaussian_noise_has_exactly_its_probabilities(variance, monkeypatch):
     """Laplace noise is kept with just the probability that makes what is kept Gaussian; what is not
     kept is drawn anew."""
     likely = []
     for z in range(10):
         draws, kept, told = [7, -z], [False, True], []
 
-        def draw(scale: Fraction, bits: Bits) -> int:
+        def draw(scale, bits):
             told.append(scale)  # noqa: B023
             return draws.pop(0)  # noqa: B023
 
-        def decay(exponent: Fraction, bits: Bits) -> bool:
+        def decay(exponent, bits):
             told.append(exponent)  # noqa: B023
             return kept.pop(0)  # noqa: B023
 
@@ -203,7 +193,7 @@ def test_gaussian_noise_has_exactly_its_probabilities(
 
 
 @pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(3, 2)])
-def test_a_decay_has_exactly_its_probability(exponent: Fraction) -> None:
+def test_a_decay_has_exactly_its_probability(exponent):
     """The acceptance step of Gaussian noise and of the leader is true with probability
     exp(-exponent), over all strings of 16 bits, of which few end early."""
     found, short = enumerate_bits(lambda bits: decays(exponent, bits), 16)
@@ -212,14 +202,14 @@ def test_a_decay_has_exactly_its_probability(exponent: Fraction) -> None:
     assert float(found.get(True, 0)) <= chance <= float(found.get(True, 0) + short)
 
 
-def test_a_coin_has_exactly_its_probability() -> None:
+def test_a_coin_has_exactly_its_probability():
     """A third is a third: rejection leaves no bias."""
     found, short = enumerate_bits(lambda bits: happens(Fraction(1, 3), bits), 20)
     assert found[True] / (found[True] + found[False]) == Fraction(1, 3)
     assert short < Fraction(1, 500)
 
 
-def test_the_leader_has_the_probabilities_of_the_exponential_mechanism() -> None:
+def test_the_leader_has_the_probabilities_of_the_exponential_mechanism():
     """All strings of 16 bits: an index has probability exp(rate count) over the sum of these."""
     counts, rate = [3, 1, 3, 0], Fraction(1, 2)
     found, short = enumerate_bits(lambda bits: leader(counts, rate, bits), 16)
@@ -230,7 +220,7 @@ def test_the_leader_has_the_probabilities_of_the_exponential_mechanism() -> None
         assert float(found[index]) <= chance <= float(found[index] + short)
 
 
-def test_bits_in_blocks_are_those_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits_in_blocks_are_those_of_the_system(monkeypatch):
     """Every bit of a block is used at most once, and a long number is drawn by itself."""
     monkeypatch.setattr("os.urandom", lambda count: bytes(range(256)) * (count // 256))
     bits = BufferedBits()
@@ -242,7 +232,7 @@ def test_bits_in_blocks_are_those_of_the_system(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("wrong", [Fraction(0), Fraction(-1)])
-def test_noise_of_no_scale_is_refused(wrong: Fraction) -> None:
+def test_noise_of_no_scale_is_refused(wrong):
     """Neither a scale nor a variance can be 0 or negative."""
     with pytest.raises(ValueError, match="positive"):
         discrete_laplace(wrong)
@@ -251,7 +241,7 @@ def test_noise_of_no_scale_is_refused(wrong: Fraction) -> None:
 
 
 @pytest.mark.parametrize(("counts", "rate"), [([], Fraction(1)), ([1, 2], Fraction(-1))])
-def test_a_leader_of_nothing_is_refused(counts: list[int], rate: Fraction) -> None:
+def test_a_leader_of_nothing_is_refused(counts, rate):
     """There is none among no counts, and no negative rate; at rate 0 each is as likely."""
     with pytest.raises(ValueError, match="at least one count"):
         leader(counts, rate)

@@ -13,51 +13,50 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from deniable import Registry
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.releasing.charge import Charge, Kind, total
+from deniable_estimator.releasing.charge import Charge, total
 from deniable_estimator.releasing.noise import of_rho
-from deniable_estimator.releasing.overlaps import Counted, cells, cells_near
+from deniable_estimator.releasing.overlaps import cells, cells_near
 from deniable_estimator.releasing.words import figure
 
-from .conftest import Fill, Run, document
+from .conftest import document
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
-def of(**windows: int) -> Counted:
+def of(**windows):
     """A sum with so many reports in each window."""
     return {f"browser scheme {label}": {"0": count} for label, count in windows.items()}
 
 
-def sizes(earlier: list[Counted], new: Counted) -> list[int]:
+def sizes(earlier, new):
     return sorted(cell.reports for cell in cells([earlier], [new]))
 
 
-def test_sums_that_share_no_report_are_cells_of_their_own() -> None:
+def test_sums_that_share_no_report_are_cells_of_their_own():
     """A release of other windows leaves nothing to subtract."""
     assert sizes([of(a=2000)], of(b=3000, c=1000)) == [4000]
 
 
-def test_ranges_that_overlap_differ_by_the_windows_of_one_alone() -> None:
+def test_ranges_that_overlap_differ_by_the_windows_of_one_alone():
     """A range, and the same with one more window, differ by that window."""
     assert sizes([of(a=2000, b=2000)], of(a=2000, b=2000, c=3)) == [3, 4000]
 
 
-def test_a_window_that_has_grown_differs_by_what_came_later() -> None:
+def test_a_window_that_has_grown_differs_by_what_came_later():
     """Two readings of a window differ by the reports in between."""
     assert sizes([of(a=2000)], of(a=2007)) == [7, 2000]
 
 
-def test_a_segment_and_its_whole_differ_by_the_rest() -> None:
+def test_a_segment_and_its_whole_differ_by_the_rest():
     """All reports less those of a segment are those of the others."""
     whole = {"browser scheme a": {"0": 3000, "1": 5}}
     segment = {"browser scheme a": {"0": 3000}}
     assert sizes([whole], segment) == [5, 3000]
 
 
-def test_several_earlier_sums_are_subtracted_together() -> None:
+def test_several_earlier_sums_are_subtracted_together():
     """Three sums, of which no two differ by few reports, leave a window of few."""
     assert sizes([of(a=3000, b=4), of(a=3000, c=2000)], of(c=2000)) == [4, 2000, 3000]
 
@@ -69,7 +68,7 @@ def test_several_earlier_sums_are_subtracted_together() -> None:
         max_size=4,
     )
 )
-def test_every_sum_is_made_of_whole_cells(sums: list[dict[str, int]]) -> None:
+def test_every_sum_is_made_of_whole_cells(sums):
     """Whatever the sums, the number of reports of the new one is that of some of the cells."""
     found = [cell.reports for cell in cells([[of(**each) for each in sums[:-1]]], [of(**sums[-1])])]
     reached = {0}
@@ -80,7 +79,7 @@ def test_every_sum_is_made_of_whole_cells(sums: list[dict[str, int]]) -> None:
 
 
 @pytest.fixture
-def small(filled: None, registry: Registry, fill: Fill) -> None:
+def small(filled, registry, fill):
     """Three reports of one more day."""
     scheme = registry["browser"].scheme
     rows = analysis_of(scheme.mechanism).sample_rows(
@@ -91,7 +90,7 @@ def small(filled: None, registry: Registry, fill: Fill) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("first", ["browser --to 2026-01-09", "browser"])
-def test_a_release_is_refused_if_its_difference_to_another_holds_few(run: Run, first: str) -> None:
+def test_a_release_is_refused_if_its_difference_to_another_holds_few(run, first):
     """Whichever range comes first, the other one is refused in words, and costs nothing."""
     second = "browser" if "--to" in first else "browser --to 2026-01-09"
     document(run(f"{first} --out -"))
@@ -104,24 +103,24 @@ def test_a_release_is_refused_if_its_difference_to_another_holds_few(run: Run, f
     document(run(f"{second} --epsilon 0.5 --out -"))
 
 
-def test_a_part_of_what_was_released_costs_what_both_reveal(run: Run) -> None:
+def test_a_part_of_what_was_released_costs_what_both_reveal(run):
     """Two days of five, after all five: the new charge is that of the smaller cells together, which
     is more than the two days reveal by themselves; the same sums again cost no more than that."""
     document(run("browser --out -"))
     found = document(run("browser --to 2026-01-06 --out -"))
     listed = document(run("list --json"))["releases"]
-    own = found["manifest"]["epsilon"]  # type: ignore[index]
-    assert listed[0]["epsilon"] > 1.5 * own  # type: ignore[index]
-    assert "sums" not in listed[0]  # type: ignore[index]
+    own = found["manifest"]["epsilon"]
+    assert listed[0]["epsilon"] > 1.5 * own
+    assert "sums" not in listed[0]
 
 
-def test_noise_divides_a_cell_and_the_largest_part_hides_a_report() -> None:
+def test_noise_divides_a_cell_and_the_largest_part_hides_a_report():
     """Of windows a, b and c that an exact sum holds, a noisy sum of a leaves b and c together; one
     of all of them divides nothing, and of an earlier state of a window it divides off what came
     later. How many reports a cell has does not depend on noise."""
     whole = of(a=2000, b=3000, c=500)
 
-    def hiding(*noisy: Counted) -> tuple[int, int]:
+    def hiding(*noisy):
         (cell,) = cells([], [whole], [noisy])
         return cell.reports, cell.hiding
 
@@ -133,7 +132,7 @@ def test_noise_divides_a_cell_and_the_largest_part_hides_a_report() -> None:
     assert hiding(of(d=9000)) == (5500, 5500)
 
 
-def test_only_exact_sums_near_a_noisy_one_count() -> None:
+def test_only_exact_sums_near_a_noisy_one_count():
     """Those that share reports with it, and those that share reports with these; not itself."""
     exact = [[of(a=2000, b=2000)], [of(b=2000)], [of(z=5000)]]
     near = [of(a=2000)]
@@ -141,15 +140,15 @@ def test_only_exact_sums_near_a_noisy_one_count() -> None:
     assert cells_near(exact, [of(y=5000)], []) == []
 
 
-def _binomial(n: int, q: float) -> Floats:
+def _binomial(n, q):
     """The distribution of how many of n reports are in one column with probability q."""
     return np.array([math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)])
 
 
-def _epsilon(one: Floats, other: Floats, delta: float) -> float:
+def _epsilon(one, other, delta):
     """The least epsilon at delta for this pair of distributions, in both directions."""
 
-    def fits(epsilon: float) -> bool:
+    def fits(epsilon):
         both = ((one, other), (other, one))
         return all(float(np.maximum(0, p - math.exp(epsilon) * q).sum()) <= delta for p, q in both)
 
@@ -164,8 +163,8 @@ def _epsilon(one: Floats, other: Floats, delta: float) -> float:
 @pytest.mark.parametrize(("apart", "noised"), [(0, 40), (5, 35), (20, 20), (35, 5)])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
 def test_an_exact_sum_and_a_noisy_part_of_it_reveal_no_more_than_is_charged(
-    apart: int, noised: int, epsilon: float, inside: bool
-) -> None:
+    apart, noised, epsilon, inside
+):
     """Enumerated: the sum of randomized responses of epsilon 1, and the sum of some of them with
     discrete Laplace noise. A device that is among these (`inside`) or not is told apart with at
     most what the largest part reveals alone, plus the epsilon of the noise. Both sums together
@@ -175,7 +174,7 @@ def test_an_exact_sum_and_a_noisy_part_of_it_reveal_no_more_than_is_charged(
     scale = math.exp(-epsilon)
     noise = (1 - scale) / (1 + scale) * scale ** np.abs(np.arange(-reach, reach + 1))
 
-    def law(yes: float) -> Floats:
+    def law(yes):
         """The joint distribution of the exact and the noisy sum."""
         rest, part = _binomial(apart, 1 - truth), _binomial(noised, 1 - truth)
         own = [1 - yes, yes]
@@ -187,7 +186,7 @@ def test_an_exact_sum_and_a_noisy_part_of_it_reveal_no_more_than_is_charged(
             )
         return found
 
-    def alone(n: int) -> float:
+    def alone(n):
         each = [np.convolve(_binomial(n, 1 - truth), [1 - p, p]) for p in (truth, 1 - truth)]
         return _epsilon(each[0], each[1], delta)
 
@@ -199,7 +198,7 @@ def test_an_exact_sum_and_a_noisy_part_of_it_reveal_no_more_than_is_charged(
         assert found > alone(apart + noised) + 1e-3
 
 
-def test_noise_on_a_part_of_what_is_out_costs_what_it_separates(run: Run) -> None:
+def test_noise_on_a_part_of_what_is_out_costs_what_it_separates(run):
     """After the exact table of five days, noise on two of them lets readers of both hide a device
     among three days alone: the charge says so, and the total has it. Noise on all five days
     separates nothing."""
@@ -207,20 +206,20 @@ def test_noise_on_a_part_of_what_is_out_costs_what_it_separates(run: Run) -> Non
     planned = run("browser --epsilon 0.5 --to 2026-01-06 --plan").stdout
     document(run("browser --epsilon 0.5 --to 2026-01-06 --out -"))
     listed = document(run("list --json"))
-    noisy, exact = listed["releases"]  # type: ignore[misc]
+    noisy, exact = listed["releases"]
     assert noisy["separated"] > 0.1 * exact["epsilon"]
     expected = exact["epsilon"] + noisy["epsilon"] + noisy["separated"]
-    assert listed["total"]["epsilon"] == pytest.approx(expected)  # type: ignore[index]
+    assert listed["total"]["epsilon"] == pytest.approx(expected)
     assert f"With this release, 2 releases together reveal epsilon {figure(expected)} " in planned
     document(run("browser --epsilon 0.25 --out -"))
-    newest = document(run("list --json"))["releases"][0]  # type: ignore[index]
+    newest = document(run("list --json"))["releases"][0]
     assert newest["separated"] == 0.0
 
 
 DAYS = [f"2026-11-{day:02}" for day in range(1, 7)]
 
 
-def pure(windows: list[str], each: float, limit: int | None = 2, metric: str = "browser") -> Charge:
+def pure(windows, each, limit=2, metric="browser"):
     """A release with Laplace noise that costs so much in each window."""
     count = len(windows) if limit is None else min(limit, len(windows))
     return Charge(
@@ -228,12 +227,12 @@ def pure(windows: list[str], each: float, limit: int | None = 2, metric: str = "
     )
 
 
-def sums(windows: list[str], epsilon: float, limit: int | None = 2) -> Charge:
+def sums(windows, epsilon, limit=2):
     """A release of exact sums."""
     return Charge("browser", tuple(windows), limit, "exact", epsilon, 1e-8)
 
 
-def test_a_device_pays_only_for_windows_in_which_it_can_report() -> None:
+def test_a_device_pays_only_for_windows_in_which_it_can_report():
     """Of six daily releases, a device whose lifetime allows two reports pays for two."""
     charges = [pure([day], 0.5, limit=2) for day in DAYS]
     assert total(charges, 1e-6) == pytest.approx(1.0)
@@ -241,14 +240,14 @@ def test_a_device_pays_only_for_windows_in_which_it_can_report() -> None:
     assert total(unlimited, 1e-6) == pytest.approx(3.0)
 
 
-def gaussian(windows: list[str], rho: float, limit: int | None) -> Charge:
+def gaussian(windows, rho, limit):
     """A trend with Gaussian noise of so much rho in each window."""
     count = len(windows) if limit is None else min(limit, len(windows))
     epsilon = of_rho(count * rho, 1e-9)
     return Charge("browser", tuple(windows), limit, "gaussian", epsilon, 1e-9, None, rho)
 
 
-def test_gaussian_trends_cost_in_the_windows_of_a_device_alone() -> None:
+def test_gaussian_trends_cost_in_the_windows_of_a_device_alone():
     """Of thirty trends over windows of their own, a device with two reports pays for two windows,
     whichever these are; without a limit it pays for all."""
     pairs = [[f"{number} a", f"{number} b"] for number in range(30)]
@@ -258,7 +257,7 @@ def test_gaussian_trends_cost_in_the_windows_of_a_device_alone() -> None:
     assert total(unlimited, 1e-6) == pytest.approx(of_rho(60 * 0.01, 1e-6))
 
 
-def test_exact_sums_are_added_to_the_noise_at_what_they_leave_of_delta() -> None:
+def test_exact_sums_are_added_to_the_noise_at_what_they_leave_of_delta():
     """A hundred small releases with noise, and two exact tables, whose deltas are taken first."""
     noise = [pure(DAYS[:1], 0.05)] * 100
     tables = [Charge("browser", tuple(DAYS), None, "exact", 0.1, 2e-7)] * 2
@@ -266,28 +265,28 @@ def test_exact_sums_are_added_to_the_noise_at_what_they_leave_of_delta() -> None
     assert total([*noise, *tables], 1e-6) == pytest.approx(expected)
 
 
-def test_a_delta_that_exact_sums_have_spent_leaves_none_for_noise() -> None:
+def test_a_delta_that_exact_sums_have_spent_leaves_none_for_noise():
     """No epsilon can be stated, whatever the noise; a delta that is spent to the last can."""
     spent = Charge("browser", tuple(DAYS), None, "exact", 0.1, 2e-6)
     assert total([spent, pure(DAYS[:1], 0.5)], 1e-6) == math.inf
     assert total([spent, pure(DAYS[:1], 0.5)], 2e-6) == pytest.approx(0.6)
 
 
-def test_what_noise_separates_is_added_to_every_total() -> None:
+def test_what_noise_separates_is_added_to_every_total():
     """Whichever composition is the least."""
     for charges in ([pure(DAYS[:1], 0.5)], [pure(DAYS[:1], 0.05)] * 100, [sums(DAYS, 0.1)]):
         more = [*charges[:-1], replace(charges[-1], separated=0.25)]
         assert total(more, 1e-6) == pytest.approx(total(charges, 1e-6) + 0.25)
 
 
-def test_the_windows_that_cost_the_most_count() -> None:
+def test_the_windows_that_cost_the_most_count():
     """A device that reports once may do so in the window that costs the most, whichever it is."""
     for costs in ((0.1, 0.5), (0.5, 0.1)):
         charges = [pure([day], each, limit=1) for day, each in zip(DAYS, costs, strict=False)]
         assert total(charges, 1e-6) == pytest.approx(0.5)
 
 
-def test_metrics_add_up() -> None:
+def test_metrics_add_up():
     """A device reports to all metrics, so their costs are added."""
     charges = [pure(DAYS[:1], 0.5), pure(DAYS[:1], 0.5, metric="theme")]
     assert total(charges, 1e-6) == pytest.approx(1.0)
@@ -305,9 +304,7 @@ def test_metrics_add_up() -> None:
     ),
     limit=st.sampled_from([1, 2, 3, None]),
 )
-def test_the_total_covers_every_device(
-    releases: list[tuple[list[str], float]], limit: int | None
-) -> None:
+def test_the_total_covers_every_device(releases, limit):
     """Wherever a device reports, the plain sum of what its windows cost is at most the basic total;
     the returned total is at most that."""
     charges = [pure(windows, each, limit) for windows, each in releases]
@@ -321,7 +318,7 @@ def test_the_total_covers_every_device(
 
 
 @pytest.mark.parametrize("kind", ["exact", "laplace", "gaussian", "exponential"])
-def test_a_charge_survives_its_file_form(kind: Kind) -> None:
+def test_a_charge_survives_its_file_form(kind):
     """What the ledger keeps is read back as it was."""
     charge = Charge("browser", ("2026-11-01",), 3, kind, 0.5, 1e-8, 0.25, None)
     assert Charge.from_dict(charge.to_dict()) == charge

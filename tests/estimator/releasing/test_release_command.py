@@ -18,7 +18,7 @@ from deniable import Registry, windows
 from deniable.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.questions.reading import Question
+from deniable_estimator.asking.reading import Question
 from deniable_estimator.releasing.manifest import (
     ManifestError,
     make_key,

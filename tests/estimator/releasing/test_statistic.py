@@ -24,8 +24,8 @@ from deniable.mechanisms import (
 from deniable.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.asking.reading import Part
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.reading import Part
 from deniable_estimator.releasing.noise import Method, laplace
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.releasing.share_statistics import (

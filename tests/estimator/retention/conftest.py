@@ -1,17 +1,13 @@
 """A registry with two retentions, and a store with twenty weeks of a crowd that changes once."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.estimator.conftest import Fill
 from tests.registries import declared
 
 from deniable import Registry, windows
-from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
+from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 DEVICES = 200_000
 WEEKS = tuple(windows.span("week", windows.first_day("2026-W28"), windows.first_day("2026-W47")))
@@ -21,7 +17,7 @@ FEWER = 0.15
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(
         declared(
             back={"type": "retention", "lifetime_epsilon": 4.0},
@@ -30,7 +26,7 @@ def registry() -> Registry:
     )
 
 
-def lives(weeks: Sequence[str] = WEEKS, changed: str = CHANGED) -> list[Life]:
+def lives(weeks=WEEKS, changed=CHANGED):
     """How the crowd lives in each of these weeks."""
     life = Life.steady(DEVICES)
     after = windows.number(changed)
@@ -40,7 +36,7 @@ def lives(weeks: Sequence[str] = WEEKS, changed: str = CHANGED) -> list[Life]:
 
 
 @pytest.fixture
-def seen(registry: Registry, fill: Fill) -> list[DrawnWindow]:
+def seen(registry, fill):
     """The truth of the weeks of `back`, which the store holds."""
     metric, rng = registry["back"], np.random.default_rng(11)
     found = []

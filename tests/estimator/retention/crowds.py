@@ -1,22 +1,17 @@
 """Many crowds at once, with the tallies of their reports drawn from the exact distribution."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from deniable.mechanisms import MemoizedSubsetSelection
 from deniable_estimator.analyses.retention import CohortCounts
-from deniable_estimator.planning.retention_crowd import Life, windows_of
+from deniable_estimator.planning.retention_crowd import windows_of
 
 FIRST = 100
 """The number of the first window."""
 
 
-def reports_of(channel: MemoizedSubsetSelection, memos: Any, rng: np.random.Generator) -> Any:
+def reports_of(channel, memos, rng):
     """The reports and cells of crowds with these memos, shape (runs, size): each report is a
     uniform set with probability `blind`, and otherwise holds the memo and a uniform rest."""
     fresh = channel.fresh
@@ -31,7 +26,7 @@ def reports_of(channel: MemoizedSubsetSelection, memos: Any, rng: np.random.Gene
     return memos.sum(axis=-1), cells
 
 
-def _sets(counts: Any, size: int, k: int, rng: np.random.Generator) -> Any:
+def _sets(counts, size, k, rng):
     sets = list(combinations(range(size), k))
     holds = np.zeros((len(sets), size), np.int64)
     for place, each in enumerate(sets):
@@ -39,16 +34,7 @@ def _sets(counts: Any, size: int, k: int, rng: np.random.Generator) -> Any:
     return rng.multinomial(counts, np.full(len(sets), 1 / len(sets))) @ holds
 
 
-def counted(
-    lives: Sequence[Life],
-    channel: MemoizedSubsetSelection,
-    rng: np.random.Generator,
-    *,
-    runs: int,
-    older: float = 0.0,
-    sample_rate: float = 1.0,
-    lifecycle: MemoizedSubsetSelection | None = None,
-) -> CohortCounts:
+def counted(lives, channel, rng, *, runs, older=0.0, sample_rate=1.0, lifecycle=None):
     """What is counted of `runs` crowds that live like this."""
     reports, cells = [], []
     for window in windows_of(

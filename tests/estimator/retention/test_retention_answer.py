@@ -22,12 +22,12 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.retention import RetentionAnswer
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.reading import read, select
+from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of, true_series
 from deniable_estimator.planning.retention_plan import plan_retention
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.reading import read, select
-from deniable_estimator.questions.trend import trend
 
 _ERRORS = 4.5
 

@@ -4,8 +4,6 @@ A coverage of .95 over 2,000 runs is seen between .938 and .962 with probability
 errors); the cells of one crowd are many, so their mean is nearer.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -21,18 +19,18 @@ AGES = 12
 
 
 def _covered(
-    devices: float,
-    epsilon: float,
+    devices,
+    epsilon,
     *,
-    runs: int,
-    windows: int = 16,
-    growth: float = 0.0,
-    season: float = 0.0,
-    sample_rate: float = 1.0,
-    both: bool = False,
-    memo: float = 2.0,
-    fewer: float = 0.0,
-    seed: int = 7,
+    runs,
+    windows=16,
+    growth=0.0,
+    season=0.0,
+    sample_rate=1.0,
+    both=False,
+    memo=2.0,
+    fewer=0.0,
+    seed=7,
 ):
     """The coverage of the cells, of the average of each age, and the average itself."""
     rng = np.random.default_rng(seed)
@@ -74,7 +72,7 @@ def _covered(
     return inside, (curve.low <= of_all) & (of_all <= curve.high), curve
 
 
-def test_intervals_of_a_small_crowd_cover_its_retention() -> None:
+def test_intervals_of_a_small_crowd_cover_its_retention():
     """120 crowds of 20,000 devices at epsilon 2, seed 7: over 12 averages and 78 cells of each,
     whose coverage is within .02 of .95 with probability .999."""
     cells, averages, _ = _covered(20_000, 2.0, runs=120, windows=13)
@@ -96,9 +94,7 @@ def test_intervals_of_a_small_crowd_cover_its_retention() -> None:
     ],
     ids=["steady", "growing", "sampled", "both-and-fewer-back", "short-memo"],
 )
-def test_intervals_cover_the_retention_of_every_crowd(
-    devices: int, epsilon: float, crowd: dict[str, float]
-) -> None:
+def test_intervals_cover_the_retention_of_every_crowd(devices, epsilon, crowd):
     """2,000 runs each, seed 7: the mean coverage of all cells and of all averages. It may be above
     .97 where cohorts are below the noise, as the interval is cut at 0 and 1 and is then all, and
     where memos are nearly all of the noise, as their covariance is left out."""

@@ -1,9 +1,6 @@
 """Exactly, over all memos and reports of one device: the noise of counts in one window, and what
 the noise of a device in two windows has in common."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -20,7 +17,7 @@ CHANNELS = {
 
 
 @pytest.mark.parametrize("name", CHANNELS)
-def test_counts_in_one_window_have_the_variance_and_covariance_of_all_reports(name: str) -> None:
+def test_counts_in_one_window_have_the_variance_and_covariance_of_all_reports(name):
     """Three devices of age 0, two of age 1 and four older ones: over all reports of each."""
     channel = CHANNELS[name]
     size, older = channel.size, channel.size - 1
@@ -28,7 +25,7 @@ def test_counts_in_one_window_have_the_variance_and_covariance_of_all_reports(na
     gap = channel.p - channel.q
     reports = [sum(1 << place for place in each) for each in combinations(range(size), channel.k)]
 
-    def covariance(one: int, two: int) -> Fraction:
+    def covariance(one, two):
         total = Fraction(0)
         for value, devices in crowd.items():
             chance = {each: _likelihood(channel, each, value) for each in reports}
@@ -51,7 +48,7 @@ def test_counts_in_one_window_have_the_variance_and_covariance_of_all_reports(na
 
 
 @pytest.mark.parametrize("name", CHANNELS)
-def test_the_same_memo_never_makes_a_quotient_less_certain(name: str) -> None:
+def test_the_same_memo_never_makes_a_quotient_less_certain(name):
     """Over all memos and pairs of reports of a device in two windows, whatever its cohort: the
     two reports support the same cell together more often than if each had a memo of its own."""
     channel = CHANNELS[name]
@@ -66,7 +63,7 @@ def test_the_same_memo_never_makes_a_quotient_less_certain(name: str) -> None:
         assert both - alone**2 > 0
 
 
-def _lives(rates: Mapping[Fraction, Fraction], windows: int):
+def _lives(rates, windows):
     """Every set of windows after the first in which a device is active, with its chance, where the
     devices of each rate are active in each window by themselves."""
     for active in product((False, True), repeat=windows):
@@ -88,9 +85,7 @@ def _lives(rates: Mapping[Fraction, Fraction], windows: int):
     ],
     ids=["alike", "loyal-and-fickle"],
 )
-def test_leaving_out_what_windows_have_in_common_makes_no_average_too_certain(
-    name: str, rates: Mapping[Fraction, Fraction]
-) -> None:
+def test_leaving_out_what_windows_have_in_common_makes_no_average_too_certain(name, rates):
     """The numerator less R times the denominator, of every age and over all cohorts of six windows:
     the covariances of a device's noise in different windows add up to at most 0, for devices of
     each cohort and older ones, over all their lives and memos."""
@@ -109,20 +104,13 @@ def test_leaving_out_what_windows_have_in_common_makes_no_average_too_certain(
             assert total <= 0, (age, cohort)
 
 
-def _common(
-    channel: MemoizedSubsetSelection,
-    there: Sequence[int],
-    cohort: int,
-    age: int,
-    back: Fraction,
-    windows: Sequence[int],
-) -> Fraction:
+def _common(channel, there, cohort, age, back, windows):
     """Twice the sum of the covariances of what one device adds in different windows, over
     (p2 - q2)**2."""
     older = channel.size - 1
     cells = older
 
-    def weights(at: int) -> list[Fraction]:
+    def weights(at):
         found = [Fraction(0)] * channel.size
         if at - age in windows:
             found[(at - age) % cells] += 1
@@ -144,16 +132,16 @@ def _common(
     return total
 
 
-def _memo(channel: MemoizedSubsetSelection, value: int, memo: int) -> Fraction:
+def _memo(channel, value, memo):
     return channel.permanent.p if memo == value else channel.permanent.q
 
 
-def _fresh(channel: MemoizedSubsetSelection, report: int, memo: int) -> Fraction:
+def _fresh(channel, report, memo):
     columns = report.bit_length() - 1 if channel.k == 1 else report
     return channel.fresh.likelihood(type(channel.fresh.randomize(0))(0, columns), memo)
 
 
-def _likelihood(channel: MemoizedSubsetSelection, report: int, value: int) -> Fraction:
+def _likelihood(channel, report, value):
     return sum(
         _memo(channel, value, memo) * _fresh(channel, report, memo) for memo in range(channel.size)
     )

@@ -13,9 +13,9 @@ from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_words import finding_words, growth_words
-from deniable_estimator.dashboard.charts.retention import retention_chart
+from deniable_estimator.asking.reading import read
+from deniable_estimator.dashboard.kinds.retention import retention_chart
 from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
-from deniable_estimator.questions.reading import read
 from deniable_estimator.terminal import retention  # noqa: F401
 from deniable_estimator.terminal.tables import estimate_view
 from deniable_estimator.watching.rules_file import parse_rules
@@ -41,16 +41,17 @@ def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: Retentio
     """The newest first; a row is as long as the ages that were seen, and colours go from the
     lightest to the darkest."""
     chart = retention_chart(answer, 13)
-    assert [row.name for row in chart.cohorts] == list(WEEKS[-2:-15:-1])
+    average, *cohorts = chart.cohorts.rows
+    assert [row.label for row in cohorts] == list(WEEKS[-2:-15:-1])
     assert chart.more == len(WEEKS) - 1 - 13
-    newest, oldest = chart.cohorts[0], chart.cohorts[-1]
+    newest, oldest = cohorts[0], cohorts[-1]
     assert [cell is not None for cell in newest.cells] == [True] + 11 * [False]
     assert all(oldest.cells)
-    levels = {cell.level for row in chart.cohorts for cell in row.cells if cell}
+    levels = {cell.level for row in cohorts for cell in row.cells if cell}
     assert levels == {1, 2, 3, 4}
-    assert len(chart.average.cells) == answer.ages
-    assert len(chart.lifecycle.bars) == 3
-    assert chart.curve.line.count("L") == answer.ages - 1
+    assert len(average.cells) == answer.ages
+    assert len(chart.lifecycle.rows) == 3
+    assert chart.curve.lines[0].paths[0].count("L") == answer.ages - 1
 
 
 def test_the_terminal_shows_all_series_growth_and_the_triangle(answer: RetentionAnswer) -> None:

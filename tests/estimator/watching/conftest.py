@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.estimator.conftest import Fill
 
-from deniable import Registry
 from deniable_estimator.analyses.sampling import sample_tally
 
 FIRST = date(2026, 10, 5)
 """A Monday."""
 
 
-def day(number: int) -> str:
+def day(number):
     """The day of that number, from 0."""
     return (FIRST + timedelta(number)).isoformat()
 
 
-def noon(number: int) -> float:
+def noon(number):
     """Noon of the day after that day: it has ended 12 hours ago."""
     when = datetime.combine(FIRST + timedelta(number + 1), datetime.min.time(), UTC)
     return when.timestamp() + 43_200
 
 
 @pytest.fixture
-def report(registry: Registry, fill: Fill) -> Callable[..., None]:
+def report(registry, fill):
     """Store a day of the browser metric: report(number, firefox=0.4, devices=20_000)."""
     rng = np.random.default_rng(5)
     scheme = registry["browser"].scheme
 
-    def store(number: int, firefox: float = 0.4, devices: int = 20_000) -> None:
+    def store(number, firefox=0.4, devices=20_000):
         shares = np.array([firefox, (1 - firefox) / 2, (1 - firefox) / 4, (1 - firefox) / 4])
         counts = rng.multinomial(devices, shares)
         tally = sample_tally(scheme, counts, rng, metric="browser", window=day(number))
@@ -48,20 +44,20 @@ def report(registry: Registry, fill: Fill) -> Callable[..., None]:
 class Hook:
     """A server that keeps what is posted to it, and responds with `status`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.status = 200
         self.bodies: list[bytes] = []
         hook = self
 
         class _Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
+            def do_POST(self):
                 hook.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
                 self.send_response(hook.status)
                 self.send_header("Location", "/elsewhere")
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, *_):
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -69,14 +65,14 @@ class Hook:
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
 
-    def close(self) -> None:
+    def close(self):
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
 
 
 @pytest.fixture
-def hook() -> Iterator[Hook]:
+def hook():
     """A webhook's server on this machine."""
     made = Hook()
     yield made

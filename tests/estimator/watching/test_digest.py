@@ -1,38 +1,32 @@
 """The weekly digest: what it says of each metric, and the files that carry it."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 
 import pytest
 
 from deniable import Registry
-from deniable_collector.stores.base import Store
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, weekly_digest
 from deniable_estimator.watching.digest_view import as_html
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
 
-from .conftest import Hook, noon
+from .conftest import noon
 
-Report = Callable[..., None]
 MONDAY = noon(13)
 """Noon after the second Sunday."""
 
 
-def made(store: Store, registry: Registry, now: float = MONDAY, weeks: int = 1) -> WeeklyDigest:
+def made(store, registry, now=MONDAY, weeks=1):
     return weekly_digest(
         store, registry, (registry["browser"],), {}, "https://d.example", now, weeks
     )
 
 
-def test_what_needs_attention(store: Store, registry: Registry, report: Report) -> None:
+def test_what_needs_attention(store, registry, report):
     """A silent metric, and one with too few reports, are named there; without anything to compare
     with, that is said."""
     report(7, devices=30)
@@ -45,7 +39,7 @@ def test_what_needs_attention(store: Store, registry: Registry, report: Report) 
     assert made(store, registry, noon(34)).unchanged[0].text == "no reports in these weeks"
 
 
-def test_a_month_is_told_when_it_ends(store: Store, tmp_path: Path) -> None:
+def test_a_month_is_told_when_it_ends(store, tmp_path):
     """A metric by months has a line in the week in which one ended, and in no other."""
     text = """
 schema = 1
@@ -78,7 +72,7 @@ HOSTILE = WeeklyDigest(
 
 
 @pytest.mark.parametrize("language", ["en", "zh-Hans"])
-def test_the_html_is_safe_for_mail(language: str) -> None:
+def test_the_html_is_safe_for_mail(language):
     """It has no script and loads nothing, and a value cannot add a tag."""
     html = as_html(HOSTILE, language)
     assert "<script" not in html
@@ -88,9 +82,7 @@ def test_the_html_is_safe_for_mail(language: str) -> None:
     assert ("有变化" in html) == (language == "zh-Hans")
 
 
-def test_watch_sends_it_once_on_its_day(
-    store: Store, registry: Registry, report: Report, hook: Hook
-) -> None:
+def test_watch_sends_it_once_on_its_day(store, registry, report, hook):
     """On Monday the first run sends the digest; later runs of the day, and other days, do not. If
     the channel fails, it is sent at the next run."""
     text = f"""

@@ -1,11 +1,8 @@
 """rules.toml with every mistake at once, its levels, and the file of what was told."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,7 +16,6 @@ from deniable_estimator.judging.levels import (
     SPANS,
     FalseAlarms,
     MetricRules,
-    Per,
     judgement_level,
 )
 from deniable_estimator.watching.rules_file import (
@@ -33,7 +29,7 @@ METRICS = ("browser", "dark_mode")
 HEAD = 'schema = 1\ndashboard = "https://d.acme.example/"\n'
 
 
-def test_defaults() -> None:
+def test_defaults():
     """Two lines are enough: all metrics are watched, one false alarm a month is allowed."""
     rules = parse_rules(HEAD, METRICS, {})
     assert rules.dashboard == "https://d.acme.example"
@@ -43,7 +39,7 @@ def test_defaults() -> None:
     assert all(map(rules.watches, METRICS))
 
 
-def test_a_metric_has_its_own_rules() -> None:
+def test_a_metric_has_its_own_rules():
     """[metrics.NAME] overrides [defaults], which overrides what is built in."""
     text = HEAD + (
         'only = ["browser"]\nfalse_alarms = 0.5\n[defaults]\npoints = 2\nshare = 0.1\n'
@@ -56,7 +52,7 @@ def test_a_metric_has_its_own_rules() -> None:
     assert rules.false_alarms == FalseAlarms(0.5, "run")
 
 
-def test_secrets_come_from_the_environment() -> None:
+def test_secrets_come_from_the_environment():
     """${NAME} is filled in, and neither the rules nor an error show what it was."""
     text = HEAD + '[channels.ops]\nwebhook = "https://chat.example/${HOOK}"\n'
     rules = parse_rules(text, METRICS, {"HOOK": "s3cret"})
@@ -70,7 +66,7 @@ def test_secrets_come_from_the_environment() -> None:
     assert "s3cret" not in str(error.value)
 
 
-def test_every_mistake_is_reported_with_its_line() -> None:
+def test_every_mistake_is_reported_with_its_line():
     """One error lists all mistakes, in the order of their lines."""
     text = """schema = 2
 dashboard = "d.acme.example"
@@ -137,20 +133,20 @@ mail = "me"
         ),
     ],
 )
-def test_other_mistakes(text: str, told: str) -> None:
+def test_other_mistakes(text, told):
     """Each says what is wrong."""
     with pytest.raises(CheckedFileError, match=told):
         parse_rules(text, METRICS, {})
 
 
 @given(st.text(max_size=60), st.sampled_from(["", HEAD, HEAD + "[defaults]\n"]))
-def test_any_text_is_read_or_refused(text: str, head: str) -> None:
+def test_any_text_is_read_or_refused(text, head):
     """No text makes any other error than a list of mistakes."""
     with contextlib.suppress(CheckedFileError):
         parse_rules(head + text, METRICS, {})
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read(tmp_path):
     """It is refused with the reason."""
     with pytest.raises(CheckedFileError, match="cannot be read: No such file"):
         load_rules(tmp_path / "rules.toml", METRICS)
@@ -161,7 +157,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", windows.KINDS)
 @pytest.mark.parametrize("per", PERIODS)
-def test_levels_add_up_to_what_is_stated(kind: windows.Kind, per: Per) -> None:
+def test_levels_add_up_to_what_is_stated(kind, per):
     """Over all metrics, looks and spans the levels sum to the number that is allowed, or less."""
     level = judgement_level(FalseAlarms(0.5, per), 200, kind)
     looks = 1 if per == "run" else max(1, PERIODS[per] / DAYS[kind])
@@ -169,13 +165,13 @@ def test_levels_add_up_to_what_is_stated(kind: windows.Kind, per: Per) -> None:
     assert total == pytest.approx(0.5)
 
 
-def test_no_level_is_above_one_in_twenty() -> None:
+def test_no_level_is_above_one_in_twenty():
     """A large allowance for few metrics does not make a test useless."""
     level = judgement_level(FalseAlarms(1000.0, "run"), 1, "day")
     assert level.span == level.anomaly == 0.05
 
 
-def test_a_state_survives_its_file(tmp_path: Path) -> None:
+def test_a_state_survives_its_file(tmp_path):
     """What is saved is loaded again; a file that is not there is an empty state."""
     path = tmp_path / "state"
     assert WatchState.load(path) == WatchState()
@@ -198,7 +194,7 @@ def test_a_state_survives_its_file(tmp_path: Path) -> None:
         "\xff",
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_is_refused(tmp_path, text):
     """The error says what to do, and the file is left as it is."""
     path = tmp_path / "state"
     path.write_bytes(text.encode("latin-1"))
@@ -207,7 +203,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     assert path.read_bytes() == text.encode("latin-1")
 
 
-def test_a_part_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_part_of_a_file_is_refused(tmp_path):
     """No prefix of a state is taken for a state."""
     path = tmp_path / "state"
     WatchState({"m": "2026-11-02"}, {"m/few/": ToldFinding("2026-11-02", 1.0, 2.0)}).save(path)
@@ -219,7 +215,7 @@ def test_a_part_of_a_file_is_refused(tmp_path: Path) -> None:
             WatchState.load(path)
 
 
-def test_what_ended_long_ago_is_forgotten() -> None:
+def test_what_ended_long_ago_is_forgotten():
     """After 90 days a finding is dropped, unless a channel still waits for it."""
     day = 86_400.0
     old = ToldFinding("2026-01-01", 0.0, 0.0, 3 * day)

@@ -1,25 +1,18 @@
 """One run after the other: what is told, once, and how it ends."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.estimator.conftest import Fill
 
 from deniable import Registry
-from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.watching.rules_file import WatchRules, parse_rules
-from deniable_estimator.watching.run import RunResult, Watcher
+from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
 
-from .conftest import Hook, day, noon
+from .conftest import day, noon
 
 RULES = """
 schema = 1
@@ -30,26 +23,24 @@ wait_days = 0
 share = 0.2
 """
 
-Report = Callable[..., None]
 
-
-def rules(registry: Registry, more: str = "") -> WatchRules:
+def rules(registry, more=""):
     return parse_rules(RULES + more, registry.metrics, {})
 
 
 @pytest.fixture
-def watcher(store: Store, registry: Registry) -> Watcher:
+def watcher(store, registry):
     """It watches the browser metric, and judges a day as soon as it has ended."""
     return Watcher(store, registry, rules(registry))
 
 
-def told(result: RunResult) -> list[tuple[str, str]]:
+def told(result):
     """Kind and series of each message."""
     return [(each["kind"], each["facts"].get("series", "")) for each in result.messages]
 
 
 @pytest.fixture
-def settled(watcher: Watcher, report: Report) -> WatchState:
+def settled(watcher, report):
     """The state after a run on five weeks of honest days, of which nothing is told."""
     state = WatchState()
     for number in range(35):
@@ -58,7 +49,7 @@ def settled(watcher: Watcher, report: Report) -> WatchState:
     return state
 
 
-def test_a_change_is_told_once(watcher: Watcher, settled: WatchState, report: Report) -> None:
+def test_a_change_is_told_once(watcher, settled, report):
     """A rise that stays is told in the first run that sees it, with its interval, its beginning and
     a link, and no more; when the days before have it too, it has ended."""
     report(35, firefox=0.6)
@@ -82,7 +73,7 @@ def test_a_change_is_told_once(watcher: Watcher, settled: WatchState, report: Re
     assert not settled.is_active("browser/change/firefox/up")
 
 
-def test_one_odd_day_has_no_echo(watcher: Watcher, settled: WatchState, report: Report) -> None:
+def test_one_odd_day_has_no_echo(watcher, settled, report):
     """A day that stands out is told on that day; the weeks that are compared with it tell nothing,
     neither a change back nor the same change."""
     found = {}
@@ -94,9 +85,7 @@ def test_one_odd_day_has_no_echo(watcher: Watcher, settled: WatchState, report: 
     assert not any(found.values()), found
 
 
-def test_a_window_with_few_of_its_reports_waits(
-    watcher: Watcher, settled: WatchState, report: Report
-) -> None:
+def test_a_window_with_few_of_its_reports_waits(watcher, settled, report):
     """With less than half of the usual reports a window is not judged yet; later it is."""
     report(35, firefox=0.9, devices=9000)
     assert told(watcher.run(settled, noon(35))) == []
@@ -105,7 +94,7 @@ def test_a_window_with_few_of_its_reports_waits(
     assert ("change", "firefox") in told(watcher.run(settled, noon(35) + 3600))
 
 
-def test_a_small_change_is_not_told(store: Store, registry: Registry, report: Report) -> None:
+def test_a_small_change_is_not_told(store, registry, report):
     """A change beyond noise but smaller than `points` is silent."""
     for number in range(35):
         report(number)
@@ -116,7 +105,7 @@ def test_a_small_change_is_not_told(store: Store, registry: Registry, report: Re
     assert told(small.run(WatchState(), noon(35))) == [("change", "firefox")]
 
 
-def test_silence_and_expiry(store: Store, registry: Registry, report: Report) -> None:
+def test_silence_and_expiry(store, registry, report):
     """A metric that goes stale or expires is told once; with new reports the silence has ended."""
     watcher = Watcher(store, registry, rules(registry))
     state = WatchState()
@@ -135,7 +124,7 @@ def test_silence_and_expiry(store: Store, registry: Registry, report: Report) ->
     assert told(watcher.run(state, late + 40 * 86_400)) == []
 
 
-def test_too_few_reports(store: Store, registry: Registry, report: Report) -> None:
+def test_too_few_reports(store, registry, report):
     """A window that cannot show the stated share is told, with what that takes, until one can."""
     watcher = Watcher(store, registry, rules(registry))
     state = WatchState()
@@ -151,9 +140,7 @@ def test_too_few_reports(store: Store, registry: Registry, report: Report) -> No
     assert not state.is_active("browser/few/0.2")
 
 
-def test_an_anomaly_is_told(
-    store: Store, registry: Registry, make_tally: Any, fill: Any, watcher: Watcher
-) -> None:
+def test_an_anomaly_is_told(store, registry, make_tally, fill, watcher):
     """Counts that no honest crowd sends are told as such, once."""
     scheme = registry["browser"].scheme
     state = WatchState()
@@ -166,9 +153,7 @@ def test_an_anomaly_is_told(
     assert ("anomaly", "") not in told(watcher.run(state, noon(1)))
 
 
-def test_a_channel_that_fails_is_tried_again(
-    store: Store, registry: Registry, report: Report, hook: Hook
-) -> None:
+def test_a_channel_that_fails_is_tried_again(store, registry, report, hook):
     """A failure is told without the address; others go on, and the next run sends what waits."""
     more = (
         f'[channels.good]\nwebhook = "{hook.address}"\n'
@@ -177,7 +162,7 @@ def test_a_channel_that_fails_is_tried_again(
     watcher = Watcher(store, registry, rules(registry, more))
     state = WatchState()
     report(0, devices=30)
-    saved: list[str] = []
+    saved = []
     result = watcher.run(state, noon(0), save=lambda: saved.append(repr(state)))
     assert len(saved) == 2
     assert "waiting=['good', 'bad']" in saved[0]
@@ -196,9 +181,7 @@ def test_a_channel_that_fails_is_tried_again(
     assert all(not each.waiting and each.message is None for each in state.told.values())
 
 
-def test_a_redirect_or_an_error_is_a_failure(
-    store: Store, registry: Registry, report: Report, hook: Hook
-) -> None:
+def test_a_redirect_or_an_error_is_a_failure(store, registry, report, hook):
     """A response that is no success keeps the message waiting, and its status is told."""
     watcher = Watcher(
         store, registry, rules(registry, f'[channels.ops]\nwebhook = "{hook.address}"\n')
@@ -216,7 +199,7 @@ def test_a_redirect_or_an_error_is_a_failure(
     assert len(hook.bodies) == 4
 
 
-def test_a_metric_that_is_watched_no_more(store: Store, registry: Registry, report: Report) -> None:
+def test_a_metric_that_is_watched_no_more(store, registry, report):
     """What was told of it has ended, and is told again if it is watched again."""
     watcher = Watcher(store, registry, rules(registry))
     other = replace(watcher, rules=replace(watcher.rules, only=("dark_mode",)))
@@ -228,9 +211,7 @@ def test_a_metric_that_is_watched_no_more(store: Store, registry: Registry, repo
     assert told(watcher.run(state, noon(0))) == [("few", "")]
 
 
-def test_a_metric_with_memos_tells_its_changes(
-    store: Store, registry_file: Path, fill: Fill
-) -> None:
+def test_a_metric_with_memos_tells_its_changes(store, registry_file, fill):
     """A share that doubles in a day is told as a change, once, and not as an anomaly."""
     text = registry_file.read_text()
     registry = Registry.parse(text.replace("= 2.0\n", '= 1.0\nlongitudinal = "memoize"\n'))
@@ -245,7 +226,7 @@ def test_a_metric_with_memos_tells_its_changes(
     assert told(watcher.run(state, noon(35))) == []
 
 
-def test_weekends_are_no_change(watcher: Watcher, report: Report) -> None:
+def test_weekends_are_no_change(watcher, report):
     """A share that is different on each weekend is compared with other weekends."""
     state = WatchState()
     found = []
@@ -256,9 +237,7 @@ def test_weekends_are_no_change(watcher: Watcher, report: Report) -> None:
     assert found == []
 
 
-def test_late_reports_tell_nothing_twice(
-    watcher: Watcher, settled: WatchState, report: Report
-) -> None:
+def test_late_reports_tell_nothing_twice(watcher, settled, report):
     """A window that grows after it was judged is not judged again."""
     for hours in range(1, 7):
         report(34, firefox=0.9, devices=2000)
@@ -266,10 +245,10 @@ def test_late_reports_tell_nothing_twice(
 
 
 @pytest.mark.campaign
-def test_a_slow_drift_is_told_once(watcher: Watcher, report: Report) -> None:
+def test_a_slow_drift_is_told_once(watcher, report):
     """A share that rises a little each day is beyond noise now and then, with weeks between."""
     state = WatchState()
-    found: list[tuple[str, str]] = []
+    found = []
     for number in range(80):
         report(number, firefox=0.3 + 0.0025 * number, devices=2000)
         if number >= 28:
@@ -277,7 +256,7 @@ def test_a_slow_drift_is_told_once(watcher: Watcher, report: Report) -> None:
     assert found.count(("change", "firefox")) == 1
 
 
-def test_of_a_boolean_one_half_is_told(store: Store, registry: Registry, fill: Fill) -> None:
+def test_of_a_boolean_one_half_is_told(store, registry, fill):
     """That more devices say yes says that fewer say no."""
     scheme, rng = registry["dark_mode"].scheme, np.random.default_rng(3)
     for number in range(15):

@@ -1,22 +1,16 @@
 """`deniable watch` as cron and systemd call it, with a real webhook and a real mail server."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from deniable_estimator.watching.commands import FAILED, TOLD, watch
-
-from .conftest import Hook
 
 RULES = """
 schema = 1
@@ -27,14 +21,12 @@ stale_days = 1
 expires_days = 366
 """
 
-Call = Callable[..., Result]
-
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str], Path]:
+def write(tmp_path):
     """Write the rules, with more at their end."""
 
-    def write(more: str = "") -> Path:
+    def write(more=""):
         path = tmp_path / "rules.toml"
         path.write_text(RULES + more)
         return path
@@ -43,10 +35,10 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def call(registry_file: Path, store_url: str, write: Callable[[str], Path]) -> Call:
+def call(registry_file, store_url, write):
     """Run `deniable watch` on rules with more at their end: call(more, *arguments, **environ)."""
 
-    def run(more: str, *arguments: str, **environ: str) -> Result:
+    def run(more, *arguments, **environ):
         given = ["--registry", str(registry_file), "--store", store_url, *arguments]
         return CliRunner().invoke(watch, [str(write(more)), *given], env=environ)
 
@@ -54,13 +46,13 @@ def call(registry_file: Path, store_url: str, write: Callable[[str], Path]) -> C
 
 
 @pytest.fixture
-def quiet_store(report: Callable[..., None]) -> None:
+def quiet_store(report):
     """A store whose only day is long ago, so that the metric is stale whatever the clock says."""
     report(-400)
 
 
 @pytest.mark.usefixtures("quiet_store")
-def test_once(call: Call, hook: Hook, tmp_path: Path) -> None:
+def test_once(call, hook, tmp_path):
     """It exits with 4 when it has told something, then with 0; the hook gets it once."""
     more = '[channels.ops]\nwebhook = "${HOOK}"\n'
     first = call(more, "--once", HOOK=hook.address)
@@ -78,7 +70,7 @@ def test_once(call: Call, hook: Hook, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quiet_store")
-def test_a_failure_has_its_own_exit_code(call: Call) -> None:
+def test_a_failure_has_its_own_exit_code(call):
     """It exits with 5 when a channel failed, and says which without its address."""
     more = '[channels.ops]\nwebhook = "http://127.0.0.1:9/secret-path"\n'
     for _ in range(2):
@@ -89,7 +81,7 @@ def test_a_failure_has_its_own_exit_code(call: Call) -> None:
 
 
 @pytest.mark.parametrize("every", ["10s", "8d", "1", "an hour"])
-def test_a_wait_that_is_none(call: Call, every: str) -> None:
+def test_a_wait_that_is_none(call, every):
     """--every is refused with what can be written."""
     result = call("", "--every", every)
     assert result.exit_code == 2
@@ -98,9 +90,7 @@ def test_a_wait_that_is_none(call: Call, every: str) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.usefixtures("quiet_store")
-def test_a_service_ends_cleanly(
-    write: Callable[[str], Path], registry_file: Path, store_url: str, tmp_path: Path
-) -> None:
+def test_a_service_ends_cleanly(write, registry_file, store_url, tmp_path):
     """It tells, waits, and ends with 0 at once on SIGTERM; meanwhile a second one is refused only
     while a run is under way."""
     path = write("")
@@ -126,7 +116,7 @@ def test_a_service_ends_cleanly(
 
 
 @pytest.mark.usefixtures("quiet_store")
-def test_two_runs_do_not_tell_the_same(call: Call, tmp_path: Path) -> None:
+def test_two_runs_do_not_tell_the_same(call, tmp_path):
     """While one run holds the state, another is refused."""
     import fcntl
 

@@ -1,4 +1,4 @@
-"""The forms of a tally in Redis: one string each, dense, sparse or sealed.
+"""The forms of a tally in Redis: one string each, dense, sparse, sealed, or a sum.
 
 A string is a header of two u64, the stamp of the last commit and the form, and then, little-endian:
 
@@ -6,6 +6,7 @@ A string is a header of two u64, the stamp of the last commit and the form, and 
 - *sparse*, where that is smaller: the reports of the rows as u32, and then a hash table of the
   counters that are not zero. `_sparse_form` says how its numbers are in the form.
 - SEALED: a block (`sealed/blocks.py`).
+- SUM: the length of a record as u32, the record, and a block.
 
 Zeros at the end of an open form may be missing. `fold.lua` adds to open forms in place.
 
@@ -23,12 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_collector.stores.commits import MAX_CELL, TallyKey, new_stamp
+from deniable_collector.stores.contract import Head
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed.blocks import add_counters, reports_in
 from deniable_collector.stores.vectors import Addition, Shape, full
 
 HEADER = struct.Struct("<QQ")
-_SEALED = 64
+_SEALED, _SUM = 64, 65
+_LENGTH = struct.Struct("<I")
+
+_STAMP = 8
 
 _NARROW_TOP = 2**32 - 1
 
@@ -130,8 +135,8 @@ def add_value(value: bytes, tally: TallyKey, total: NDArray[np.int64]) -> None:
         StoreError: it is sealed, and its block is damaged; or its form is not known.
     """
     form = _form_of(value, tally)
-    if form == _SEALED:
-        add_counters(tally, total, value[HEADER.size :])
+    if form in (_SEALED, _SUM):
+        add_counters(tally, total, value[HEADER.size + _record_size(value, form) :])
     elif form >= _SPARSE:
         rows = _rows_in(form)
         reports = np.frombuffer(value[HEADER.size : HEADER.size + 4 * rows], "<u4")
@@ -162,7 +167,7 @@ def _form_of(value: bytes, tally: TallyKey) -> int:
         StoreError: it is not known.
     """
     form: int = HEADER.unpack_from(value)[1]
-    if form not in (4, 8, _SEALED) and form % _ROWS_UNIT != _SPARSE:
+    if form not in (4, 8, _SEALED, _SUM) and form % _ROWS_UNIT != _SPARSE:
         raise StoreError(
             f"metric {tally.metric}, window {tally.window} cannot be read: another version of "
             "deniable has written it, or something else"
@@ -187,14 +192,30 @@ def reports_of(value: bytes, tally: TallyKey, rows: int) -> NDArray[np.int64]:
     return reports
 
 
-def is_sealed(header: bytes) -> bool:
-    """Whether a string with this beginning is sealed."""
-    return len(header) >= HEADER.size and HEADER.unpack_from(header)[1] == _SEALED
+def head_of(value: bytes) -> Head | None:
+    """The head of a tally whose string has this beginning; None if the record of a sum is not all
+    there."""
+    stamp, form = value[:_STAMP].hex(), HEADER.unpack_from(value)[1]
+    record = value[HEADER.size + _LENGTH.size :]
+    if form != _SUM:
+        return Head(stamp, form == _SEALED)
+    size = _record_size(value, form) - _LENGTH.size
+    return Head(stamp, True, record[:size]) if len(record) >= size else None
 
 
-def sealed_value(value: bytes, block: bytes) -> bytes:
+def _record_size(value: bytes, form: int) -> int:
+    """The bytes of a record, with its length; 0 if there is none."""
+    return _LENGTH.size + _LENGTH.unpack_from(value, HEADER.size)[0] if form == _SUM else 0
+
+
+def sealed_value(stamp: str, block: bytes) -> bytes:
     """The sealed string for an open one, with the same stamp, because the sums are the same."""
-    return value[:8] + _SEALED.to_bytes(8, "little") + block
+    return bytes.fromhex(stamp) + _SEALED.to_bytes(8, "little") + block
+
+
+def sum_value(record: bytes, block: bytes) -> bytes:
+    """The string of a sum, with a new stamp."""
+    return HEADER.pack(new_stamp(), _SUM) + _LENGTH.pack(len(record)) + record + block
 
 
 def _open_value(stamp: bytes, counters: NDArray[np.int64], rows: int) -> bytes:

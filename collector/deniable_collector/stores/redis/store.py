@@ -1,8 +1,7 @@
 """The store that scales out: packed rows of counters in Redis, one atomic script per fold.
 
 A tally is one string in each shard, and `fold.lua` beside this file says what is in it. This file
-has what a commit and a drop do; `strings.py` has the keys, `reading.py`, `sealing.py` and `sums.py`
-the rest.
+has what a store does; `strings.py` has the keys.
 
 Many counters are added by numpy: the tally is read, added to, and swapped for the sum if
 nobody has changed it meanwhile. Few are added by the script, in place.
@@ -10,9 +9,10 @@ nobody has changed it meanwhile. Few are added by the script, in place.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, cast
 
@@ -20,23 +20,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.windows import end, start
 from deniable_collector.stores import ids
-from deniable_collector.stores.base import Sealing, Store
+from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL, Commit, TallyKey
-from deniable_collector.stores.definitions import read_scheme, unpublished
+from deniable_collector.stores.contract import Change, Found, Head
+from deniable_collector.stores.definitions import read_scheme
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import lacks_right, translated
-from deniable_collector.stores.redis.forms import TallyWrite
+from deniable_collector.stores.redis.forms import (
+    HEADER,
+    TallyWrite,
+    add_value,
+    head_of,
+    reports_of,
+    sealed_value,
+    sum_value,
+)
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
-from deniable_collector.stores.redis.reading import RedisReader
-from deniable_collector.stores.redis.sealing import RedisBlocks
 from deniable_collector.stores.redis.strings import RedisStrings
-from deniable_collector.stores.redis.sums import RedisSums
-from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.stores.vectors import Shapes, full, gather
-from deniable_collector.tally import Tally
+from deniable_collector.stores.summed.sums import is_sum
+from deniable_collector.stores.vectors import full, gather
 
 _FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED, _NO_RIGHT = 2, 3, 4, 5, 6
 """What the script can answer beside that the commit is in, or that ids were seen."""
@@ -46,6 +50,12 @@ _SWAPS = 2
 
 _ATTEMPTS = 100
 """Calls of the script for one commit: where a swap is the only way, others may be faster."""
+
+_FIRST_READ = 8_192
+"""Bytes of a sum that are read to know its record; most are shorter."""
+
+_READ_BYTES = 1 << 23
+"""Bytes of tallies that are read at once."""
 
 _PINGED = 3
 """Shards that are asked whether one of them takes a commit; more would take too long."""
@@ -59,16 +69,13 @@ class RedisStore(Store):
     """
 
     def __init__(self, driver: Driver, *, prefix: str = "deniable", shards: int = 1) -> None:
+        super().__init__()
         self._driver = driver
         self._strings = strings = RedisStrings(driver, prefix, shards)
-        self.key, self._tally_key, self._read = strings.key, strings.tally_key, strings.read
+        self.key, self._tally_key = strings.key, strings.tally_key
         self._fold = driver.script(_script("fold.lua"))
-        self._shapes = shapes = Shapes(self.scheme)
-        self._summed = RedisSums(driver, strings, shapes, _script("sums.lua"))
-        self._sums = Sums(self._summed)
+        self._change = driver.script(_script("change.lua"))
         self._files = AppendOnlyFiles(driver)
-        self._reader = RedisReader(strings, shapes, self._summed)
-        self._blocks = RedisBlocks(driver, strings, shapes, _script("seal.lua"))
         # Each shard has its own seed; which one it is, the first commit to it tells.
         self._seed = secrets.token_bytes(ids.SEED_BYTES)
         self._seeds: dict[int, bytes] = {}
@@ -77,9 +84,8 @@ class RedisStore(Store):
     def shards(self) -> int:
         return self._strings.shards
 
-    @property
-    def sums(self) -> Sums:
-        return self._sums
+    def identity(self) -> str:
+        return self._strings.identity()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         parts = [
@@ -118,7 +124,7 @@ class RedisStore(Store):
                 }
                 asked = sorted(swaps)
                 found = dict(
-                    zip(asked, self._read([parts[each].key for each in asked]), strict=True)
+                    zip(asked, self._values([parts[each].key for each in asked]), strict=True)
                 )
                 for number, part in enumerate(parts):
                     if number in swaps:
@@ -163,75 +169,91 @@ class RedisStore(Store):
             published.setdefault(metric, {})[fingerprint] = read_scheme(definition)
         return published
 
-    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+    def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with translated():
-            found = self._strings.client.hget(self._strings.schemes_key, f"{metric}:{fingerprint}")
-        if found is None:
-            raise unpublished(metric, fingerprint)
-        return read_scheme(cast(bytes, found))
+            found = self._strings.client.smembers(self.key(shard, "windows", metric, scheme))
+        return [name.decode() for name in cast(set[bytes], found)]
 
-    def windows(self, metric: str, scheme: str) -> list[str]:
-        labels: set[str] = set()
-        for shard in range(self.shards):
-            labels.update(self._strings.labels(shard, metric, scheme))
-        return sorted(labels, key=start)
+    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
+        keys = [self._tally_key(shard, tally) for tally in tallies]
+        sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
+        found = {}
+        for tally, key, value in zip(tallies, keys, self._beginnings(keys, sizes), strict=True):
+            head = head_of(value) if value else None
+            if value and head is None:
+                (whole,) = self._values([key])
+                head = head_of(whole) if whole else None
+            if head is not None:
+                found[tally] = head
+        return found
 
-    def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
-        return self._reader.tally(metric, scheme, windows)
+    def read(
+        self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
+    ) -> dict[str, Found]:
+        tallies = [TallyKey(metric, scheme, name) for name in totals]
+        at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
+        found = {}
+        for first in range(0, len(tallies), at_once):
+            some = tallies[first : first + at_once]
+            values = self._values([self._tally_key(shard, tally) for tally in some])
+            for tally, value in zip(some, values, strict=True):
+                if value is not None:
+                    add_value(value, tally, totals[tally.window])
+                    stamp = value[: HEADER.size // 2].hex()
+                    found[tally.window] = Found(stamp, len(value))
+        return found
 
-    def own_tally(self, tally: TallyKey) -> Tally:
-        return self._reader.own_tally(tally)
-
-    def _own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
-        return self._reader.own_tallies(metric, scheme, windows)
-
-    def row_reports(
-        self, metric: str, scheme: str, windows: Iterable[str]
+    def count_reports(
+        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
     ) -> dict[str, NDArray[np.int64]]:
-        return self._reader.row_reports(metric, scheme, windows)
+        found = {label: np.zeros(rows, np.int64) for label in windows}
+        tallies = [TallyKey(metric, scheme, label) for label in found]
+        keys = [self._tally_key(shard, tally) for tally in tallies]
+        # The rows' reports come first in open forms, in 8 bytes each at most.
+        values = self._beginnings(keys, [HEADER.size + 8 * rows] * len(keys))
+        sealed = []
+        for tally, key, value in zip(tallies, keys, values, strict=True):
+            head = head_of(value) if value else None
+            if head is not None and head.sealed:
+                sealed.append((tally, key))
+            elif value:
+                found[tally.window] += reports_of(value, tally, rows)
+        for (tally, _), whole in zip(sealed, self._values([key for _, key in sealed]), strict=True):
+            # None if it was dropped meanwhile.
+            if whole is not None:
+                found[tally.window] += reports_of(whole, tally, rows)
+        return found
 
-    def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
-        return self._blocks.sealed(metric, scheme, windows)
+    def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
+        new = {name: sum_value(*each) for name, each in change.put.items()}
+        for name, block in change.sealed.items():
+            new[name] = sealed_value(change.expected[name], block)
+        keys = [self.key(shard, "windows", metric, scheme)]
+        arguments: list[Any] = []
+        for name in dict.fromkeys((*change.expected, *change.dropped, *new)):
+            keys.append(self._tally_key(shard, TallyKey(metric, scheme, name)))
+            todo = "put" if name in new else "drop" if name in change.dropped else "same"
+            known, value = name in change.expected, new.get(name, b"")
+            stamp = bytes.fromhex(change.expected[name]) if known else "*"
+            digest = hashlib.sha1(value, usedforsecurity=False).hexdigest()
+            arguments += [todo, name, stamp, value, digest]
+        with translated():
+            done = bool(self._change(keys, arguments) == 1)
+            if done:
+                self._driver.wait_for_replicas(self.key(shard, "replicated"))
+        return done
 
-    def identity(self) -> str:
-        return self._strings.identity()
+    def _values(self, keys: Sequence[str]) -> list[bytes | None]:
+        """The strings at these keys of one slot; None where there is none."""
+        with translated():
+            return cast(list[bytes | None], self._strings.client.mget(keys)) if keys else []
 
-    def seal(self, tally: TallyKey) -> Sealing | None:
-        return self._blocks.seal(tally)
-
-    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
-        return self._reader.version(metric, scheme, windows)
-
-    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
-        return self._reader.each_version(metric, scheme, windows)
-
-    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
-        return self._reader.versions(asked)
-
-    def drop(self, before: float, metrics: Collection[str] | None = None) -> int:
-        return sum(
-            self._drop(metric, scheme, before)
-            for metric, published in self.schemes().items()
-            if metrics is None or metric in metrics
-            for scheme in published
-        )
-
-    def _drop(self, metric: str, scheme: str, before: float) -> int:
-        gone = set[str]()
-        for shard in range(self.shards):
-            old = [
-                label
-                for label in self._strings.labels(shard, metric, scheme)
-                if end(label) <= before
-            ]
-            index = self.key(shard, "windows", metric, scheme)
-            for label in old:
-                with translated(), self._strings.client.pipeline(transaction=True) as pipeline:
-                    pipeline.unlink(self._tally_key(shard, TallyKey(metric, scheme, label)))
-                    pipeline.srem(index, label)
-                    pipeline.execute()
-            gone.update(old)
-        return len(gone) + self._summed.drop_ended(metric, scheme, sorted(gone), before)
+    def _beginnings(self, keys: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
+        """As many first bytes of each of these strings; none where there is none."""
+        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
+            for key, size in zip(keys, sizes, strict=True):
+                pipeline.getrange(key, 0, size - 1)
+            return pipeline.execute() if keys else []
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None

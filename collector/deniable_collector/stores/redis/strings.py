@@ -1,4 +1,4 @@
-"""The keys of a store in Redis, its layout, and the strings of its tallies as they are.
+"""The keys of a store in Redis, and its layout.
 
 All keys begin with one prefix, and the keys of a shard carry its tag, `{s}`, so that a commit stays
 in one slot of a cluster. Nothing here scans the keyspace.
@@ -7,7 +7,6 @@ in one slot of a cluster. Nothing here scans the keyspace.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 import redis
@@ -17,7 +16,6 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
-from deniable_collector.stores.redis.forms import HEADER
 
 _LAYOUT = b"1"
 """The version of everything that RedisStore and its scripts write."""
@@ -75,8 +73,8 @@ class RedisStrings:
     def identity(self) -> str:
         """The store's name; empty before it is laid out."""
         with translated():
-            found = cast(bytes | None, self.client.hget(self._layout_key, "identity"))
-        return "" if found is None else found.decode()
+            found = cast(dict[bytes, bytes], self.client.hgetall(self._layout_key))
+        return found.get(b"identity", b"").decode()
 
     def _laid_out(self) -> int | None:
         with translated():
@@ -113,26 +111,3 @@ class RedisStrings:
     def tally_key(self, shard: int, tally: TallyKey) -> str:
         """The key of a tally in a shard."""
         return self.key(shard, "tally", *tally)
-
-    def read(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        """The strings at these keys of one slot; None where there is none."""
-        return iter(cast(list[bytes | None], self.client.mget(keys)) if keys else ())
-
-    def labels(self, shard: int, metric: str, scheme: str) -> list[str]:
-        """The windows of which a shard has a tally, in any order."""
-        with translated():
-            found = self.client.smembers(self.key(shard, "windows", metric, scheme))
-        return [label.decode() for label in cast(set[bytes], found)]
-
-    def beginnings(
-        self, metric: str, scheme: str, windows: Iterable[str], more: int
-    ) -> list[tuple[str, int, bytes]]:
-        """Window, shard and header of each existing part of these tallies, with `more` bytes."""
-        labels = tuple(dict.fromkeys(windows))
-        asked = [(label, shard) for label in labels for shard in range(self.shards)]
-        with translated(), self.client.pipeline(transaction=False) as pipeline:
-            for label, shard in asked:
-                key = self.tally_key(shard, TallyKey(metric, scheme, label))
-                pipeline.getrange(key, 0, HEADER.size + more - 1)
-            values = pipeline.execute() if asked else []
-        return [(*place, value) for place, value in zip(asked, values, strict=True) if value]

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_collector.stores.commits import MAX_CELL, TallyKey, version_of
+from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.vectors import Addition, full
 
 _PAGE = 1_000
@@ -180,9 +181,10 @@ def add_pages(
     metric: str,
     scheme: str,
     totals: Mapping[str, NDArray[np.int64]],
-) -> None:
+) -> Counter[str]:
     """Add the tally of each of these windows, if there is one, to its vector, which has the same
-    length; windows that are to be added up have the same one."""
+    length; windows that are to be added up have the same one. Returns the bytes of their pages."""
+    sizes: Counter[str] = Counter()
     for window, span, page, packed in connection.execute(
         "SELECT window, span, place - id * :pages, counters "
         f"FROM ({_ASKED}) CROSS JOIN pages "
@@ -190,6 +192,8 @@ def add_pages(
         _asked(metric, scheme, totals) | {"pages": _PAGES},
     ):
         _add(packed, span, totals[window][page * span : (page + 1) * span])
+        sizes[window] += len(packed)
+    return sizes
 
 
 def count_reports(
@@ -216,59 +220,11 @@ def count_reports(
         found[window][first : first + span] += counters[: rows - first]
 
 
-def mark(connection: sqlite3.Connection, tally: TallyKey, stamp: int) -> None:
-    """Give a changed tally its new stamp."""
-    connection.execute(
-        "UPDATE tallies SET stamp = ? WHERE metric = ? AND scheme = ? AND window = ?",
-        (stamp, *tally),
-    )
-
-
-def stamps(
-    connection: sqlite3.Connection, metric: str, scheme: str, windows: Iterable[str]
-) -> list[tuple[str, int]]:
-    """The stamps of the existing tallies, each with its window."""
-    asked = _asked(metric, scheme, windows)
-    return connection.execute(f"SELECT window, stamp FROM ({_ASKED})", asked).fetchall()
-
-
-def many_versions(
-    connection: sqlite3.Connection, asked: Mapping[str, Iterable[str]]
-) -> dict[str, bytes]:
-    """The version of each metric over its windows; see `Store.versions`."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for metric, labels in asked.items():
-        alike.setdefault(tuple(labels), []).append(metric)
-    found: dict[str, list[tuple[object, ...]]] = {}
-    for labels, metrics in alike.items():
-        rows = connection.execute(
-            "SELECT tallies.metric, tallies.scheme, tallies.window, stamp "
-            "FROM json_each(:metrics) AS metric "
-            "CROSS JOIN schemes ON schemes.metric = metric.value "
-            "CROSS JOIN json_each(:windows) AS label "
-            "CROSS JOIN tallies ON tallies.metric = schemes.metric "
-            "AND tallies.scheme = schemes.fingerprint AND tallies.window = label.value",
-            {"metrics": json.dumps(metrics), "windows": json.dumps(labels)},
-        )
-        for metric, *stamp in rows:
-            found.setdefault(metric, []).append(tuple(stamp))
-    return {metric: version_of(metric, "", each) for metric, each in found.items()}
-
-
 def put_pages(connection: sqlite3.Connection, tally: TallyKey, counters: NDArray[np.int64]) -> None:
     """Write the vector of a tally that has no pages."""
     places = np.flatnonzero(counters)
     if len(places):
         add_to(connection, tally, Addition(len(counters), places, counters[places]))
-
-
-def page_bytes(connection: sqlite3.Connection, identity: int) -> int:
-    """The bytes of a tally's pages."""
-    found: int = connection.execute(
-        "SELECT coalesce(sum(length(counters)), 0) FROM pages WHERE place BETWEEN ? AND ?",
-        _places(identity),
-    ).fetchone()[0]
-    return found
 
 
 def drop_pages(connection: sqlite3.Connection, identity: int) -> None:
@@ -294,7 +250,7 @@ def _places(identity: int) -> tuple[int, int]:
 
 
 _ASKED = (
-    "SELECT id, window, stamp, span FROM tallies WHERE metric = :metric AND scheme = :scheme "
+    "SELECT id, window, span FROM tallies WHERE metric = :metric AND scheme = :scheme "
     "AND window IN (SELECT value FROM json_each(:windows))"
 )
 

@@ -22,24 +22,16 @@ _TABLES = f"""
         id INTEGER PRIMARY KEY,
         metric TEXT NOT NULL, scheme TEXT NOT NULL, window TEXT NOT NULL,
         stamp INTEGER NOT NULL DEFAULT 0, span INTEGER NOT NULL,
+        sealed INTEGER NOT NULL DEFAULT FALSE, record BLOB NOT NULL DEFAULT x'',
         UNIQUE (metric, scheme, window)
     );
     CREATE TABLE pages (place INTEGER PRIMARY KEY, counters BLOB NOT NULL);
     CREATE TABLE blocks (id INTEGER PRIMARY KEY, block BLOB NOT NULL);
-    CREATE TABLE sums (
-        id INTEGER PRIMARY KEY,
-        metric TEXT NOT NULL, scheme TEXT NOT NULL, name TEXT NOT NULL,
-        stamp INTEGER NOT NULL, record BLOB NOT NULL, block BLOB NOT NULL,
-        UNIQUE (metric, scheme, name)
-    );
-    CREATE TABLE imports (
-        metric TEXT NOT NULL, scheme TEXT NOT NULL, text TEXT NOT NULL,
-        PRIMARY KEY (metric, scheme, text)
-    ) WITHOUT ROWID;
     PRAGMA application_id = {MARKS[0]};
     PRAGMA user_version = {MARKS[1]}
 """
-"""A tally has pages or, once it is sealed, a block; `pages.py` says what its span is."""
+"""A tally has pages or, if it is sealed or a sum, a block; a sum has a record as well. `pages.py`
+says what its span is."""
 
 
 def create(connection: sqlite3.Connection) -> None:

@@ -1,86 +1,108 @@
 """What is done with sums: added up from windows, kept when windows are dropped, read, and imported.
 
-A store has a few primitives (`place.SumPlace`); everything else is here, in `copies.py` and in
-`dropping.py`, so that all stores do the same. Every change is one atomic step of one shard, which
-is refused if anything that it rests on has changed since it was read.
+`life.py` has the steps, each of one shard; here they are done for all shards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import windows
 from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.contract import Change
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.sealed.blocks import DamagedBlock
-from deniable_collector.stores.summed.calendars import bounds
-from deniable_collector.stores.summed.copies import add_up, periods_due
-from deniable_collector.stores.summed.dropping import drop_sum, drop_together, together
-from deniable_collector.stores.summed.imported import Imported
-from deniable_collector.stores.summed.place import (
+from deniable_collector.stores.life import (
     ATTEMPTS,
     Dropped,
-    KeptSum,
-    SumChange,
-    SumPlace,
+    add_up,
     counters_of,
+    drop_sum,
+    drop_together,
     having,
+    holding,
     kept_names,
+    periods_due,
     plus,
+    together,
     written_form,
 )
+from deniable_collector.stores.sealed.blocks import DamagedBlock
+from deniable_collector.stores.summed.calendars import bounds
+from deniable_collector.stores.summed.imported import Imported
 from deniable_collector.stores.summed.sums import (
     Holding,
     SumName,
     SumRecord,
+    is_sum,
     known_reports,
     relevant,
 )
 
+if TYPE_CHECKING:
+    from deniable_collector.stores.base import Store
+
+
+_IMPORTS = "imports"
+"""The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSum:
+    """A kept sum over all shards: its reports by window, and all of its counters."""
+
+    name: SumName
+    reports: dict[str, list[int]]
+    counters: NDArray[np.int64]
+
 
 class Sums:
-    """The sums of a store; without a place of their own, as in a store of the tests, none."""
+    """The sums of a store."""
 
-    def __init__(self, place: SumPlace | None = None) -> None:
-        self._place = place
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def names(self, metric: str, scheme: str) -> list[SumName]:
         """All sums, in the order of their periods."""
         found: set[SumName] = set()
-        for place, shard in self._shards():
-            found.update(map(SumName.parse, place.sum_names(shard, metric, scheme)))
+        for shard in range(self._store.shards):
+            found.update(
+                map(SumName.parse, filter(is_sum, self._store.names(shard, metric, scheme)))
+            )
         return sorted(found, key=lambda name: (*bounds(name.period), name))
 
     def dropped(self, metric: str, scheme: str) -> list[str]:
         """The windows that were dropped and are in kept sums, oldest first."""
         found: set[str] = set()
-        for place, shard in self._shards():
-            kept = kept_names(place, shard, metric, scheme)
+        for shard in range(self._store.shards):
+            kept = kept_names(self._store, shard, metric, scheme)
             if kept:
-                found.update(place.holding(shard, metric, scheme, kept)[0].dropped)
+                found.update(holding(self._store, shard, metric, scheme, kept)[0].dropped)
         return sorted(found, key=windows.start)
 
     def calendars(self, metric: str, scheme: str) -> dict[str, set[str]]:
         """Each dropped window with the calendars whose kept sums have it."""
         found: dict[str, set[str]] = {}
-        for place, shard in self._shards():
-            for label, names in having(place, shard, metric, scheme).items():
+        for shard in range(self._store.shards):
+            for label, names in having(self._store, shard, metric, scheme).items():
                 found.setdefault(label, set()).update(name.calendar for name in names)
         return found
 
     def stamps(self, metric: str, scheme: str, asked: Iterable[str]) -> list[tuple[object, ...]]:
         """Window, shard and stamp of each kept sum that has one of these windows."""
         wanted, found = set(asked), list[tuple[object, ...]]()
-        for place, shard in self._shards():
-            kept = kept_names(place, shard, metric, scheme, wanted)
+        for shard in range(self._store.shards):
+            kept = kept_names(self._store, shard, metric, scheme, wanted)
             if kept:
-                holding, stamps = place.holding(shard, metric, scheme, kept)
+                there, stamps = holding(self._store, shard, metric, scheme, kept)
                 found += [
                     (label, f"{shard} {name}", stamps[name])
-                    for name, record in holding.sums.items()
+                    for name, record in there.sums.items()
                     for label in sorted(wanted.intersection(record.reports))
                 ]
         return found
@@ -92,13 +114,16 @@ class Sums:
         whose own tallies must be read and added as well. With more than one shard all of them."""
         found: dict[str, NDArray[np.int64]] = {}
         left = list(asked)
-        for place, shard in self._shards():
-            names = relevant(place.sum_names(shard, metric, scheme), asked)
-            holding = place.holding(shard, metric, scheme, names)[0] if names else Holding({})
-            known = known_reports(asked, holding) if place.shards == 1 else {}
+        for shard in range(self._store.shards):
+            names = self._store.names(shard, metric, scheme)
+            sums = relevant(names, asked)
+            there = Holding({})
+            if sums:
+                there = holding(self._store, shard, metric, scheme, sums, names)[0]
+            known = known_reports(asked, there) if self._store.shards == 1 else {}
             left = [label for label in left if label not in known]
             wanted = set(asked)
-            for each in (known, holding.dropped):
+            for each in (known, there.dropped):
                 for label in wanted.intersection(each):
                     found[label] = found.get(label, 0) + np.array(each[label], np.int64)
         return found, left
@@ -110,8 +135,8 @@ class Sums:
         something to do."""
         asked = list(periods)
         due: set[tuple[str, str]] = set()
-        for place, shard in self._shards():
-            due |= periods_due(place, shard, metric, scheme, asked)
+        for shard in range(self._store.shards):
+            due |= periods_due(self._store, shard, metric, scheme, asked)
         return [each for each in asked if each in due]
 
     def add_up(self, metric: str, scheme: str, kind: str, period: str) -> int:
@@ -121,8 +146,10 @@ class Sums:
         Raises:
             StoreError: a block is damaged, or the copy did not read back; nothing changed.
         """
+        shape = self._store.shape(metric, scheme)
         return sum(
-            add_up(place, shard, metric, scheme, kind, period) for place, shard in self._shards()
+            add_up(self._store, shard, metric, scheme, shape, kind, period)
+            for shard in range(self._store.shards)
         )
 
     def drop_windows(
@@ -137,15 +164,18 @@ class Sums:
             StoreUnavailable: the store cannot answer now; what is done stays.
         """
         gone, failed = set[str](), list[tuple[TallyKey, str]]()
-        for place, shard in self._shards():
+        shape = self._store.shape(metric, scheme)
+        for shard in range(self._store.shards):
             due = [
                 label
-                for label in place.holding(shard, metric, scheme, ())[0].windows
-                if windows.end(label) <= before
+                for label in self._store.names(shard, metric, scheme)
+                if not is_sum(label) and windows.end(label) <= before
             ]
             for some in together(due):
                 try:
-                    done, why = drop_together(place, shard, metric, scheme, some, calendars)
+                    done, why = drop_together(
+                        self._store, shard, metric, scheme, shape, some, calendars
+                    )
                 except DamagedBlock as error:
                     done, why = set(), {label: str(error) for label in some}
                 gone |= done
@@ -161,15 +191,16 @@ class Sums:
         that has none of its windows it is added by the same step.
         """
         gone, failed = set[SumName](), list[tuple[TallyKey, str]]()
-        for place, shard in self._shards():
-            for text in place.sum_names(shard, metric, scheme):
+        shape = self._store.shape(metric, scheme)
+        for shard in range(self._store.shards):
+            for text in filter(is_sum, self._store.names(shard, metric, scheme)):
                 name = SumName.parse(text)
                 if not (name.kept and name.ended(before) and name.calendar == calendar):
                     continue
                 coarser = calendar == "month" and "quarter" in calendars
                 why = f"its quarter has only a part of {name.period}: {name.period} stays"
                 try:
-                    done = drop_sum(place, shard, metric, scheme, name, coarser)
+                    done = drop_sum(self._store, shard, metric, scheme, shape, name, coarser)
                 except DamagedBlock as error:
                     done, why = False, str(error)
                 if done:
@@ -191,16 +222,14 @@ class Sums:
     def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
         """One kept sum, over all shards."""
         reports: dict[str, list[int]] = {}
-        total = None
-        for place, shard in self._shards():
-            shape = place.sum_shape(metric, scheme)
-            total = np.zeros(shape.size, np.int64) if total is None else total
-            record = place.holding(shard, metric, scheme, (name,))[0].sums.get(name)
+        shape, tally = self._store.shape(metric, scheme), TallyKey(metric, scheme, str(name))
+        total = np.zeros(shape.size, np.int64)
+        for shard in range(self._store.shards):
+            record = holding(self._store, shard, metric, scheme, (name,))[0].sums.get(name)
             if record is not None:
-                total += counters_of(place, shard, TallyKey(metric, scheme, str(name)), shape, True)
+                total += counters_of(self._store, shard, tally, shape)
                 for label, each in record.reports.items():
                     reports[label] = plus(reports.get(label), each)
-        assert total is not None
         return KeptSum(name, reports, total)
 
     def add(self, metric: str, scheme: str, brought: KeptSum, batch: str) -> bool:
@@ -211,39 +240,58 @@ class Sums:
             StoreError: the sum did not read back, or others change it all the time.
         """
         # All sums of a metric lie in one shard, where each can be judged by the others.
-        place, shard = next(iter(self._shards()))
-        shape, name = place.sum_shape(metric, scheme), brought.name
-        tally = TallyKey(metric, scheme, str(name))
+        store, name = self._store, brought.name
+        shape, tally = store.shape(metric, scheme), TallyKey(metric, scheme, str(name))
         for _ in range(ATTEMPTS):
-            holding, stamps = place.holding(shard, metric, scheme, (name,))
-            record = holding.sums.get(name, SumRecord())
+            there, stamps = holding(store, 0, metric, scheme, (name,))
+            record = there.sums.get(name, SumRecord())
             if batch in record.added:
                 return False
-            total = counters_of(place, shard, tally, shape, name in stamps) + brought.counters
+            total = counters_of(store, 0, tally, shape) + brought.counters
             reports = dict(record.reports)
             for label, each in brought.reports.items():
                 reports[label] = plus(reports.get(label), each)
-            written = written_form(
-                tally, shape, SumRecord({}, reports, [*record.added, batch]), total
-            )
-            change = SumChange({}, {name: stamps.get(name, "")}, put={name: written})
-            if place.change(shard, metric, scheme, change):
+            new = SumRecord({}, reports, [*record.added, batch])
+            put = {str(name): written_form(tally, shape, new, total)}
+            change = Change({str(name): stamps.get(name, "")}, put=put)
+            if store.change(0, metric, scheme, change):
                 return True
         raise StoreUnavailable("others change the same sum all the time")
 
     def imported(self, metric: str, scheme: str) -> list[Imported]:
         """In which forms windows were imported into this store."""
-        return (
-            []
-            if self._place is None
-            else [Imported.parse(text) for text in self._place.imports(metric, scheme)]
-        )
+        return self._imports(metric, scheme)[1]
 
     def note_imports(self, metric: str, scheme: str, imports: Iterable[Imported]) -> None:
         """Remember that windows are imported in these forms."""
-        if self._place is not None:
-            self._place.note_imports(metric, scheme, map(str, imports))
+        new = list(imports)
+        self._change_imports(metric, scheme, lambda known: [*dict.fromkeys([*known, *new])])
 
-    def _shards(self) -> list[tuple[SumPlace, int]]:
-        place = self._place
-        return [] if place is None else [(place, shard) for shard in range(place.shards)]
+    def forget_imports(self, metric: str, scheme: str, before: float) -> None:
+        """Forget the imports of which nothing can be left, when all was dropped that had ended by
+        `before` (POSIX seconds)."""
+        self._change_imports(
+            metric, scheme, lambda known: [each for each in known if not each.ended(before)]
+        )
+
+    def _imports(self, metric: str, scheme: str) -> tuple[str, list[Imported]]:
+        """The stamp of the memory of imports, and what it has."""
+        tally = TallyKey(metric, f"{scheme}.imports", _IMPORTS)
+        head = self._store.heads(0, [tally]).get(tally)
+        if head is None:
+            return "", []
+        return head.stamp, [Imported(*each) for each in msgspec.json.decode(head.record)]
+
+    def _change_imports(
+        self, metric: str, scheme: str, edit: Callable[[list[Imported]], list[Imported]]
+    ) -> None:
+        for _ in range(ATTEMPTS):
+            stamp, known = self._imports(metric, scheme)
+            new = edit(known)
+            if new == known:
+                return
+            put = {_IMPORTS: (msgspec.json.encode(new), b"")}
+            change = Change({_IMPORTS: stamp}, put=put)
+            if self._store.change(0, metric, f"{scheme}.imports", change):
+                return
+        raise StoreUnavailable("others import into the same metric all the time")

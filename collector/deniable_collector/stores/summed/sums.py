@@ -27,6 +27,11 @@ from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds, period_of
 
 
+def is_sum(name: str) -> bool:
+    """Whether a tally of this name is a sum and no window, whose label begins with a digit."""
+    return not name[:1].isdigit()
+
+
 class SumName(NamedTuple):
     """What names a sum of one metric and scheme: `str` of it is its text, like a window's label."""
 
@@ -146,7 +151,7 @@ def relevant(names: Iterable[str], asked: Iterable[str]) -> list[SumName]:
         return []
     first, last = min(map(windows.start, asked)), max(map(windows.end, asked))
     found = []
-    for name in map(SumName.parse, names):
+    for name in map(SumName.parse, filter(is_sum, names)):
         begin, end = bounds(name.period)
         # A kept quarter may be the complete one, so that a month cannot be judged without it.
         if (begin < last and first < end) if name.kept else (first <= begin and end <= last):

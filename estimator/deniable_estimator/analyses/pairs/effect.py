@@ -81,7 +81,8 @@ def effect(table: FloatArray, covariance: Covariance, level: float) -> Effect:
         - (small**2 / np.outer(a**2, b)).sum(axis=1)[:, None]
         - (small**2 / np.outer(a, b**2)).sum(axis=0)[None, :]
     ).ravel()
-    slope = float(gradient @ cells @ gradient) / max(float(apart @ apart), 1e-300)
+    # Below 1e-30 the dependence is rounding error, and so is the gradient.
+    slope = float(gradient @ cells @ gradient) / max(float(apart @ apart), 1e-30)
     middle = phi2 + z**2 * slope / 2
     half = z * math.sqrt(max(2 * squares + slope * phi2 + z**2 * slope**2 / 4, 0.0))
     low, v, high = (

@@ -19,9 +19,9 @@ from deniable_estimator.dashboard.api.representations import (
     unchanged,
 )
 from deniable_estimator.dashboard.calculations import to_json
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.sources import DataSource
 
 COLUMNS = ("date", "at", "text", "link", "metrics")
 

@@ -14,13 +14,14 @@ from deniable.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.access import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.sent_lists import sent_list
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.trend import GROUPS
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""
@@ -197,13 +198,13 @@ def _sent(source: DataSource, name: str) -> Sequence[str]:
     """The list in the body."""
     kind = request.mimetype
     if kind == "text/plain":
-        return source.sent(request.get_data(), name)
+        return sent_list(source, request.get_data(), name)
     if kind == "application/json":
         try:
             sent = msgspec.json.decode(request.get_data(), type=_Candidates)
         except msgspec.DecodeError as error:
             raise ApiProblem(400, "invalid-body", "Invalid body", f"{error}.") from None
-        return source.sent(sent.candidates, name)
+        return sent_list(source, sent.candidates, name)
     raise ApiProblem(
         415,
         "unsupported-media-type",

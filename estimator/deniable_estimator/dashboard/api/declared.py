@@ -7,6 +7,7 @@ from flask import request
 from flask.typing import ResponseReturnValue
 
 from deniable.keep import FOREVER
+from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.access import may_read
 from deniable_estimator.dashboard.api.arguments import (
     asked_metric,
@@ -30,7 +31,6 @@ from deniable_estimator.dashboard.api.representations import (
 from deniable_estimator.dashboard.calculations import (
     to_json,
 )
-from deniable_estimator.dashboard.decodes import StillDecoding
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
 from deniable_estimator.dashboard.overview.page import summary_cache
 from deniable_estimator.dashboard.source import current_source
@@ -87,12 +87,10 @@ def metric(asked: DeclaredParameters, form: Form, name: str) -> ResponseReturnVa
             "mechanism": scheme.mechanism.name,
             "epsilon": scheme.mechanism.epsilon,
             "in_force": fingerprint == metric.scheme.fingerprint,
-            "windows": source.store.windows(name, fingerprint),
-            "sums": [
-                each.period for each in source.store.sums.names(name, fingerprint) if each.kept
-            ],
+            "windows": source.reader.windows(name, fingerprint),
+            "sums": source.reader.kept_sums(name, fingerprint),
         }
-        for fingerprint, scheme in source.store.schemes().get(name, {}).items()
+        for fingerprint, scheme in source.reader.schemes().get(name, {}).items()
     ]
     known = listed(source, metric, asked_range(source, "", "", metric=metric))
     values = list(metric.values) or None

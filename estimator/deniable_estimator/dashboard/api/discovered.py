@@ -25,9 +25,9 @@ from deniable_estimator.dashboard.calculations import (
     finds_text,
     trend_text,
 )
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.problems import ApiProblem
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.dashboard.timeline import grouping
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from deniable import windows
+from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
@@ -38,9 +39,9 @@ from deniable_estimator.dashboard.calculations import (
     to_json,
     trend_text,
 )
+from deniable_estimator.dashboard.looking import history_of
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.dashboard.versions import digest_of_candidates
 
 
 def estimate(asked: EstimateParameters, form: Form, name: str) -> ResponseReturnValue:
@@ -143,7 +144,7 @@ def anomalies(asked: AnomaliesParameters, form: Form, name: str) -> ResponseRetu
     """Which windows of some days look dishonest; strings are not decoded for it."""
     source, metric = asked_metric(name, "read:estimates")
     days = asked_range(source, asked.first, asked.last, asked.without, metric)
-    found = source.history(metric, days, source.estimate(metric, days))
+    found = history_of(source, metric, days, source.estimate(metric, days))
     document = {**days.told, **found.to_dict()}
     tag = etag(form, document)
     return unchanged(tag) or represent(form, to_json(document), tag=tag)

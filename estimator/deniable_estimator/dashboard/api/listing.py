@@ -13,8 +13,8 @@ from deniable.types.base import MetricType
 from deniable.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
 
 LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),

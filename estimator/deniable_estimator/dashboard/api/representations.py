@@ -9,8 +9,8 @@ from flask import Response, request
 
 import deniable
 from deniable_estimator.answers.files import csv_text
+from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.problems import ApiProblem
-from deniable_estimator.dashboard.versions import digest
 
 GZIPPED = "-gzip"
 """What the tag of a compressed response ends with: a strong tag stands for certain bytes."""

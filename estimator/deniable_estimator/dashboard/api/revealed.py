@@ -6,6 +6,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable import Metric
+from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.access import require_all
 from deniable_estimator.dashboard.api.arguments import (
     asked_metric,
@@ -25,7 +26,6 @@ from deniable_estimator.dashboard.calculations import (
     to_json,
 )
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.versions import digest
 from deniable_estimator.privacy import guarantee_in, together
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from deniable import windows
+from deniable_estimator.asking.listed import digest_of_candidates
+from deniable_estimator.asking.segments import check_names
 from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
     asked_candidates,
@@ -32,9 +34,7 @@ from deniable_estimator.dashboard.calculations import (
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.segments_over_time import trends_of_segments
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.dashboard.versions import digest_of_candidates
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.questions.segments import check_names
 
 
 def segments(asked: SegmentsParameters, form: Form, name: str) -> ResponseReturnValue:

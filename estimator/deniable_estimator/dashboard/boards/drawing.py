@@ -13,24 +13,24 @@ from deniable import DeniableError, Metric
 from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.annotation_flags import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.board import Board, BoardChart, BoardItem
-from deniable_estimator.dashboard.charts import bar_chart
-from deniable_estimator.dashboard.charts.trend import TrendChart, trend_chart
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
+from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.recent import headline_of
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 from deniable_estimator.dashboard.table import Line, table
 from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.document.plot.marks import Lines
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.questions.trend import Trend
 
 BARS = 12
 LINES = 12
@@ -44,7 +44,7 @@ class DrawnTrend:
     """The trend of a chart."""
 
     trend: Trend
-    chart: TrendChart
+    chart: Lines
     noted: AnnotatedTrend | None
 
 

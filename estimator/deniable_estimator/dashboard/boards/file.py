@@ -11,6 +11,7 @@ from typing import Any, cast
 from deniable import Metric, Registry
 from deniable.types.number import Number
 from deniable_estimator.answers.distribution import series_names
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.boards.board import (
     SIZES,
     VIEWS,
@@ -19,9 +20,8 @@ from deniable_estimator.dashboard.boards.board import (
     BoardItem,
     BoardText,
 )
-from deniable_estimator.dashboard.charts.trend import MOST_LINES
+from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.files import TomlChecker, is_plain_text, nearest, read_text
-from deniable_estimator.questions.trend import GROUPS
 
 SCHEMA = 1
 """The version of the format."""

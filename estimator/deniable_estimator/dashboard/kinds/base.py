@@ -9,6 +9,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.dashboard.view import View
+from deniable_estimator.dashboard.words import period
+from deniable_estimator.document.plot.marks import Chart
+from deniable_estimator.messages import message
 
 AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 
@@ -20,11 +23,9 @@ class Kind(ABC, Generic[AnyAnswer]):
         template: the partial template that draws it: with `part` "picture" or "numbers" its part
             of a metric's page, of what `parts` gives; with "card" what `card` gives; with "embed"
             what `picture` gives, for a frame.
-        picture_template: the SVG of what `picture` gives, as a file.
     """
 
     template: ClassVar[str]
-    picture_template: ClassVar[str]
 
     @abstractmethod
     def headline(self, answer: AnyAnswer) -> str:
@@ -52,6 +53,28 @@ class Kind(ABC, Generic[AnyAnswer]):
     @abstractmethod
     def picture(self, answer: AnyAnswer, view: View, limit: int) -> Any:
         """The chart of a picture that leaves the page; `limit` is how many bars it may have."""
+
+    def charts(self, picture: Any) -> Sequence[Chart]:
+        """The charts of what `picture` gives, for a file."""
+        return (picture,)
+
+    def caption(self, answer: AnyAnswer, view: View) -> str:
+        """What a file with its picture is about, in a line."""
+        return message(
+            "{metric}, {n} reports, {period}; estimates with {level}% intervals",
+            metric=answer.metric,
+            n=f"{answer.n:,}",
+            period=period(answer.windows),
+            level=f"{answer.level * 100:g}",
+        )
+
+    def footnote(self, answer: AnyAnswer) -> str:
+        """What has to be known of the numbers of such a file."""
+        return message("Every number is an estimate: each device added its own noise.")
+
+    def said(self, picture: Any) -> str:
+        """A sentence over the picture in a file, if there is one."""
+        return ""
 
     @abstractmethod
     def card(self, answer: AnyAnswer) -> Any:

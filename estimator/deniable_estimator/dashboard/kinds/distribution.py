@@ -12,17 +12,17 @@ from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.dashboard.charts.histogram import (
+from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.kinds.number_charts import (
     MOST_BARS,
-    HistogramChart,
     curve_chart,
     histogram_chart,
 )
-from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import NumberLine, number_lines, worst_case
 from deniable_estimator.dashboard.ranges import RangeError
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text
+from deniable_estimator.document.plot.marks import Columns
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import joined, message, sentence
 
@@ -57,7 +57,6 @@ class DistributionKind(Kind[Distribution]):
     """How a number is distributed."""
 
     template = "kinds/distribution.html"
-    picture_template = "kinds/distribution.svg"
 
     def headline(self, answer: Distribution) -> str:
         lines = dict(zip(answer.series.names, number_lines(answer), strict=True))
@@ -103,11 +102,11 @@ class DistributionKind(Kind[Distribution]):
             "mean_name": answer.unit.label(answer.series.names[-1]),
         }
 
-    def picture(self, answer: Distribution, view: View, limit: int) -> HistogramChart:
+    def picture(self, answer: Distribution, view: View, limit: int) -> Columns:
         bars = MOST_BARS if limit > _CARD_BARS else _CARD_BARS
         return histogram_chart(answer, height=_HEIGHT, name=answer.metric, limit=bars)
 
-    def card(self, answer: Distribution) -> HistogramChart:
+    def card(self, answer: Distribution) -> Columns:
         return histogram_chart(answer, height=_CARD_HEIGHT, name=answer.metric, limit=_CARD_BARS)
 
     def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:

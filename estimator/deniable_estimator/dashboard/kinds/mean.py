@@ -7,10 +7,11 @@ from typing import Any
 
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.dashboard.charts.number_scale import ScaleChart, scale_chart
 from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.kinds.number_charts import scale_chart
 from deniable_estimator.dashboard.kinds.numbers import NumberLine, number_lines, worst_case
 from deniable_estimator.dashboard.view import View
+from deniable_estimator.document.plot.marks import Dots
 from deniable_estimator.messages import message, sentence
 
 _MEAN = sentence("The mean is {estimate}; the {level:.0%} interval is {between}.")
@@ -21,7 +22,6 @@ class MeanKind(Kind[Mean]):
     """The average of a number."""
 
     template = "kinds/mean.html"
-    picture_template = "kinds/mean.svg"
 
     def headline(self, answer: Mean) -> str:
         text = _line(answer).text
@@ -38,10 +38,10 @@ class MeanKind(Kind[Mean]):
             "log": answer.found.log,
         }
 
-    def picture(self, answer: Mean, view: View, limit: int) -> ScaleChart:
+    def picture(self, answer: Mean, view: View, limit: int) -> Dots:
         return scale_chart(answer, name=answer.metric)
 
-    def card(self, answer: Mean) -> ScaleChart:
+    def card(self, answer: Mean) -> Dots:
         return scale_chart(answer, name=answer.metric)
 
     def over_time(self, answer: Mean, chosen: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.units import NumberUnit
-from deniable_estimator.dashboard.charts.changes import ChangeText, change_texts
+from deniable_estimator.dashboard.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import SeriesText, series_text
 
 

@@ -23,6 +23,7 @@ from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text
+from deniable_estimator.document.plot.marks import Cell, CellRow, Cells
 from deniable_estimator.messages import message, sentence
 
 _LINES = 100
@@ -44,42 +45,6 @@ _IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do
 
 
 @dataclass(frozen=True, slots=True)
-class HeatCell:
-    """One cell of the heat map."""
-
-    share: str
-    """The conditional share, or that there are too few devices."""
-    between: str
-    """Its interval; empty where there is no room."""
-    beyond: str
-    """By how many points the cell is above independence, with its sign."""
-    named: bool
-    """Whether the sentence over the picture names it."""
-    level: int
-    """The step of colour, from -4 to 4; 0 of a cell that cannot be told from independence."""
-    known: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HeatMap:
-    """Conditional shares as a table: rows of the list that is given, if it is the first."""
-
-    given: str
-    """The metric whose values are given, which are the rows."""
-    of: str
-    """The other one, whose values are the columns."""
-    rows: tuple[tuple[str, str, tuple[HeatCell, ...]], ...]
-    """Each value that is given, its own share, and its cells."""
-    columns: tuple[str, ...]
-    left_out: int
-    """Cells that are not drawn."""
-    title: str = ""
-    description: str = ""
-    name: str = ""
-    """What its ids begin with, where a page has several charts."""
-
-
-@dataclass(frozen=True, slots=True)
 class CellLine:
     """One line of the table."""
 
@@ -96,7 +61,6 @@ class PairKind(Kind[PairAnswer]):
     """How two lists go together."""
 
     template = "kinds/pair.html"
-    picture_template = "kinds/pair.svg"
 
     def headline(self, answer: PairAnswer) -> str:
         return finding_words(answer)[0]
@@ -127,8 +91,11 @@ class PairKind(Kind[PairAnswer]):
             "faked": fakes_words(answer),
         }
 
-    def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:
+    def picture(self, answer: PairAnswer, view: View, limit: int) -> Cells:
         return heat_map(answer, _direction(answer, view.given), _SIDE)
+
+    def said(self, picture: Cells) -> str:
+        return picture.title
 
     def card(self, answer: PairAnswer) -> str:
         """What the two have to do with each other, in a sentence."""
@@ -146,7 +113,7 @@ class PairKind(Kind[PairAnswer]):
         return [*shown[: max(1, _SMALL - len(more))], *more]
 
 
-def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:
+def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> Cells:
     """The heat map of one direction, of the `most` largest values of each list."""
     told, named = finding_words(answer, given)
     first, second = answer.names
@@ -164,36 +131,42 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
     narrow = len(rows) * len(columns) <= _WITH_INTERVALS
     top = float(np.abs(np.where(carries, beyond, 0.0)).max()) or 1.0
 
-    def cell(i: int, j: int) -> HeatCell:
+    def cell(i: int, j: int) -> Cell:
         number, below, above = float(share[i, j]), float(low[i, j]), float(high[i, j])
         spread = half_width(number, below, above)
         sure, distance = bool(known[i, j]), float(beyond[i, j])
         level = math.ceil(abs(distance) / top * _LEVELS) if carries[i, j] else 0
-        return HeatCell(
+        return Cell(
             CONDITIONALS.full(number if sure else math.nan, spread),
+            int(math.copysign(level, distance)) if level else 0,
             CONDITIONALS.interval(below, above, spread) if sure and narrow else "",
             "" if math.isnan(distance) else CONDITIONALS.signed(distance, float(error[i, j])),
             ((i, j) if given == "first" else (j, i)) in named,
-            int(math.copysign(level, distance)) if level else 0,
-            sure,
         )
 
-    shown = len(rows) * len(columns)
-    return HeatMap(
-        given=first,
-        of=second,
+    return Cells(
+        heading=message(
+            "Of the devices with each value of {given}, the share with each value of {of}",
+            given=first,
+            of=second,
+        ),
+        corner=first,
+        over=second,
         rows=tuple(
-            (
+            CellRow(
                 value_words(one.values[i]),
-                CONDITIONALS.full(float(one.share[i]), float(one.std_error[i])),
                 tuple(cell(i, j) for j in columns),
+                message(
+                    "{share} of all",
+                    share=CONDITIONALS.full(float(one.share[i]), float(one.std_error[i])),
+                ),
             )
             for i in rows
         ),
-        columns=tuple(value_words(two.values[j]) for j in columns),
-        left_out=share.size - shown,
+        heads=tuple(value_words(two.values[j]) for j in columns),
         title=told,
         description=verdict_words(answer),
+        wide=True,
     )
 
 

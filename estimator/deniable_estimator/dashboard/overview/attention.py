@@ -14,10 +14,10 @@ from typing import Any
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview.judged import RULES
 from deniable_estimator.dashboard.overview.summary import MetricSummary, answer_notes
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.messages import message
 

@@ -24,11 +24,9 @@ from cachetools import LRUCache
 
 from deniable import Metric, windows
 from deniable_collector.stores.commits import ID_RETENTION
+from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.snapshot import Snapshot
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.sources.lists import PAGE_PATIENCE
 
 MOST_KEPT = 4_000
 """So many summaries are kept, or four for each metric if that is more; each takes 6 to 12 KB."""
@@ -218,9 +216,7 @@ class SummaryCache:
                 if place == urgent:
                     running.urgent.set_result(None)
                 if place % _FRESH == 0:
-                    seen = source.store
-                    anew = seen.renewed() if isinstance(seen, Snapshot) else Snapshot(seen)
-                    quick = replace(quick, store=anew)
+                    quick = replace(quick, reader=source.reader.renewed())
                 found = summarize(quick, each.metric, each.days, family, latest=each.latest)
                 self._keep(each, found, current[each.metric.name])
                 running.done = place + 1
@@ -242,11 +238,10 @@ class SummaryCache:
 
 def _note_unreadable(source: DataSource, asked: Sequence[Asked]) -> None:
     """Let the page name the windows that its summaries lack."""
-    if isinstance(source.store, Snapshot):
-        for each in asked:
-            pair = source.registry.unasked.get(each.metric.name)
-            for metric in (each.metric, *((pair,) if pair else ())):
-                source.store.note_touched(metric.name, each.days.touches)
+    for each in asked:
+        pair = source.registry.unasked.get(each.metric.name)
+        for metric in (each.metric, *((pair,) if pair else ())):
+            source.reader.note_touched(metric.name, each.days.touches)
 
 
 def _versions(source: DataSource, asked: Sequence[Asked]) -> dict[str, object]:
@@ -257,7 +252,7 @@ def _versions(source: DataSource, asked: Sequence[Asked]) -> dict[str, object]:
     # A metric that is not reported by itself changes with its pair.
     pairs = source.registry.unasked
     told = [*(each.metric for each in asked), *pairs.values()]
-    found = source.store.versions({each.name: labels[each.window] for each in told})
+    found = source.reader.versions({each.name: labels[each.window] for each in told})
     return {
         each.metric.name: (
             found.get(each.metric.name),

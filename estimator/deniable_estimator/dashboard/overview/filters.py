@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
 from deniable import Metric, Registry
+from deniable_estimator.asking.listed import SearchedValues
 from deniable_estimator.dashboard.ranges import RangeError
-from deniable_estimator.dashboard.searching import SearchedValues
 from deniable_estimator.messages import alternatives, message
 
 FILTERS = ("q", "owner", "tag", "type", "state", "platform")

@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from deniable import Metric, windows
 from deniable.types import Discovery
+from deniable_estimator.asking.listed import digest_of_candidates
+from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.reading import select
+from deniable_estimator.asking.results import digest
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.versions import digest, digest_of_candidates
 from deniable_estimator.judging.changes import judge, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of
 from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
-from deniable_estimator.questions.asking import LENGTHS
-from deniable_estimator.questions.reading import select
 
 FALSE_ALARMS = FalseAlarms(0.05, "run")
 """How many changes may be expected to need attention on one overview although nothing changed."""
@@ -54,7 +55,7 @@ def newest_findings(
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)
-    asked = source.store, source.registry, metric.name, reach.first, reach.last, candidates
+    asked = source.reader, source.registry, metric.name, reach.first, reach.last, candidates
     selection = select(*asked).apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:
@@ -73,7 +74,7 @@ def newest_findings(
         own = selection.pair is None
         return JudgedWindow(tuple(findings_of(metric, found, RULES, own=own)) if found else ())
 
-    found = source.decodes.get(digest(*known), work).findings
+    found = source.results.get(digest(*known), work).findings
     # Of a boolean one half says it all.
     halves = metric.values == ("true", "false")
     return tuple(

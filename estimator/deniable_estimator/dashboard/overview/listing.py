@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
 from deniable import Metric, Registry, ValueListError, windows
+from deniable_estimator.asking.listed import Listed, SearchedValues
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview.attention import ORDER, AttentionReason, reasons_of
 from deniable_estimator.dashboard.overview.cache import Asked, SummaryCache, latest_days
 from deniable_estimator.dashboard.overview.filters import (
@@ -21,9 +23,6 @@ from deniable_estimator.dashboard.overview.filters import (
 from deniable_estimator.dashboard.overview.summary import MetricSummary
 from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
-from deniable_estimator.dashboard.searching import SearchedValues
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.dashboard.versions import Listed
 from deniable_estimator.messages import alternatives, message
 
 PAGE_SIZE = 50

@@ -11,19 +11,20 @@ from deniable.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.calculations import LIGHT
-from deniable_estimator.dashboard.charts.spark import Sparkline, SparkPoint, sparkline
-from deniable_estimator.dashboard.decodes import StillDecoding, TooManyDecodes
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.looking import looks_of, windowwise
 from deniable_estimator.dashboard.overview.judged import newest_findings
 from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, week_change
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.sources import DataSource
+from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import MetricFinding
@@ -228,14 +229,14 @@ def _spark(source: DataSource, metric: Metric, days: DayRange, answer: Answer) -
     """The leading series over the windows of these days; gaps where there are no reports."""
     points: dict[str, SparkPoint] = {}
     if metric.needs_candidates:
-        for each in source.windowwise(metric, days, answer.leading):
+        for each in windowwise(source, metric, days, answer.leading):
             series = each.series
             if each.n:
                 (label,) = each.windows
                 numbers = float(series.value[0]), float(series.std_error[0])
                 points[label] = SparkPoint(each.n, *numbers)
     else:
-        for seen in source.looks(metric, days):
+        for seen in looks_of(source, metric, days):
             if answer.leading in seen.values:
                 place = seen.values.index(answer.leading)
                 error = float(seen.variance[place]) ** 0.5

@@ -16,12 +16,12 @@ from typing import Literal, TypeAlias
 
 from deniable import Metric, windows
 from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.ranges import before as days_before
-from deniable_estimator.dashboard.sources import DataSource
-from deniable_estimator.questions.comparison import compare
-from deniable_estimator.questions.since import chosen_series
 
 LEVEL = 0.05
 """The expected number of false changes on an overview."""

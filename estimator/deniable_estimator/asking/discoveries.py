@@ -1,0 +1,170 @@
+"""Reads from a store which strings a discovery metric found, and how common each was over time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+
+from deniable import Metric, Registry, windows
+from deniable.types import Discovery
+from deniable.types.deny import denied
+from deniable_estimator.analyses.discovery import FoundHead
+from deniable_estimator.analyses.discovery.prior import Prior
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.finds import Finds
+from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
+from deniable_estimator.asking.query import find_metric
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import Question, select, unfinished
+from deniable_estimator.asking.trend import Progress, Trend, trend
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+
+
+def discover(
+    reader: Reader,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    *,
+    without: Collection[str] = (),
+    level: float = 0.95,
+    minimum_share: float | None = None,
+    prior: Prior | None = None,
+    followed: Mapping[str, Collection[str]] | None = None,
+    now: float | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Finds:
+    """The strings that a discovery metric found in every stored window that touches the days
+    first to last.
+
+    Args:
+        minimum_share: a larger one than the registry's; it cannot be smaller.
+        prior: what text looks like; the shipped one if not given.
+        followed: the strings of each list that people already follow.
+        progress: is told how many of how many rows are done.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        EstimateError: it is no discovery metric, or the range ends before it begins.
+        StoreUnavailable: the store cannot answer now.
+    """
+    declared = find_metric(registry, metric)
+    _type_of(declared)
+    question = select(reader, registry, metric, first, last, None, without).read()
+    found = finds_of(
+        question,
+        declared,
+        level=level,
+        minimum_share=minimum_share,
+        prior=prior,
+        progress=progress,
+    )
+    lists = {**closed_lists(registry), **(followed or {})}
+    waiting = unfinished(found.windows, time.time() if now is None else now)
+    return found.followed_in(lists).marked(waiting)
+
+
+def finds_of(
+    question: Question,
+    metric: Metric,
+    *,
+    level: float = 0.95,
+    minimum_share: float | None = None,
+    prior: Prior | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Finds:
+    """The same from data that is read already, which needs no store.
+
+    Raises:
+        EstimateError: it is no discovery metric, or has too many reports.
+    """
+    kind = _type_of(metric)
+    least = max(kind.minimum_share, minimum_share or 0.0)
+    rule = Rule(least, partial(denied, patterns=kind.deny))
+    return find_strings(_reported(question), rule, level=level, prior=prior, progress=progress)
+
+
+def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
+    """The values of each metric that has a list of them."""
+    return {each.name: frozenset(each.values) for each in registry if each.type.name == "category"}
+
+
+def trend_of_finds(
+    reader: Reader,
+    registry: Registry,
+    finds: Finds,
+    first: date | None = None,
+    last: date | None = None,
+    *,
+    by: windows.Kind | None = None,
+    now: float | None = None,
+    without: Collection[str] = (),
+    progress: Progress | None = None,
+) -> Trend:
+    """How common the finds were in each period: the tally of each is asked for the same strings.
+
+    They were found in the sum of the windows, so in each of them their rows are as little chosen
+    as in the sum.
+
+    Raises:
+        as `deniable_estimator.asking.trend.trend`.
+    """
+    heads = [FoundHead(each.head, each.cut) for each in finds.finds]
+    return trend(
+        reader,
+        registry,
+        finds.metric,
+        first,
+        last,
+        by=by,
+        now=now,
+        level=finds.level,
+        without=without,
+        points=_FindsOfDays(reader, registry, finds.metric, heads, finds.level, without),
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True)
+class _FindsOfDays:
+    """What a trend asks for each period."""
+
+    reader: Reader
+    registry: Registry
+    metric: str
+    heads: Sequence[FoundHead]
+    level: float
+    without: Collection[str]
+
+    def __call__(self, ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
+        for first, last in ranges:
+            chosen = select(
+                self.reader, self.registry, self.metric, first, last, None, self.without
+            )
+            yield shares_of(_reported(chosen.read()), self.heads, self.level)
+
+
+def _reported(question: Question) -> list[Reported]:
+    return [Reported(part.tally, part.scheme, part.participation) for part in question.parts]
+
+
+def _type_of(metric: Metric) -> Discovery:
+    """Its type.
+
+    Raises:
+        EstimateError: it is no discovery metric.
+    """
+    if not isinstance(metric.type, Discovery):
+        raise EstimateError(
+            message(
+                "{metric} is a {type} metric, which discovers nothing: ask `deniable estimate`",
+                metric=metric.name,
+                type=metric.type.name,
+            )
+        )
+    return metric.type

@@ -1,0 +1,137 @@
+"""Which windows of a metric look dishonest, or have more reports than those before them.
+
+Each window has the figures of its own tally (`deniable_estimator.analyses.anomalies`), and one that
+compares it with up to 28 windows before it: *reports*, whether there are more of them. With y the
+logarithms of the reports of m windows before, their mean and their variance s**2, and a new x of
+n reports ::
+
+    t = (x - mean) / sqrt(V + V/m + D),  V = max(s**2, mean of 1/n of those before)
+
+D being by how much 1/n is larger now. Under Student's distribution with m - 1 degrees of freedom
+this is calibrated if windows vary as they did.
+
+That estimates move is no sign of fakes: honest devices whose values change send just that, and
+comparisons of windows tell it as a change. Fewer reports than usual are no alarm either: devices
+that are offline send later, so the newest windows still grow. A window that has not ended is not
+compared at all.
+
+The figures of all windows that are shown, and those of their sum, are adjusted together (Holm), so
+that a page with many windows raises a false alarm as seldom as one with a single one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL, LEAST_REPORTS, Figure, Verdict
+from deniable_estimator.asking.looks import Look
+from deniable_estimator.statistics.tails import student_tails
+
+LEAST_HISTORY = 7
+"""How many earlier windows are needed for a comparison: a week of days."""
+
+LONGEST_HISTORY = 28
+"""How many earlier windows are used; older ones say little about the present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One window, with its figures; their p-values are adjusted for all that is shown."""
+
+    label: str
+    n: int
+    """Reports."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The windows of a metric that are shown and have reports, the oldest first."""
+
+    metric: str
+    alarm_level: float
+    windows: tuple[Window, ...]
+    whole: Verdict = field(default_factory=Verdict)
+    """The figures of the sum of these windows, adjusted with theirs."""
+
+    @property
+    def anomalous(self) -> tuple[Window, ...]:
+        """The windows that raise an alarm."""
+        return tuple(each for each in self.windows if each.verdict.alarms(self.alarm_level))
+
+    @property
+    def checks(self) -> int:
+        """How many figures were looked at."""
+        verdicts = (self.whole, *(each.verdict for each in self.windows))
+        return sum(len(each.figures) for each in verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can carry it: `metric`, `level`, `anomalous`, and `windows` with `window`, `n`
+        and what `Verdict.to_dict` says, which also stands under `whole` for their sum."""
+        whole = self.whole.to_dict(self.alarm_level)
+        return {
+            "metric": self.metric,
+            "level": self.alarm_level,
+            "anomalous": whole["anomalous"] or bool(self.anomalous),
+            "whole": whole,
+            "windows": [
+                {"window": each.label, "n": each.n, **each.verdict.to_dict(self.alarm_level)}
+                for each in self.windows
+            ],
+        }
+
+
+def inspect(
+    metric: str,
+    looks: Sequence[Look],
+    alarm_level: float = ALARM_LEVEL,
+    *,
+    shown: Collection[str] | None = None,
+    whole: Iterable[Figure] = (),
+    unfinished: Collection[str] = (),
+) -> History:
+    """The windows `shown`, each against those before it; all of them, if not given.
+
+    Args:
+        looks: the oldest first. Those that are not shown are what others are compared with.
+        whole: the figures of the sum of the windows that are shown.
+        unfinished: the windows that have not ended, which are not compared.
+    """
+    ended = [each for each in looks if each.label not in unfinished]
+    against = {each.label: found for each, found in zip(ended, _against(ended), strict=True)}
+    kept = [
+        (each, (*each.figures, *against.get(each.label, ())))
+        for each in looks
+        if shown is None or each.label in shown
+    ]
+    whole = tuple(whole)
+    together = Verdict.of([*whole, *(figure for _, found in kept for figure in found)]).figures
+    windows, start = [], len(whole)
+    for each, found in kept:
+        end = start + len(found)
+        windows.append(Window(each.label, each.n, Verdict(together[start:end])))
+        start = end
+    return History(metric, alarm_level, tuple(windows), Verdict(together[: len(whole)]))
+
+
+def _against(looks: Sequence[Look]) -> Iterator[tuple[Figure, ...]]:
+    """Whether each window has more reports than those before it; nothing where these are few."""
+    x = np.log(np.array([each.n for each in looks], np.float64))
+    # A count of n reports is known to 1 / sqrt(n) of itself, were it drawn by chance.
+    noise = np.exp(-x)
+    for place, each in enumerate(looks):
+        past = slice(max(0, place - LONGEST_HISTORY), place)
+        count = len(x[past])
+        if count < LEAST_HISTORY or each.n < LEAST_REPORTS:
+            yield ()
+            continue
+        mean, usual = x[past].mean(), noise[past].mean()
+        spread = max(x[past].var(ddof=1), usual) * (1 + 1 / count)
+        t = float((x[place] - mean) / np.sqrt(spread + max(noise[place] - usual, 0.0)))
+        tail = student_tails(t, count - 1) / 2
+        expected = float(np.exp(mean))
+        yield (Figure("reports", each.scheme, each.n, expected, tail if t > 0 else 1 - tail),)

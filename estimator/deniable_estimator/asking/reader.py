@@ -1,0 +1,325 @@
+"""What questions read of a store, as it is for one page or one command.
+
+Schemes, windows and versions are read once: a page asks for those of each metric many times over,
+and what arrives meanwhile must not make it contradict itself. A window that is damaged is left out,
+and named, instead of keeping all others from people.
+
+Answers are kept under the version of what they were read from. A window that cannot be read changes
+no stamp in the store, so its name has a mark of its own in the version: it changes when the window
+is first found unreadable, when it is tried again, and when it can be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Scheme, windows
+from deniable_collector.stores.base import Store
+from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.errors import StoreError
+from deniable_collector.stores.sealed.blocks import DamagedBlock
+from deniable_collector.tally import Tally
+
+_log = logging.getLogger("deniable.estimator")
+
+_AGAIN_SECONDS = 60.0
+"""After so long an unreadable window is tried again."""
+
+_MARK_BYTES = 8
+_VERSION_BYTES = 20
+
+_NO_WINDOW = "0001-01-01"
+"""A day that no device has reported for."""
+
+_KEPT_COUNTERS = 1 << 20
+"""Counters of single windows that a reader keeps: 8 MB."""
+
+
+@dataclass
+class _Readability:
+    """What is known of a window that was unreadable once."""
+
+    unreadable: bool
+    until: float
+    mark: bytes
+
+
+class Unreadable:
+    """The windows of a store that could not be read, which all of its readers know. `clock`
+    returns seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._marks: dict[tuple[str, str, str], _Readability] = {}
+
+    def tried(
+        self, metric: str, scheme: str, labels: Iterable[str], found: Mapping[str, StoreError]
+    ) -> None:
+        """Remember that these windows were read, but for those that were `found` unreadable."""
+        if not found and not self._marks:
+            return
+        now = self.clock()
+        with self._lock:
+            for label in labels:
+                key, mark = (metric, scheme, label), self._marks.get((metric, scheme, label))
+                if label in found:
+                    if mark is None or not mark.unreadable:
+                        self._marks[key] = _new_mark(True, now)
+                        _log.warning("left out: %s", found[label])
+                elif mark is not None and mark.unreadable:
+                    self._marks[key] = _new_mark(False, now)
+
+    def among(self, metric: str, scheme: str, labels: Iterable[str]) -> list[str]:
+        """Which of these windows could not be read when that was last tried."""
+        if not self._marks:
+            return []
+        with self._lock:
+            found = ((label, self._marks.get((metric, scheme, label))) for label in labels)
+            return [label for label, mark in found if mark is not None and mark.unreadable]
+
+    def of_metric(self, metric: str) -> list[str]:
+        """All windows of a metric that could not be read."""
+        with self._lock:
+            return [
+                label
+                for (name, _, label), mark in self._marks.items()
+                if name == metric and mark.unreadable
+            ]
+
+    def schemes(self) -> list[tuple[str, str]]:
+        """The metrics and schemes that ever had such windows."""
+        with self._lock:
+            return sorted({(metric, scheme) for metric, scheme, _ in self._marks})
+
+    def marked(self, version: bytes, metric: str, scheme: str, labels: Iterable[str]) -> bytes:
+        """The version of these windows, with the marks of those among them that have one."""
+        if not self._marks:
+            return version
+        now, found = self.clock(), []
+        with self._lock:
+            for label in sorted(labels):
+                mark = self._marks.get((metric, scheme, label))
+                if mark is None:
+                    continue
+                if mark.unreadable and now >= mark.until:
+                    # What is kept of it is forgotten, so that it is read again.
+                    mark.mark, mark.until = _new_mark(True, now).mark, now + _AGAIN_SECONDS
+                found.append(label.encode() + mark.mark)
+        return _hash(version, *found) if found else version
+
+
+class Reader:
+    """A store as it was when it was first asked for something. It never writes.
+
+    Windows that had not ended at `until`, a POSIX time, are not there. Whoever reads the sums of a
+    window while it grows can subtract two readings, and is left with the sum of the few reports
+    that came in between. A window takes late reports after its end, so for everybody's eyes `until`
+    lies `SETTLED` seconds ago.
+    """
+
+    def __init__(
+        self, store: Store, unreadable: Unreadable | None = None, until: float = math.inf
+    ) -> None:
+        self._store, self._until = store, until
+        self.unreadable = unreadable or Unreadable()
+        self.left_out: dict[str, set[str]] = {}
+        """The windows that were asked for and cannot be read, by metric."""
+        self._schemes: dict[str, dict[str, Scheme]] | None = None
+        self._windows: dict[tuple[str, str], list[str]] = {}
+        self._dropped: dict[tuple[str, str], list[str]] = {}
+        self._tallies: dict[tuple[str, str], dict[str, Tally]] = {}
+        self._room = _KEPT_COUNTERS
+        self._versions: dict[tuple[str, str], dict[str, bytes]] = {}
+
+    def renewed(self, until: float | None = None) -> Reader:
+        """A reader of the store as it is now."""
+        return Reader(self._store, self.unreadable, self._until if until is None else until)
+
+    def schemes(self) -> dict[str, dict[str, Scheme]]:
+        """All published schemes: metric -> fingerprint -> scheme."""
+        if self._schemes is None:
+            self._schemes = self._store.schemes()
+        return self._schemes
+
+    def windows(self, metric: str, scheme: str) -> list[str]:
+        """The windows with a tally of their own, oldest first."""
+        key = (metric, scheme)
+        if key not in self._windows:
+            found = self._store.windows(metric, scheme)
+            if self._until < math.inf:
+                found = [label for label in found if windows.end(label) <= self._until]
+            self._windows[key] = found
+        return self._windows[key]
+
+    def dropped(self, metric: str, scheme: str) -> list[str]:
+        """The windows that were dropped and whose reports are in kept sums, oldest first."""
+        key = (metric, scheme)
+        if key not in self._dropped:
+            self._dropped[key] = self._store.dropped(metric, scheme)
+        return self._dropped[key]
+
+    def all_windows(self, metric: str, scheme: str) -> list[str]:
+        """The windows with reports, dropped or not, oldest first."""
+        own, gone = self.windows(metric, scheme), self.dropped(metric, scheme)
+        # Sorting a long list costs more than most metrics need.
+        return sorted({*own, *gone}, key=windows.start) if gone else own
+
+    def kept_sums(self, metric: str, scheme: str) -> list[str]:
+        """The weeks, months and quarters whose sums are kept for good."""
+        return [each.period for each in self._store.sums.names(metric, scheme) if each.kept]
+
+    def tally(self, metric: str, scheme: str, labels: Iterable[str]) -> Tally:
+        """The sum over those of these windows that can be read; it names the others.
+
+        Raises:
+            NotKept: windows were dropped, and the sum that has them has others too.
+            StoreUnavailable: the store cannot answer now.
+        """
+        labels = tuple(dict.fromkeys(labels))
+        try:
+            whole = self._store.tally(metric, scheme, labels)
+        except DamagedBlock as error:
+            bad = self._look(metric, scheme, labels)
+            if not bad:
+                return self._one_by_one(metric, scheme, labels, error)
+            rest = tuple(label for label in labels if label not in bad)
+            return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
+        self._tried(metric, scheme, labels, {})
+        return whole
+
+    def each_tally(self, metric: str, scheme: str, labels: Iterable[str]) -> dict[str, Tally]:
+        """The tally of each of these windows alone, in the order given, with the same errors."""
+        labels, known = tuple(labels), self._tallies.setdefault((metric, scheme), {})
+        asked = list(dict.fromkeys(label for label in labels if label not in known))
+        found: dict[str, Tally] = {}
+        if asked:
+            try:
+                found = self._store.each_tally(metric, scheme, asked)
+            except DamagedBlock:
+                found = {label: self.tally(metric, scheme, [label]) for label in asked}
+            else:
+                self._tried(metric, scheme, asked, {})
+        # A page looks at each window, and its trend has each of them.
+        for label, tally in found.items():
+            size = sum(len(row.cells) + 1 for row in tally.rows)
+            if size <= self._room and not tally.unreadable:
+                known[label] = tally
+                self._room -= size
+        return {label: known.get(label) or found[label] for label in labels}
+
+    def segment_reports(
+        self, metric: str, scheme: str, labels: Iterable[str]
+    ) -> dict[str, NDArray[np.int64]]:
+        """The reports of each combination of segments, shape (combinations,), in each of these
+        windows, in the order given; zeros for windows that cannot be read."""
+        labels, read = tuple(labels), self._store.segment_reports
+        try:
+            found = read(metric, scheme, labels)
+        except DamagedBlock:
+            bad = self._look(metric, scheme, labels)
+            if not bad:
+                raise
+            kept = read(metric, scheme, [label for label in labels if label not in bad])
+            # Of a window without a tally, as many zeros as of any other.
+            nothing = read(metric, scheme, [_NO_WINDOW])[_NO_WINDOW]
+            return {label: kept.get(label, nothing) for label in labels}
+        self._tried(metric, scheme, labels, {})
+        return found
+
+    def reports(self, metric: str, scheme: str, labels: Iterable[str]) -> dict[str, int]:
+        """The number of reports in each of these windows, in the order given."""
+        found = self.segment_reports(metric, scheme, labels)
+        if not found:
+            return {}
+        # All together, because numpy takes longer for the call than for the sum.
+        counts: list[int] = np.array(list(found.values())).sum(axis=1).tolist()
+        return dict(zip(found, counts, strict=True))
+
+    def version(self, metric: str, scheme: str, labels: Iterable[str]) -> bytes:
+        """20 bytes that change when the tallies of these windows do. Ask for it before them."""
+        # Made of those of single windows, which are read once: a trend asks for hundreds of ranges.
+        return _hash(*self.each_version(metric, scheme, labels).values())
+
+    def each_version(self, metric: str, scheme: str, labels: Iterable[str]) -> dict[str, bytes]:
+        """The version of each of these windows alone."""
+        labels, known = tuple(labels), self._versions.setdefault((metric, scheme), {})
+        asked = [label for label in labels if label not in known]
+        if asked:
+            for label, version in self._store.each_version(metric, scheme, asked).items():
+                known[label] = self.unreadable.marked(version, metric, scheme, (label,))
+            self._leave_out(metric, self.unreadable.among(metric, scheme, asked))
+        return {label: known[label] for label in labels}
+
+    def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
+        """metric -> the version of its tallies of all schemes over the windows asked for; metrics
+        without any of them are left out. They are those of now."""
+        wished = {metric: tuple(labels) for metric, labels in asked.items()}
+        found = self._store.versions(wished)
+        for metric, scheme in self.unreadable.schemes():
+            if metric in found:
+                found[metric] = self.unreadable.marked(
+                    found[metric], metric, scheme, wished[metric]
+                )
+        return found
+
+    def note_touched(self, metric: str, touches: Callable[[str], bool]) -> None:
+        """Note the windows of a metric that cannot be read and are asked for, of an answer that was
+        kept and not read again."""
+        self._leave_out(metric, list(filter(touches, self.unreadable.of_metric(metric))))
+
+    def _leave_out(self, metric: str, labels: Sequence[str]) -> None:
+        if labels:
+            self.left_out.setdefault(metric, set()).update(labels)
+
+    def _tried(
+        self, metric: str, scheme: str, labels: Sequence[str], found: Mapping[str, StoreError]
+    ) -> None:
+        self.unreadable.tried(metric, scheme, labels, found)
+        self._leave_out(metric, tuple(found))
+
+    def _look(self, metric: str, scheme: str, labels: Sequence[str]) -> tuple[str, ...]:
+        """Which of these windows cannot be read: each is tried by itself."""
+        found: dict[str, StoreError] = {}
+        for label in labels:
+            try:
+                self._store.own_tally(TallyKey(metric, scheme, label))
+            except DamagedBlock as error:
+                found[label] = error
+        self._tried(metric, scheme, labels, found)
+        return tuple(found)
+
+    def _one_by_one(
+        self, metric: str, scheme: str, labels: Sequence[str], error: StoreError
+    ) -> Tally:
+        """The sum of windows of which each can be read: it is a sum over a calendar that cannot.
+
+        Raises:
+            StoreError: that sum has windows that were dropped.
+        """
+        _log.warning("read without sums: %s", error)
+        if set(labels).intersection(self.dropped(metric, scheme)):
+            raise error
+        own = [self._store.own_tally(TallyKey(metric, scheme, label)) for label in labels]
+        rows = tuple(
+            sum(same[1:], same[0]) for same in zip(*(each.rows for each in own), strict=True)
+        )
+        return Tally(metric, scheme, tuple(labels), rows)
+
+
+def _new_mark(unreadable: bool, now: float) -> _Readability:
+    return _Readability(unreadable, now + _AGAIN_SECONDS, secrets.token_bytes(_MARK_BYTES))
+
+
+def _hash(*parts: bytes) -> bytes:
+    return hashlib.blake2b(b"".join(parts), digest_size=_VERSION_BYTES).digest()

@@ -1,0 +1,278 @@
+"""A metric by segments: each tally is read once, and its rows are divided among the segments."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+
+from deniable import Metric, Registry, Scheme
+from deniable.mechanisms import FrequencyOracle, Histogram
+from deniable.segments import LEAST_REPORTS
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.segmented import Group, Segmented, segmented
+from deniable_estimator.asking.query import sliced
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import Part, Question, Selection, select, unfinished
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.detection import reports_to_detect
+from deniable_estimator.forecasting.forecast import LARGE_SHARE
+from deniable_estimator.forecasting.number_forecast import reports_for_quantile
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import Adjustment
+
+UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
+"""The newest windows that a segment is estimated from, if they have enough reports; else all."""
+
+_ENOUGH_FOR_MEAN = 400
+"""With so many reports a mean is known to a few percent of its range at usual epsilons."""
+
+
+def check_names(metric: Metric, by: Sequence[str]) -> None:
+    """Refuse what is not a segment of the metric.
+
+    Raises:
+        EstimateError: it is not, or is named twice.
+    """
+    known = [each.name for each in metric.segments]
+    if not known:
+        raise EstimateError(
+            message(
+                "{metric} is not counted by segments: declare them in its registry "
+                '(segments = ["platform"])',
+                metric=metric.name,
+            )
+        )
+    if not by or len(set(by)) < len(by) or not set(by) <= set(known):
+        raise EstimateError(
+            message(
+                "{metric} is counted by {known}: choose one or several of them, each once",
+                metric=metric.name,
+                known=", ".join(known),
+            )
+        )
+
+
+def enough_reports(scheme: Scheme) -> int:
+    """With how many reports a segment says something: a share of 5% is detected, or the p95 of a
+    number has an upper limit."""
+    mechanism = scheme.mechanism
+    if isinstance(mechanism, FrequencyOracle):
+        size = max(2, len(scheme.values))
+        return max(LEAST_REPORTS, reports_to_detect(mechanism, size, LARGE_SHARE))
+    if isinstance(mechanism, Histogram):
+        return max(LEAST_REPORTS, reports_for_quantile(mechanism, 0.95))
+    return _ENOUGH_FOR_MEAN
+
+
+def split(
+    selection: Selection, by: Sequence[str], *, recent: bool = False
+) -> tuple[list[tuple[dict[str, str], Question]], int]:
+    """The question of each combination of these segments, in the order of the current scheme, and
+    how many reports tell none of them.
+
+    With `recent`, a segment's question is over its newest windows of `UNIONS` that have enough
+    reports. Otherwise all are over the same windows, and each tally is read once.
+
+    Raises:
+        StoreUnavailable: the store cannot answer now.
+    """
+    reader, name = selection.reader, selection.metric.name
+    found: dict[tuple[str, ...], list[Part]] = {}
+    unsplit = 0
+    for each in selection.chosen:
+        scheme, fingerprint = each.scheme, each.scheme.fingerprint
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for place in each.places:
+            labels = scheme.combinations[place]
+            if set(by) <= labels.keys():
+                groups.setdefault(tuple(labels[segment] for segment in by), []).append(place)
+        if not (each.published and each.windows):
+            for key in groups:
+                found.setdefault(key, [])
+            continue
+        counts = reader.segment_reports(name, fingerprint, each.windows)
+        if not groups:
+            unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
+            continue
+        whole = {each.windows: selection.tally(each, each.windows)}
+        for key, places in groups.items():
+            chosen = each.windows
+            if recent:
+                # Of dropped windows the newest cannot be had alone.
+                apart = [label for label in counts if label not in each.dropped]
+                own = {label: int(counts[label][places].sum()) for label in apart or counts}
+                chosen = _newest(selection.metric, scheme, own)
+                if chosen not in whole:
+                    whole[chosen] = selection.tally(each, chosen)
+            reports = {label: int(counts[label][places].sum()) for label in chosen}
+            participation = selection.participation(each, reports)
+            tally = sliced(whole[chosen], scheme, places)
+            found.setdefault(key, []).append(Part(tally, scheme, each.candidates, participation))
+    unit = selection.metric.type.unit
+    return [
+        (dict(zip(by, key, strict=True)), Question(tuple(parts), unit))
+        for key, parts in found.items()
+    ], unsplit
+
+
+def _newest(metric: Metric, scheme: Scheme, reports: Mapping[str, int]) -> tuple[str, ...]:
+    """The newest windows with enough reports: one, then more of them, then all."""
+    labels, enough = tuple(reports), enough_reports(scheme)
+    for count in UNIONS[metric.window]:
+        if sum(reports[label] for label in labels[-count:]) >= enough:
+            return labels[-count:]
+    return labels
+
+
+def by_segment(
+    reader: Reader,
+    registry: Registry,
+    metric: str,
+    by: Sequence[str],
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    where: Mapping[str, str] | None = None,
+    against: Mapping[str, str] | None = None,
+    recent: bool = False,
+    without: Collection[str] = (),
+    level: float = 0.95,
+    adjust: Adjustment = "storey",
+    least: int = LEAST_REPORTS,
+    now: float | None = None,
+) -> Segmented:
+    """The metric's answer for each combination of the segments `by`, with what is the same as in
+    `reading.read`.
+
+    `where` keeps one value of a segment alone. `against` is the combination that the others are
+    compared with; the largest, if not given. With `recent`, each segment is over its newest
+    windows that have enough reports, and nothing is compared.
+
+    Raises:
+        EstimateError: as `reading.read`; or `by`, `where` or `against` are no segments of the
+            metric.
+    """
+    selection = select(
+        reader, registry, metric, first, last, candidates, without, where=where or {}
+    )
+    question = split_question(selection, by, against=against, recent=recent)
+    return question.answer(against=against, level=level, adjust=adjust, least=least, now=now)
+
+
+@dataclass(frozen=True, eq=False)
+class SplitQuestion:
+    """All data of an answer by segments; only the calculation is left."""
+
+    by: tuple[str, ...]
+    where: Mapping[str, str]
+    total: Question
+    groups: tuple[tuple[dict[str, str], Question], ...]
+    unsplit: int
+    recent: bool
+
+    def answer(
+        self,
+        *,
+        against: Mapping[str, str] | None = None,
+        level: float = 0.95,
+        adjust: Adjustment = "storey",
+        least: int = LEAST_REPORTS,
+        now: float | None = None,
+    ) -> Segmented:
+        """The answer.
+
+        Raises:
+            EstimateError: a candidate cannot be estimated, or `against` has too few reports.
+        """
+        moment = time.time() if now is None else now
+
+        def answer(question: Question) -> Answer:
+            found = question.estimate(level=level, adjust=adjust)
+            return found.marked(unfinished(found.windows, moment))
+
+        reported = [(labels, each) for labels, each in self.groups if each.n]
+        groups = [Group(labels, answer(each)) for labels, each in reported]
+        small = [each for _, each in reported if each.n < least]
+        rest = answer(_merged(small)) if small and not self.recent else None
+        return segmented(
+            self.by,
+            self.where,
+            answer(self.total),
+            groups,
+            rest,
+            self.unsplit,
+            least=least,
+            against=against,
+            together=not self.recent,
+        )
+
+
+def split_question(
+    selection: Selection,
+    by: Sequence[str],
+    *,
+    against: Mapping[str, str] | None = None,
+    recent: bool = False,
+) -> SplitQuestion:
+    """The data of a selection of tallies by segments.
+
+    Raises:
+        EstimateError: `by` or `against` are no segments of the metric.
+        StoreUnavailable: the store cannot answer now.
+    """
+    check_names(selection.metric, by)
+    if against is not None:
+        _check_against(selection.metric, by, against)
+    groups, unsplit = split(selection, by, recent=recent)
+    return SplitQuestion(
+        tuple(by), selection.where, selection.read(), tuple(groups), unsplit, recent
+    )
+
+
+def _check_against(metric: Metric, by: Sequence[str], against: Mapping[str, str]) -> None:
+    declared = {each.name: each.values for each in metric.segments}
+    for name, value in against.items():
+        if name not in by or value not in declared[name]:
+            raise EstimateError(
+                message(
+                    "{segment}={value} is not one of the segments that are compared",
+                    segment=name,
+                    value=value,
+                )
+            )
+    if set(against) != set(by):
+        raise EstimateError(
+            message("name a value for each of {segments} to compare with", segments=", ".join(by))
+        )
+
+
+def _merged(questions: Sequence[Question]) -> Question:
+    """The question of several segments together."""
+    parts: dict[str, list[Part]] = {}
+    for question in questions:
+        for part in question.parts:
+            parts.setdefault(part.scheme.fingerprint, []).append(part)
+    merged = []
+    for each in parts.values():
+        first = each[0]
+        tally = replace(
+            first.tally,
+            rows=tuple(
+                sum(rows[1:], rows[0])
+                for rows in zip(*(part.tally.rows for part in each), strict=True)
+            ),
+        )
+        windows = first.participation.reports
+        reports = {
+            label: int(np.sum([part.participation.reports[label] for part in each]))
+            for label in windows
+        }
+        participation: Participation = replace(first.participation, reports=reports)
+        merged.append(replace(first, tally=tally, participation=participation))
+    return Question(tuple(merged), questions[0].unit)

@@ -1,0 +1,415 @@
+"""A metric over time: an estimate for each window, or for each week or month of windows.
+
+Windows are grouped by adding their tallies. This requires that each window is in one group: days
+can be grouped into weeks and months, but weeks not into months.
+
+A day is compared with the same weekday a week before, and a week with the week before: most
+metrics are different on weekends, which is no change. A period that is not whole is not compared
+at all. Neither is one that is unfinished: it holds reports of a window that has not ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from deniable import Metric, Registry, windows
+from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.basis import unreadable_note
+from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.units import SHARES, Unit
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.periods import read_ranges
+from deniable_estimator.asking.query import check_days, find_metric
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.asking.reading import unfinished
+from deniable_estimator.errors import EstimateError, OnlyLongerError
+from deniable_estimator.messages import message, sentence
+
+Points: TypeAlias = Callable[[Sequence[tuple[date, date]]], Iterator[Answer | None]]
+"""The answers for ranges of days, in their order."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
+    "day": ("day", "week", "month"),
+    "week": ("week",),
+    "month": ("month",),
+}
+"""What the windows of each kind can be added up to."""
+
+MOST_PERIODS = 400
+"""The most periods, as many as a chart can show: a year of days fits."""
+
+_COLUMNS = ("std_error", "low", "high", "change", "change_low", "change_high")
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """One step of a trend."""
+
+    label: str
+    first: date
+    last: date
+    partial: bool
+    """Whether it has not ended, or the trend's range holds only some of its days."""
+    estimate: Answer | None
+    """None without reports."""
+    since: str | None = None
+    """The period that `change` looks back to: the same weekday a week before; of weeks and
+    months, the whole one before that has reports."""
+    unfinished: bool = False
+    """Whether it has reports of a window that has not ended."""
+    unreadable: tuple[str, ...] = ()
+    """The windows in it that could not be read."""
+    change: Comparison | None = None
+    """Not corrected for their number. None for a partial period and where there are no reports to
+    compare with."""
+
+    @property
+    def n(self) -> int:
+        """Reports."""
+        return self.estimate.n if self.estimate else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """A metric's periods, the oldest first; none where nothing was ever reported."""
+
+    metric: str
+    by: windows.Kind
+    level: float
+    periods: tuple[Period, ...]
+    grouped: bool = False
+    """Whether the windows of the metric are shorter than the periods."""
+
+    @property
+    def reported(self) -> tuple[Period, ...]:
+        """The periods that have reports."""
+        return tuple(period for period in self.periods if period.estimate)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on how to read the trend."""
+        notes = []
+        changes = sum(period.change is not None for period in self.periods)
+        if changes > 1:
+            notes.append(
+                message(
+                    "the {changes} changes are not corrected for multiple comparisons: expect "
+                    "about {chance:.2g} false positives",
+                    changes=changes,
+                    chance=changes * (1 - self.level),
+                )
+            )
+        repeated = any(each.estimate and each.estimate.devices < each.n for each in self.periods)
+        if repeated:
+            notes.append(message(self.unit.repeated))
+        if any(period.unfinished for period in self.reported):
+            notes.append(
+                message(
+                    "an unfinished period will have more reports, and is compared with none: the "
+                    "devices that report first need not be like the others"
+                )
+            )
+        if unreadable := [label for period in self.periods for label in period.unreadable]:
+            notes.append(unreadable_note(unreadable))
+        if any(period.partial and not period.unfinished for period in self.reported):
+            notes.append(
+                message("a partial period holds only some of its days, and is compared with none")
+            )
+        if self.by == "month" and self.grouped and changes:
+            notes.append(message(self.unit.months))
+        return tuple(notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trend as JSON can carry it; what cannot be said is null."""
+        header = self._header
+        return {
+            "metric": self.metric,
+            **({"kind": self.kind} if self.kind else {}),
+            "by": self.by,
+            "level": self.level,
+            "notes": list(self.notes),
+            "periods": [
+                {
+                    "period": period.label,
+                    "first": period.first.isoformat(),
+                    "last": period.last.isoformat(),
+                    "partial": period.partial,
+                    "unfinished": period.unfinished,
+                    "n": period.n,
+                    "since": period.since,
+                    "values": [dict(zip(header, row, strict=True)) for row in _rows(period)],
+                }
+                for period in self.periods
+            ],
+        }
+
+    def to_csv(
+        self,
+        step: Mapping[tuple[str, str], str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        *,
+        raw: bool = False,
+    ) -> str:
+        """One line for each period that has reports and each value (RFC 4180); with columns of the
+        `step`, by the labels of period and value, and of `annotations`, by that of the period, at
+        the end, if they are given."""
+        header, rows = self.table()
+        series = header.index(self._header[0])
+        if step is not None:
+            header = (*header, "step")
+            rows = [(*row, step.get((row[0], row[series]), "")) for row in rows]
+        if annotations is not None:
+            header = (*header, "annotations")
+            rows = [(*row, annotations.get(row[0], "")) for row in rows]
+        return csv_text(header, rows, raw=raw)
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """The header and the lines of `to_csv`; a line begins with the label of its period."""
+        header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
+        return header, [
+            (*_about(period), *row) for period in self.reported for row in _rows(period)
+        ]
+
+    @property
+    def unit(self) -> Unit:
+        """That of its answers."""
+        return next((each.estimate.unit for each in self.periods if each.estimate), SHARES)
+
+    @property
+    def leading(self) -> str:
+        """The default series to show: the leading one of the newest period.
+
+        Raises:
+            EstimateError: there are no reports.
+        """
+        if not self.reported:
+            raise EstimateError("there are no reports in that range: choose another")
+        newest = self.reported[-1].estimate
+        assert newest is not None
+        return newest.leading
+
+    @property
+    def kind(self) -> str | None:
+        """That of its answers; None without reports."""
+        return next((each.estimate.kind for each in self.periods if each.estimate), None)
+
+    @property
+    def _header(self) -> tuple[str, ...]:
+        """The columns of one series: without reports those of shares."""
+        names = ("value", "share")
+        if self.reported and self.reported[0].estimate:
+            names = self.reported[0].estimate.headings
+        return (*names, *_COLUMNS)
+
+
+def trend(
+    reader: Reader,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    by: windows.Kind | None = None,
+    now: float | None = None,
+    level: float = 0.95,
+    without: Collection[str] = (),
+    points: Points | None = None,
+    progress: Progress | None = None,
+    where: Mapping[str, str] | None = None,
+) -> Trend:
+    """The metric's estimate in each period that touches the days first to last.
+
+    Without a first or last day the range begins or ends with the windows that are stored.
+    `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
+    not given. The windows `without` are left out. `points` answers for ranges of
+    days, if not `read_ranges` itself, and leaves them out too; `progress` is told how many periods
+    are done, of how many. `where` keeps the reports of one segment alone.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        EstimateError: the range is reversed or has too many periods, the windows do not add
+            up to `by`, or a candidate cannot be estimated.
+        StoreUnavailable: the store cannot answer now.
+    """
+    declared = find_metric(registry, metric)
+    by = by or declared.window
+    if by not in GROUPS[declared.window]:
+        raise EstimateError(
+            message(
+                "{metric} has a window of a {window}, which does not lie within one {by}: group "
+                "it by {groups}",
+                metric=metric,
+                window=declared.window,
+                by=by,
+                groups=" or ".join(GROUPS[declared.window]),
+            )
+        )
+    check_days(first, last)
+    grouped = by != declared.window
+    sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
+    stored = {label for each in sources for label in _stored(reader, each)}.difference(without)
+    if not stored:
+        return Trend(metric, by, level, (), grouped)
+    first = first or min(map(windows.first_day, stored))
+    last = max(first, last or max(map(windows.last_day, stored)))
+    count = _count(by, first, last)
+    if count > MOST_PERIODS:
+        too_many = (
+            sentence(
+                "that is {count:,} periods, more than {most}: choose a shorter range, weeks or "
+                "months"
+            )
+            if by == "day"
+            else sentence("that is {count:,} periods, more than {most}: choose a shorter range")
+        )
+        raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
+    labels = windows.span(by, first, last)
+    now = time.time() if now is None else now
+    # The first days are compared with those of the week before.
+    earlier = [] if by != "day" else _week_before(first)
+    gone = {label for each in sources for label in _dropped(reader, each)} if earlier else set()
+    # Those that were dropped are missing in the same way as those without reports.
+    earlier = [label for label in earlier if label not in gone]
+    points = points or partial(
+        read_ranges,
+        *(reader, registry, metric),
+        candidates=candidates,
+        level=level,
+        without=without,
+        now=now,
+        where=where,
+    )
+    filled = stored.intersection(earlier + labels)
+    if grouped:
+        filled = {windows.window_at(by, windows.start(label)) for label in stored}
+        filled.intersection_update(labels)
+    running = {windows.window_at(by, windows.start(each)) for each in unfinished(stored, now)}
+    periods: list[Period] = []
+    done = 0
+    spans = {}
+    for label in earlier + labels:
+        begins, ends = windows.first_day(label), windows.last_day(label)
+        if grouped:
+            begins, ends = max(begins, first), min(ends, last)
+        spans[label] = begins, ends
+    answers = points([span for label, span in spans.items() if label in filled])
+    for label, (begins, ends) in spans.items():
+        estimate = None
+        if label in filled:
+            if progress:
+                progress(done, len(filled))
+            try:
+                estimate = next(answers)
+            except OnlyLongerError as error:
+                # Whole periods cannot be finer than the sums that have them.
+                if not grouped or (begins, ends) == (
+                    windows.first_day(label),
+                    windows.last_day(label),
+                ):
+                    raise _group_longer(metric, error) from None
+                raise
+            done += 1
+        cut = grouped and (begins, ends) != (windows.first_day(label), windows.last_day(label))
+        reported = estimate if estimate and estimate.n else None
+        partial_ = cut or windows.end(label) > now
+        open_ = label in running and reported is not None
+        unreadable = estimate.unreadable if estimate else ()
+        periods.append(
+            Period(
+                *(label, begins, ends, partial_, reported), unfinished=open_, unreadable=unreadable
+            )
+        )
+    periods = _compared(periods, by)
+    return Trend(metric, by, level, tuple(periods[len(earlier) :]), grouped)
+
+
+def _group_longer(metric: str, error: OnlyLongerError) -> OnlyLongerError:
+    told = message(
+        "windows of {metric} from {first} on were dropped, and only sums of longer periods are "
+        "kept: group by a longer period, or begin later",
+        first=error.windows[0],
+        metric=metric,
+    )
+    return OnlyLongerError(told, error.windows, error.periods)
+
+
+def _week_before(first: date) -> list[str]:
+    """The seven days before this one; as many of them as the calendar has."""
+    count = min(7, first.toordinal() - 1)
+    return [(first - timedelta(days=ago)).isoformat() for ago in range(count, 0, -1)]
+
+
+def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
+    """The same periods, each with its change since the one that it is compared with."""
+    whole = {each: each.estimate for each in periods if each.estimate and not each.partial}
+    if by == "day":
+        days = {each.first: each for each in whole}
+        week_before = {
+            each: days.get(date.fromordinal(max(1, each.first.toordinal() - 7))) for each in whole
+        }
+        pairs = [(earlier, each) for each, earlier in week_before.items() if earlier]
+    else:
+        pairs = list(pairwise(whole))
+    changes = [compare(whole[earlier], whole[each], together=False) for earlier, each in pairs]
+    found = {
+        each: replace(each, since=earlier.label, change=change)
+        for (earlier, each), change in zip(pairs, changes, strict=True)
+        if by != "week" or not change.notes
+    }
+    return [found.get(each, each) for each in periods]
+
+
+def _count(by: windows.Kind, first: date, last: date) -> int:
+    """How many periods a range touches; naming those of a thousand years takes a minute."""
+    if by == "month":
+        return 12 * (last.year - first.year) + last.month - first.month + 1
+    step = 7 if by == "week" else 1
+    # Day 1 of the calendar was a Monday.
+    return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
+
+
+def _stored(reader: Reader, metric: Metric) -> list[str]:
+    """All windows of the metric's kind with reports under any scheme."""
+    return [
+        label
+        for scheme in reader.schemes().get(metric.name, {})
+        for label in reader.all_windows(metric.name, scheme)
+        if windows.kind_of(label) == metric.window
+    ]
+
+
+def _dropped(reader: Reader, metric: Metric) -> list[str]:
+    schemes = reader.schemes().get(metric.name, {})
+    return [label for scheme in schemes for label in reader.dropped(metric.name, scheme)]
+
+
+def _rows(period: Period) -> list[tuple[Any, ...]]:
+    estimate, change = period.estimate, period.change
+    if estimate is None:
+        return []
+    changes: dict[str, tuple[Any, ...]] = {}
+    if change is not None:
+        columns = map(plain, (change.difference, change.low, change.high))
+        changes = dict(zip(change.values, zip(*columns, strict=True), strict=True))
+    series = estimate.series
+    columns = map(plain, (series.value, series.std_error, series.low, series.high))
+    return [
+        (name, *numbers, *changes.get(name, (None, None, None)))
+        for name, *numbers in zip(series.names, *columns, strict=True)
+    ]
+
+
+def _about(period: Period) -> tuple[Any, ...]:
+    return (
+        *(period.label, period.first, period.last, period.partial),
+        *(period.unfinished, period.n, period.since),
+    )

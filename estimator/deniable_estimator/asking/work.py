@@ -1,0 +1,266 @@
+"""The processes that do long calculations, so that the server's threads stay free to answer.
+
+Python runs one thread at a time: a long calculation in the server's own process would hold up
+every other answer. Each worker process has a bounded memory, a bounded time for each task, and is
+replaced after some tasks, or when it dies; the others do not notice. All of them end with the
+server, however it ends.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import pickle
+import queue
+import resource
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from deniable import DeniableError
+from deniable_estimator.asking.listed import Listed, reread
+from deniable_estimator.messages import message
+
+_T = TypeVar("_T")
+
+_TASKS = 50
+"""Tasks after which a process is replaced: what it has not given back by then is given back."""
+_NICE = 5
+"""So much lower is their priority than the server's, which has little to do and should do it at
+once."""
+
+
+class TooHeavy(DeniableError):
+    """A calculation needed more memory or time than one may have."""
+
+    def __init__(self, memory: int, seconds: int) -> None:
+        super().__init__(
+            message(
+                "This calculation needs more than the {memory:,} MiB of memory or the {seconds:,} "
+                "s that one may have. Ask for fewer values, strings or days, or raise "
+                "DENIABLE_DASHBOARD_MEMORY or DENIABLE_DASHBOARD_SECONDS.",
+                memory=memory >> 20,
+                seconds=seconds,
+            )
+        )
+
+
+class WorkersClosed(DeniableError):
+    """The server is being stopped: ask again after `retry_after` seconds."""
+
+    retry_after = 10
+
+    def __init__(self) -> None:
+        super().__init__(message("The dashboard is being stopped. Ask again in a moment."))
+
+
+class Workers:
+    """`count` processes, each with `memory` bytes and `seconds` of CPU time for one task.
+    `preloaded` is the module that they need most: it is imported once and shared by all of them.
+
+    The processes are started when they are first needed: so they belong to the process that
+    uses them, even if it was forked after this was made.
+    """
+
+    def __init__(self, count: int, memory: int, seconds: int, preloaded: str = __name__) -> None:
+        self.count = count
+        self._preloaded = preloaded
+        self.memory = memory
+        self.seconds = seconds
+        self._lock = threading.Lock()
+        self._lifeline: tuple[Connection, Connection] | None = None
+        self._closed = False
+        # The one that was used last comes first, so that a single reader starts one process.
+        self._slots: queue.LifoQueue[_Slot] = queue.LifoQueue()
+        for _ in range(count):
+            self._slots.put(_Slot())
+
+    def run(
+        self, function: Callable[..., _T], *arguments: object, strings: Listed | None = None
+    ) -> _T:
+        """What the function returns, in another process; waits for one that is free.
+
+        The function and what it takes and returns are pickled. `strings` are sent apart: where
+        they occur in the arguments or in the result, only a reference travels, and strings that
+        stand in a file are read from there.
+
+        Raises:
+            TooHeavy: it needed more memory or time than a task may have.
+            WorkersClosed: the processes are being ended.
+        """
+        slot = self._slots.get()
+        try:
+            return self._run(slot, function, arguments, strings)
+        finally:
+            self._slots.put(slot)
+
+    def close(self) -> None:
+        """End the processes, also those that calculate: whoever waits is given `WorkersClosed`."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._lifeline is not None:
+                for end in self._lifeline:
+                    end.close()
+        slots = [self._slots.get() for _ in range(self.count)]
+        for slot in slots:
+            slot.end()
+            self._slots.put(slot)
+
+    def _run(
+        self,
+        slot: _Slot,
+        function: Callable[..., _T],
+        arguments: tuple[object, ...],
+        strings: Listed | None,
+    ) -> _T:
+        sent = _packed((function, arguments), strings)
+        source = None if strings is None else strings.source
+        try:
+            if slot.executor is None:
+                slot.executor = self._start()
+            slot.tasks += 1
+            try:
+                future = slot.executor.submit(_task, self.seconds, source, sent)
+            except BrokenProcessPool:
+                # It has died since its last task: that is not this one's fault.
+                slot.end()
+                slot.executor = self._start()
+                future = slot.executor.submit(_task, self.seconds, source, sent)
+            kind, told = future.result()
+        except BrokenProcessPool:
+            slot.end()
+            raise (
+                WorkersClosed() if self._closed else TooHeavy(self.memory, self.seconds)
+            ) from None
+        if kind == "memory" or slot.tasks >= _TASKS:
+            slot.end()
+        if kind == "memory":
+            raise TooHeavy(self.memory, self.seconds)
+        found = _unpacked(told, strings)
+        if kind == "error":
+            error, texts, members = found
+            raised: DeniableError = error.__new__(error, *texts)
+            raised.args = texts
+            vars(raised).update(members)
+            raise raised
+        result: _T = found
+        return result
+
+    def _start(self) -> ProcessPoolExecutor:
+        # Not a plain fork: a thread of this process may hold a lock that the child would need.
+        forks = "forkserver" in multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if forks else "spawn")
+        if forks:
+            context.set_forkserver_preload([self._preloaded])
+        with self._lock:
+            if self._closed:
+                raise WorkersClosed
+            if self._lifeline is None:
+                self._lifeline = context.Pipe(duplex=False)
+            begin = (self._lifeline[0], self.memory)
+            executor = ProcessPoolExecutor(1, context, _begin, begin)
+            # Its process starts with its first task: now, while the lifeline is surely open.
+            executor.submit(int).result()
+        return executor
+
+
+class _Slot:
+    """The place of one process: where it dies, no other is harmed."""
+
+    executor: ProcessPoolExecutor | None = None
+    tasks = 0
+
+    def end(self) -> None:
+        if self.executor is not None:
+            self.executor.shutdown()
+        self.executor, self.tasks = None, 0
+
+
+def _begin(lifeline: Connection, memory: int) -> None:
+    """What a worker process does first."""
+    # Ctrl-C in a terminal reaches it too; it ends when the server does.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # A sandbox may forbid these calls (systemd's @resources), and macOS does not keep RLIMIT_AS.
+    with suppress(OSError):
+        os.nice(_NICE)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_AS, memory)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+
+
+def _limit(what: int, most: int) -> None:
+    """Let this process have no more of something than that, as far as the system lets us say so."""
+    _, hard = resource.getrlimit(what)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(
+            what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+        )
+
+
+def _end_with(lifeline: Connection) -> None:
+    """End this process when the server closes the pipe, or dies, of which the pipe tells too."""
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()
+    os._exit(0)
+
+
+def _task(seconds: int, source: tuple[str, bytes] | list[str] | None, sent: bytes) -> Any:
+    """One task: ("done", result), ("error", what to raise) or ("memory", None)."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    spent = used.ru_utime + used.ru_stime
+    # What takes longer is ended by the system (SIGXCPU).
+    _limit(resource.RLIMIT_CPU, int(spent) + seconds + 1)
+    try:
+        strings = None if source is None else reread(source)
+        function, arguments = _unpacked(sent, strings)
+        try:
+            return "done", _packed(function(*arguments), strings)
+        except DeniableError as error:
+            # Not every error can be pickled as it is: some take other arguments than they keep.
+            return "error", _packed((type(error), error.args, vars(error)), None)
+    except MemoryError:
+        return "memory", None
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, strings: Listed | None) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._strings = strings
+
+    def persistent_id(self, found: object) -> str | None:
+        if self._strings is not None:
+            if found is self._strings:
+                return "list"
+            if found is self._strings.values:
+                return "values"
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, strings: Listed | None) -> None:
+        super().__init__(file)
+        self._strings = strings
+
+    def persistent_load(self, name: str) -> Any:
+        assert self._strings is not None
+        return self._strings if name == "list" else self._strings.values
+
+
+def _packed(found: object, strings: Listed | None) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, strings).dump(found)
+    return file.getvalue()
+
+
+def _unpacked(data: bytes, strings: Listed | None) -> Any:
+    # Only what this program itself has sent through its own pipe.
+    return _Unpickler(io.BytesIO(data), strings).load()

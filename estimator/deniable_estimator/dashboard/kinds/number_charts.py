@@ -1,0 +1,255 @@
+"""The charts of numbers: a histogram with its quantiles, the curve of shares below each number, and
+a mean on its scale.
+
+Across, numbers lie on the scale of the metric's range. At both ends there is a strip for what lies
+outside of the range, however far away that is.
+
+A bar is as high as the share of its cells, divided by how wide it is beside the others: where
+whole numbers or the end of the range make bars of different widths, areas stay comparable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms.number_range import NumberRange
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.mean import Mean
+from deniable_estimator.answers.units import SHARES
+from deniable_estimator.dashboard.words import percent, series_text
+from deniable_estimator.document.plot.lines import path, thousandths
+from deniable_estimator.document.plot.marks import Column, Columns, Dots, Line, Lines, Row, Rule
+from deniable_estimator.document.plot.scales import STRIP, NumberAxis, end_text
+from deniable_estimator.document.plot.ticks import Label, Tick, nice_step
+from deniable_estimator.messages import counted, joined, message, sentence
+from deniable_estimator.statistics.intervals import FloatArray
+
+MOST_BARS = 64
+"""At most so many bars: on a phone each is then four pixels wide."""
+
+_LEVELS = 3
+"""About so many gridlines."""
+_POINTS = 256
+"""The curve is drawn through so many edges at most."""
+
+_CELL = sentence("{low} to {high}: {share}")
+_ONE = sentence("{number}: {share}")
+_BELOW = sentence("below {low}: {share}")
+_ABOVE = sentence("{high} or above: {share}")
+_TOLD = sentence("{name}: {estimate}, {low} to {high}")
+
+
+def histogram_chart(
+    answer: Distribution, *, height: int, name: str, limit: int = MOST_BARS
+) -> Columns:
+    """The histogram of a distribution, of at most so many bars, with the marks of its series."""
+    axis = NumberAxis.of(answer.range)
+    cells = answer.cells
+    groups = _groups(len(cells.shares) - 2, limit)
+    shares = np.add.reduceat(cells.shares[1:-1], groups)
+    starts = cells.starts[1:-1][groups]
+    ends = np.append(starts[1:], cells.starts[-1])
+    at = np.array([axis.across(each) for each in (*starts, ends[-1])])
+    widths = np.diff(at)
+    drawn = shares * np.median(widths) / widths
+    top, step = _top(float(max(drawn.max(), cells.shares[0], cells.shares[-1])))
+
+    def column(
+        start: float, width: float, share: float, text: str, *, outside: bool = False
+    ) -> Column:
+        high = round(share / top * height, 1)
+        return Column(round(start, 2), round(width, 2), high, outside, text)
+
+    below, above = float(cells.shares[0]), float(cells.shares[-1])
+    columns = [column(0, STRIP, below, _strip_text(answer, below, low=True), outside=True)]
+    columns += [
+        column(
+            left,
+            width,
+            share,
+            _cell_text(answer, start, end, real),
+        )
+        for left, width, share, start, end, real in zip(
+            *(each.tolist() for each in (at[:-1], widths, drawn, starts, ends, shares)), strict=True
+        )
+    ]
+    columns.append(
+        column(100 - STRIP, STRIP, above, _strip_text(answer, above, low=False), outside=True)
+    )
+    marks = marks_of(answer, axis)
+    return Columns(
+        name=name,
+        title=message("{metric}: how the numbers are distributed", metric=answer.metric),
+        description=described(answer, marks),
+        height=height,
+        columns=tuple(columns),
+        levels=tuple(
+            Tick(round((1 - place * step / top) * height, 1), SHARES.tick(place * step, step))
+            for place in range(1, round(top / step) + 1)
+        ),
+        marks=Dots(rows=marks, ticks=_ticks(axis, _outside(answer.range))),
+    )
+
+
+def curve_chart(
+    answer: Distribution, *, height: int, name: str, limit: float | None = None
+) -> Lines:
+    """The curve of a distribution, its band, and a limit that is asked for."""
+    axis, cells = NumberAxis.of(answer.range), answer.cells
+    every = max(1, math.ceil(len(cells.curve) / _POINTS))
+    kept = np.unique(np.append(np.arange(0, len(cells.curve), every), len(cells.curve) - 1))
+    across = [axis.across(each) for each in cells.ends[:-1][kept].tolist()]
+
+    def down(numbers: FloatArray) -> list[float]:
+        # A share outside of 0 to 1 is drawn at the edge; the files have it as it is.
+        within = np.clip(np.nan_to_num(numbers[kept], nan=0.5), 0, 1)
+        return [round(each, 1) for each in ((1 - within) * height).tolist()]
+
+    at = None if limit is None else axis.across(math.ceil(limit) if axis.shift else limit)
+    return Lines(
+        form="numbers",
+        name=name,
+        title=message("{metric}: the share of devices below each number", metric=answer.metric),
+        description=described(answer, marks_of(answer, axis)),
+        height=height,
+        lines=(band_line(across, down(cells.curve), down(cells.low), down(cells.high)),),
+        levels=tuple(Tick((1 - part / 4) * height, f"{part * 25}%") for part in range(5)),
+        ticks=_ticks(axis, _outside(answer.range)),
+        rules=() if at is None else (Rule((at, 0), (at, height)),),
+    )
+
+
+def band_line(
+    across: Sequence[float], down: Sequence[float], low: Sequence[float], high: Sequence[float]
+) -> Line:
+    """A line in its band through corners: percent across, pixels down."""
+    at = thousandths(across)
+    band = path([*at, *reversed(at)], [*high, *reversed(low)]) + "Z"
+    return Line(paths=(path(at, down),), bands=(band,))
+
+
+def _ticks(axis: NumberAxis, ends: tuple[str, str]) -> tuple[Label, ...]:
+    inner = (Label(each.at, each.text) for each in axis.ticks())
+    return Label(0, ends[0]), *inner, Label(100, ends[1])
+
+
+def _groups(cells: int, limit: int) -> NDArray[np.intp]:
+    """Where each bar begins, of so many cells: as many in each, except in the last."""
+    return np.arange(0, cells, max(1, math.ceil(cells / limit)))
+
+
+def _top(highest: float) -> tuple[float, float]:
+    """The top of an axis of shares, and the distance of its gridlines."""
+    step = nice_step(max(highest, 1e-6) / _LEVELS)
+    return step * math.ceil(highest / step - 1e-9) or step, step
+
+
+def _cell_text(answer: Distribution, start: float, end: float, share: float) -> str:
+    """The tooltip of a bar; whole numbers are told up to the last one in it."""
+    unit, numbers, told = answer.unit, answer.range, percent(share, 0.01)
+    if not numbers.integer:
+        low, high = (unit.full(each, _digits(numbers, each)) for each in (start, end))
+        return message(_CELL, low=low, high=high, share=told)
+    first, last = round(start), round(end) - 1
+    if first == last:
+        return message(_ONE, number=unit.exact(first), share=told)
+    return message(_CELL, low=unit.exact(first), high=unit.exact(last), share=told)
+
+
+def _digits(numbers: NumberRange, number: float) -> float:
+    """How exactly the edge of a bar is written: the `spread` of `Unit.short`."""
+    if numbers.scale == "log":
+        return abs(number) / 10
+    return (numbers.end - numbers.start) / 50
+
+
+def _outside(numbers: NumberRange) -> tuple[str, str]:
+    low, high = numbers.start, numbers.end
+    return (
+        message("< {number}", number=end_text(low)),
+        message("≥ {number}", number=end_text(high)),
+    )
+
+
+def _strip_text(answer: Distribution, share: float, *, low: bool) -> str:
+    unit, numbers = answer.unit, answer.range
+    end = numbers.start if low else numbers.end
+    number = unit.exact(end)
+    told = percent(share, 0.01)
+    if low:
+        return message(_BELOW, low=number, share=told)
+    return message(_ABOVE, high=number, share=told)
+
+
+def scale_chart(answer: Mean, *, name: str) -> Dots:
+    """A mean with its interval, on a scale that holds both and the range."""
+    numbers, series = answer.range, answer.series
+    log = numbers.scale == "log"
+    ends = [
+        float(each)
+        for each in (*series.value, *series.low, *series.high)
+        if math.isfinite(each) and (each > 0 or not log)
+    ]
+    axis = NumberAxis(min(numbers.start, *ends), max(float(numbers.high), *ends), log)
+    rows = marks_of(answer, axis)
+    return Dots(
+        name=name,
+        title=message("{metric}: the mean on its scale", metric=answer.metric),
+        description=described(answer, rows),
+        rows=rows,
+        ticks=_ticks(axis, (end_text(axis.low), end_text(axis.high))),
+    )
+
+
+def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Row, ...]:
+    """The series of an answer, in their order."""
+    series, unit, marks = answer.series, answer.unit, []
+    for place, name in enumerate(series.names):
+        number, low, high = (
+            float(column[place]) for column in (series.value, series.low, series.high)
+        )
+        text = series_text(unit, number, low, high, float(series.std_error[place]))
+        open_low, open_high = not math.isfinite(low), not math.isfinite(high)
+        told = math.isfinite(number) and not open_high and not open_low
+        marks.append(
+            Row(
+                label=unit.label(name),
+                number=text.estimate,
+                low_text=text.low,
+                high_text=text.high,
+                between=text.between,
+                known=not (open_low and open_high),
+                at=axis.at(number) if told else None,
+                low=0.0 if open_low else axis.at(low),
+                high=100.0 if open_high else axis.at(high),
+                open_low=open_low,
+                open_high=open_high,
+            )
+        )
+    return tuple(marks)
+
+
+def described(answer: Answer, marks: Sequence[Row]) -> str:
+    """A description of the picture for screen readers."""
+    parts = (
+        message(
+            _TOLD,
+            name=mark.label,
+            estimate=mark.number,
+            low=mark.low_text,
+            high=mark.high_text,
+        )
+        for mark in marks
+    )
+    return counted(
+        "From {count:,} report, with {level:.0%} intervals: {told}.",
+        "From {count:,} reports, with {level:.0%} intervals: {told}.",
+        answer.n,
+        level=answer.level,
+        told=joined(parts),
+    )

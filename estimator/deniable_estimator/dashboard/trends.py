@@ -1,0 +1,203 @@
+"""Trends as charts: one or several series over time on one scale, with what each period says.
+
+What is drawn is given as plain numbers (`TrendLine`), and the axis apart from them, so that several
+charts can share one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime
+from functools import lru_cache
+
+import numpy as np
+
+from deniable import windows
+from deniable_estimator.answers.units import Unit
+from deniable_estimator.asking.trend import Period, Trend
+from deniable_estimator.dashboard.language import LANGUAGES
+from deniable_estimator.dashboard.trend_words import TrendLine, described, points_of
+from deniable_estimator.dashboard.words import day as day_text
+from deniable_estimator.document.plot.lines import Numbers, apart, line_of
+from deniable_estimator.document.plot.marks import MOST_LINES, Lines
+from deniable_estimator.document.plot.scales import Axis
+from deniable_estimator.document.plot.ticks import Label, Tick, date_labels, date_ticks
+from deniable_estimator.messages import listed, message, sentence, spaced, translated
+
+_TITLES = {
+    "day": sentence("{value} by day"),
+    "week": sentence("{value} by week"),
+    "month": sentence("{value} by month"),
+}
+
+
+def lines_of(trend: Trend, values: Sequence[str]) -> list[TrendLine]:
+    """These series of a trend, as they are drawn."""
+    unit = trend.unit
+    of_periods = [_numbers(period, values) for period in trend.periods]
+    return [
+        TrendLine(unit.label(value), tuple(each[place] for each in of_periods))
+        for place, value in enumerate(values)
+    ]
+
+
+def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -> Axis | None:
+    """The axis that holds all of these lines and their bands; None where nothing is known."""
+    found = [numbers for line in lines for numbers in line.numbers if numbers is not None]
+    return Axis.of(unit, np.array(found, np.float64).reshape(-1, 3), gridlines=gridlines)
+
+
+def trend_chart(
+    trend: Trend,
+    values: Sequence[str],
+    *,
+    height: int,
+    name: str,
+    alarmed: Collection[str] = (),
+    gridlines: bool = True,
+) -> Lines | None:
+    """The chart of these series of a trend on one scale; None where no period has a report about
+    any. The periods `alarmed` are marked. Without `gridlines` the axis ends
+    where the numbers do.
+
+    Raises:
+        ValueError: there are more than `MOST_LINES` of them.
+    """
+    lines = lines_of(trend, values)
+    return chart_of_lines(
+        trend, lines, height=height, name=name, alarmed=alarmed, gridlines=gridlines
+    )
+
+
+def chart_of_lines(
+    trend: Trend,
+    lines: Sequence[TrendLine],
+    *,
+    height: int,
+    name: str,
+    alarmed: Collection[str] = (),
+    gridlines: bool = True,
+) -> Lines | None:
+    """What `trend_chart` draws of series whose lines are known."""
+    axis = axis_of(trend.unit, lines, gridlines=gridlines)
+    if axis is None:
+        return None
+    given = trend.periods, lines, axis
+    return draw_trend(*given, height=height, name=name, alarmed=alarmed, small=not gridlines)
+
+
+def draw_trend(
+    periods: Sequence[Period],
+    lines: Sequence[TrendLine],
+    axis: Axis,
+    *,
+    height: int,
+    name: str,
+    alarmed: Collection[str] = (),
+    small: bool = False,
+) -> Lines | None:
+    """The chart of these lines on this axis; None where none of them has a number. A `small` one is
+    drawn without the axis.
+
+    Raises:
+        ValueError: there are more than `MOST_LINES` of them.
+    """
+    if len(lines) > MOST_LINES:
+        raise ValueError(f"a chart has {MOST_LINES} lines at most, not {len(lines)}")
+    known = [
+        (style, line)
+        for style, line in enumerate(lines, 1)
+        if any(numbers is not None for numbers in line.numbers)
+    ]
+    if not known:
+        return None
+    partial = {place for place, each in enumerate(periods) if each.partial}
+    marked = {place for place, each in enumerate(periods) if each.label in alarmed}
+    drawn = [
+        line_of(
+            *(line.label, style, line.numbers, axis, height),
+            partial=partial,
+            alarmed=marked,
+            small=small,
+        )
+        for style, line in known
+    ]
+    places = apart([each.dots[-1].down for each in drawn], height)
+    dates, years = _dates(tuple(period.label for period in periods))
+    kind = windows.kind_of(periods[0].label)
+    return Lines(
+        form="trend small" if small else "trend",
+        name=name,
+        title=message(_TITLES[kind], value=listed(line.label for _, line in known)),
+        description=spaced(described(axis.unit, periods, line) for _, line in known),
+        height=height,
+        lines=tuple(each._replace(label_at=at) for each, at in zip(drawn, places, strict=True)),
+        points=points_of(axis.unit, periods, () if small else known, alarmed),
+        levels=() if small else axis.ticks(height),
+        ticks=() if small else dates,
+        years=() if small else years,
+    )
+
+
+@lru_cache(maxsize=16)
+def _dates(labels: tuple[str, ...]) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+    """The dates on the axis of these periods, without and with the year in each: a page draws
+    many charts of the same periods."""
+    ticks = date_ticks(
+        windows.first_day(labels[0]), windows.last_day(labels[-1]), windows.kind_of(labels[0])
+    )
+    across = [(_across(labels, tick.day), tick) for tick in ticks]
+    return (
+        date_labels([Tick(at, tick.text) for at, tick in across], text_width),
+        date_labels([Tick(at, day_text(tick.day)) for at, tick in across], text_width),
+    )
+
+
+def _across(labels: Sequence[str], day: date) -> float:
+    """Where a day lies: a day below its dot, and in a longer period where the day begins."""
+    label = windows.window_at(
+        windows.kind_of(labels[0]),
+        datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp(),
+    )
+    begins, ends = windows.first_day(label), windows.last_day(label)
+    part = (day - begins).days / ((ends - begins).days + 1) if ends > begins else 0.5
+    return round((labels.index(label) + part) * (100 / len(labels)), 3)
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str) -> float:
+    """How wide a text is drawn at most, in the size of its letters, in whichever language. That
+    depends on the reader's font: it is taken as wide as in DejaVu Sans, the widest of the common
+    ones."""
+    return max(
+        sum(_advance(letter) for letter in str(translated(text, language)))
+        for language in LANGUAGES.values()
+    )
+
+
+def _advance(letter: str) -> float:
+    if ord(letter) >= 0x2E80:
+        return 1.0
+    if letter == " ":
+        return 0.32
+    if letter in "mwMW":
+        return 1.0
+    return 0.8 if letter.isupper() else 0.64
+
+
+def _numbers(period: Period, values: Sequence[str]) -> list[Numbers | None]:
+    """Number, low and high of each of these series in one period."""
+    if period.estimate is None:
+        return [None] * len(values)
+    series = period.estimate.series
+    found: list[Numbers | None] = []
+    for value in values:
+        place = series.place(value)
+        numbers = None
+        if place is not None:
+            share = series.value.item(place)
+            if math.isfinite(share):
+                numbers = share, series.low.item(place), series.high.item(place)
+        found.append(numbers)
+    return found

@@ -1,0 +1,231 @@
+"""Ticks: where the gridlines of an axis lie, four or five of them at round numbers or dates, and
+which dates have room for their label.
+
+A linear axis that may be widened has four or five ticks, whatever it holds. Of the steps 1, 2,
+2.5 and 5 times a power of ten, the smallest is taken with which at most four steps reach from the
+tick below the lowest number to the one above the highest. There are at least three then: the next
+step is at most twice as long, or 2.5 times one from which at least six would remain.
+
+Every second label of a date is left out where the plot is too narrow for all, then all but every
+fourth, then all but the first. A label knows the width from which on it has room, and the style
+sheet hides it in a narrower plot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from deniable_estimator.messages import Dated
+
+_FACTORS = (1.0, 2.0, 2.5, 5.0)
+_MOST_STEPS = 4
+_LEAST_TICKS, _MOST_TICKS = 4, 5
+_MOST_MONTHS = 6
+"""The names of months are short enough for one more."""
+_DAYS = (1, 2, 3, 4)
+_WEEKS = (1, 2, 3)
+_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
+_MONDAY = date(2001, 1, 1).toordinal()
+
+WIDTHS = (4, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40)
+"""The widths of a plot, in rem, that the style sheet tells apart."""
+
+LETTERS = 0.75
+"""The size of the labels' letters, in rem."""
+
+_GAP = 0.4
+"""The least space between two labels, in rem."""
+_OUTSIDE = 0.5
+"""How far a label may reach beyond the end of the plot, in rem."""
+_AT_START, _AT_END = 3.0, 96.0
+"""In percent: a label before the one begins at its notch, one after the other ends there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A gridline at a percentage of the plot, and what it says."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DateTick:
+    """A date on an axis."""
+
+    day: date
+    text: str
+    """Short: the reader sees on the page which year it is."""
+
+
+class Label(NamedTuple):
+    """A text on an axis, in percent across."""
+
+    at: float
+    text: str
+    least: int = 0
+    """It is drawn where the plot is at least so many rem wide: 0, or one of `WIDTHS`."""
+
+    @property
+    def anchor(self) -> str:
+        """Which part of the text stands at the notch: its `first`, `middle` or `last`."""
+        return "first" if self.at < _AT_START else "last" if self.at > _AT_END else "middle"
+
+
+def nice_step(least: float) -> float:
+    """The smallest of 1, 2, 5, 10 times a power of ten that is at least so much."""
+    power: float = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
+
+
+def round_levels(lowest: float, highest: float) -> tuple[list[float], float]:
+    """Four or five round numbers, the first at `lowest` or below it and the last at `highest` or
+    above it, and the step between them.
+
+    Raises:
+        ValueError: there is nothing between the two.
+    """
+    if not lowest < highest:
+        raise ValueError("an axis begins below its end")
+    power = math.floor(math.log10((highest - lowest) / _MOST_STEPS)) - 1
+    while True:
+        for factor in _FACTORS:
+            step = factor * 10.0**power
+            first = math.floor(lowest / step + 1e-9)
+            last = math.ceil(highest / step - 1e-9)
+            if last - first <= _MOST_STEPS:
+                return [each * step for each in range(first, last + 1)], step
+        power += 1
+
+
+def levels_from_zero(highest: float) -> tuple[list[float], float]:
+    """Zero and three or four multiples of a round step up to `highest`, and the step. The third
+    may lie beyond it, by a sixth of it at most."""
+    power = math.floor(math.log10(highest / _MOST_TICKS)) - 1
+    while True:
+        for factor in _FACTORS:
+            step = factor * 10.0**power
+            if highest / step < _MOST_TICKS - 1e-9:
+                count = max(_LEAST_TICKS - 1, math.floor(highest / step + 1e-9))
+                return [each * step for each in range(count + 1)], step
+        power += 1
+
+
+def log_levels(lowest: float, highest: float) -> list[tuple[float, float]]:
+    """Round numbers within a logarithmic axis from `lowest` to `highest` (both above 0), each with
+    the step that tells its digits; four or five, where that is possible."""
+    found = [levels for levels in _log_candidates(lowest, highest) if levels]
+    middle = (_LEAST_TICKS + _MOST_TICKS) / 2
+    return min(found, key=lambda levels: abs(len(levels) - middle), default=[])
+
+
+def _log_candidates(lowest: float, highest: float) -> Iterator[list[tuple[float, float]]]:
+    low, high = math.log10(lowest), math.log10(highest)
+    decades = range(math.floor(low), math.ceil(high) + 1)
+    for every in range(1, max(2, len(decades))):
+        yield [(10.0**each, 10.0**each) for each in decades if low <= each <= high][::every]
+    for factors in ((1, 3), (1, 2, 5)):
+        yield [
+            (factor * 10.0**each, 10.0**each)
+            for each in decades
+            for factor in factors
+            if low <= each + math.log10(factor) <= high
+        ]
+    power = math.floor(math.log10(highest - lowest)) - 1
+    for step in (factor * 10.0**each for each in (power, power + 1) for factor in _FACTORS):
+        first, last = math.ceil(lowest / step - 1e-9), math.floor(highest / step + 1e-9)
+        if last - first < 2 * _MOST_TICKS:
+            yield [(each * step, step) for each in range(first, last + 1)]
+
+
+def date_ticks(first: date, last: date, shortest: str = "day") -> list[DateTick]:
+    """Dates from the first to the last day, four or five where that is possible: some of the days,
+    Mondays, or the first days of months. None is closer to the next than the `shortest` period, a
+    day, a week or a month."""
+    found: Sequence[date] = ()
+    for found in _date_candidates(first, last, shortest):
+        most = _MOST_MONTHS if all(each.day == 1 for each in found) else _MOST_TICKS
+        if found and len(found) <= most:
+            break
+    months = len(found) > 1 and all(each.day == 1 for each in found)
+    return [DateTick(day, _month(day) if months else _day(day)) for day in found]
+
+
+def _date_candidates(first: date, last: date, shortest: str) -> Iterator[list[date]]:
+    days = (last - first).days + 1
+    if shortest == "day":
+        for step in _DAYS:
+            yield [first + timedelta(each) for each in range(0, days, step)]
+    if shortest != "month":
+        monday = first + timedelta((_MONDAY - first.toordinal()) % 7)
+        for step in _WEEKS:
+            yield [
+                monday + timedelta(each)
+                for each in range(0, max(0, (last - monday).days + 1), 7 * step)
+            ]
+    begin = 12 * first.year + first.month - 1 + (first.day > 1)
+    end = 12 * last.year + last.month - 1
+    for step in _MONTHS:
+        yield [
+            date(each // 12, each % 12 + 1, 1)
+            for each in range(-(-begin // step) * step, end + 1, step)
+        ]
+
+
+def _day(day: date) -> str:
+    return Dated.of(f"{day.day} {day:%b}", day, "MMMd")
+
+
+def _month(day: date) -> str:
+    """The month; where a year begins, with the year."""
+    if day.month == 1:
+        return Dated.of(f"{day:%b %Y}", day, "yMMM")
+    return Dated.of(f"{day:%b}", day, "MMM")
+
+
+def date_labels(ticks: Sequence[Tick], width: Callable[[str], float]) -> tuple[Label, ...]:
+    """The labels of these dates, which ascend, each with the width of the plot from which on it is
+    drawn. One that has no room even in the widest plot that the style sheet knows is left out.
+    `width` is that of a text, in the size of its letters."""
+    labels = [Label(tick.at, tick.text) for tick in ticks]
+    extents = [_extent(label, LETTERS * width(label.text)) for label in labels]
+    needed = [0.0] * len(labels)
+    step = 1
+    while step < len(labels):
+        room = max(
+            _room(labels[place], labels[place + step], extents[place][1] + extents[place + step][0])
+            for place in range(0, len(labels) - step, step)
+        )
+        for place in range(step, len(labels), 2 * step):
+            needed[place] = room
+        step *= 2
+    # The last one may also be too near to the end of the plot for its text.
+    for place, (label, (_, right)) in enumerate(zip(labels, extents, strict=True)):
+        beyond = right - _OUTSIDE
+        if place and beyond > 0 and label.at < 100:
+            needed[place] = max(needed[place], beyond / (1 - label.at / 100))
+    return tuple(
+        Label(label.at, label.text, least)
+        for label, width in zip(labels, needed, strict=True)
+        if (least := _least(width)) is not None
+    )
+
+
+def _extent(label: Label, width: float) -> tuple[float, float]:
+    """How far it reaches to the left and to the right of its notch, in rem."""
+    return {"first": (0.0, width), "middle": (width / 2, width / 2), "last": (width, 0.0)}[
+        label.anchor
+    ]
+
+
+def _room(one: Label, other: Label, wanted: float) -> float:
+    """The width of the plot, in rem, from which on both fit."""
+    return (wanted + _GAP) / max(other.at - one.at, 1e-6) * 100
+
+
+def _least(width: float) -> int | None:
+    return 0 if width <= 0 else next((each for each in WIDTHS if each >= width), None)
