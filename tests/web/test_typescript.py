@@ -18,7 +18,7 @@ def test_its_own_tests_pass(npm_script):
     assert re.search(r"^\S* ?fail 0$", printed, re.MULTILINE), printed
 
 
-def test_both_entries_are_small(npm_script, str]):
+def test_both_entries_are_small(npm_script):
     """Minified and gzipped, the closed entry has at most 6,200 bytes and the full one at most
     10,000; the parts stay within their own limits."""
     found = re.findall(
