@@ -53,12 +53,9 @@ lint: $(VENV)/.dev ## Style, imports and types, of Python and TypeScript
 web: ## Build the TypeScript SDK, and copy it into the Python package for `deniable compile web`
 	DENIABLE_REQUIRE_ALL=1 .ci/web build
 	@mkdir -p client/deniable/web
-	cd client/web/dist && cp deniable.js deniable.min.js deniable.closed.js deniable.closed.min.js \
-	  deniable.joint.js deniable.joint.min.js deniable.joint.development.js \
-	  deniable.joint.development.min.js deniable.oblivious.js deniable.oblivious.min.js \
-	  deniable.oblivious.development.js deniable.oblivious.development.min.js \
-	  deniable.owner.js deniable.owner.min.js \
-	  deniable.development.js deniable.development.min.js ../../deniable/web
+	rm -f client/deniable/web/*
+	cp client/web/dist/*.js client/deniable/web
+	rm client/deniable/web/deniable.closed.development*
 
 format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .

@@ -19,25 +19,34 @@ from deniable.errors import Problem
 from deniable.registry import Registry
 
 CLOSED = frozenset({"subset_selection"})
-"""The mechanisms of the small bundle, `client/web/src/parts_closed.ts`."""
+"""The mechanisms of the closed entry, `client/web/src/entries/closed.ts`."""
 
-ALL = CLOSED | {
+FULL = CLOSED | {
     "projective_geometry",
     "hashed_projective_geometry",
-    "memoized_subset_selection",
-    "memoized_local_hashing",
-    "basic_rappor",
-    "rappor",
-    "one_time_rappor",
     "sliding_window",
     "hierarchical_histogram",
-    "dbitflip",
 }
-"""The mechanisms of the full bundle, `client/web/src/parts_all.ts`: all that `auto` takes, those
-with memos, and RAPPOR."""
+"""The mechanisms of the full entry, `client/web/src/entries/full.ts`: all that `auto` takes without
+memos for metrics of their own."""
 
-JOINT = ALL | {"prefix_tree", "memoized_retention"}
-"""The mechanisms of the bundle with segments, pairs, discovery and retention, `parts_joint.ts`."""
+MEMOS = frozenset(
+    {
+        "memoized_subset_selection",
+        "memoized_local_hashing",
+        "memoized_retention",
+        "dbitflip",
+        "basic_rappor",
+        "rappor",
+        "one_time_rappor",
+    }
+)
+"""The mechanisms of its part `client/web/src/parts/memos.ts`."""
+
+JOINT = frozenset({"prefix_tree"})
+"""The mechanism of its part `client/web/src/parts/joint.ts`."""
+
+_JOINT_TYPES = frozenset({"pair", "discovery", "retention"})
 
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
@@ -59,7 +68,7 @@ _CLOSED_TYPES = frozenset({"boolean", "category"})
 @click.option(
     "--oblivious",
     is_flag=True,
-    help="Write the build that sends in two hops: its page names a relay and a gateway.",
+    help="Add the part that sends in two hops: its page names a relay and a gateway.",
 )
 def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     """Write the SDK for web pages, with the registry PATH (metrics.toml), into a folder.
@@ -68,11 +77,12 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     deniable.js and metrics.js are the same as ES modules. deniable.owner.min.js and
     deniable.owner.js write the page for the owner of the device; a page loads them when it is
     asked for. metrics.json is the registry alone.
-    integrity.json has the version and the hash of each script. A registry of booleans and
-    categories of up to about 2,000 values gets the smaller build of the SDK; one that declares
-    segments, pairs, discoveries or retentions gets the build that has them. --oblivious is for
-    pages that send through a relay, so that the collector sees no address
-    (docs/how-to/two-hops.md); it takes every registry. Files of these names are replaced.
+    integrity.json has the version and the hash of each script. The files hold what the registry
+    needs, so that a page loads nothing later: booleans and categories of up to about 2,000 values
+    have a smaller SDK; segments, pairs, discoveries, retentions and memos add their parts, which
+    are files of their own beside deniable.js. --oblivious adds the part for pages that send through
+    a relay, so that the collector sees no address (docs/how-to/two-hops.md). Files of these names
+    are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):
@@ -99,33 +109,38 @@ def web_files(
 ) -> dict[str, bytes]:
     """The name and the content of each file that a page needs; `oblivious`: to send in two hops."""
     document = compiled.to_document(registry)
-    joint = bool(registry.segments) or any(
-        each.type.of or each.scheme.mechanism.name not in ALL for each in registry
-    )
-    if oblivious:
-        build = "deniable.oblivious"
-    elif joint:
-        build = "deniable.joint"
-    elif development or any(_is_open(each) for each in registry):
-        build = "deniable"
-    else:
-        build = "deniable.closed"
+    parts = [] if development else _parts(registry, oblivious=oblivious)
+    build = "deniable"
     if development:
-        build += ".development"
+        build = "deniable.development"
+    elif not parts and not any(_is_open(each) for each in registry):
+        build = "deniable.closed"
     folder = resources.files(deniable) / "web"
-    text = compiled.to_text(document)
     # In ASCII: a page may not say that its scripts are UTF-8.
     compact = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    script = (folder / f"{build}.min.js").read_text(encoding="utf-8")
+    # A part is an object of the script's own name; as a module the registry brings it along.
+    scripts = "".join(
+        (folder / f"{each}.min.js").read_text(encoding="utf-8")
+        for each in (build, *(f"deniable.{part}" for part in parts))
+    )
+    imports = "".join(f'import*as {part} from"./deniable.{part}.js";\n' for part in parts)
+    brought = f"{compact[:-1]},parts:{{{','.join(parts)}}}}}" if parts else compact
     files = {
-        "deniable.min.js": f"{script}deniable.metrics={compact};\n".encode(),
+        "deniable.min.js": (
+            f"{scripts}deniable.metrics={compact};\n"
+            + ("deniable.metrics.parts=deniable.parts;\n" if parts else "")
+        ).encode(),
         "deniable.js": (folder / f"{build}.js").read_bytes(),
         **{
             name: (folder / name).read_bytes()
-            for name in ("deniable.owner.min.js", "deniable.owner.js")
+            for name in (
+                *(f"deniable.{part}.js" for part in parts),
+                "deniable.owner.min.js",
+                "deniable.owner.js",
+            )
         },
-        "metrics.js": f"export default {compact};\n".encode(),
-        "metrics.json": text.encode(),
+        "metrics.js": f"{imports}export default {brought};\n".encode(),
+        "metrics.json": compiled.to_text(document).encode(),
     }
     integrity = {
         "version": deniable.__version__,
@@ -144,12 +159,22 @@ def _lacking(registry: Registry) -> list[Problem]:
             '"auto", or declare the metric in the registry of another app',
         )
         for metric in registry
-        if metric.scheme.mechanism.name not in JOINT
+        if metric.scheme.mechanism.name not in FULL | MEMOS | JOINT
     ]
 
 
+def _parts(registry: Registry, *, oblivious: bool) -> list[str]:
+    """The parts that a page with this registry needs."""
+    mechanisms = {each.scheme.mechanism.name for each in registry}
+    joint = bool(registry.segments) or not _JOINT_TYPES.isdisjoint(
+        each.type.name for each in registry
+    )
+    needed = {"joint": joint, "memos": bool(mechanisms & MEMOS), "oblivious": oblivious}
+    return [name for name, needs in needed.items() if needs]
+
+
 def _is_open(metric: deniable.Metric) -> bool:
-    """Whether a metric needs the whole SDK."""
+    """Whether a metric needs more than the closed entry."""
     return metric.type.name not in _CLOSED_TYPES or metric.scheme.mechanism.name not in CLOSED
 
 

@@ -8,5 +8,5 @@ export type { Source } from "../../client/web/src/bits.ts";
 export type { Store } from "../../client/web/src/store.ts";
 export { memoryStore } from "../../client/web/src/memory.ts";
 export type { CompiledRegistry, ValueOf } from "../../client/web/src/values.ts";
-export { describe, ownerPage } from "../../client/web/src/owner.ts";
-export type { DescribedRegistry, OwnerPageOptions } from "../../client/web/src/owner.ts";
+export { describe, ownerPage } from "../../client/web/src/parts/owner.ts";
+export type { DescribedRegistry, OwnerPageOptions } from "../../client/web/src/parts/owner.ts";

@@ -34,6 +34,9 @@ expires = 2999-06-30
 epsilon = 1.0
 lifetime_epsilon = 8.0
 """
+NUMBER = CLOSED.replace('"category"', '"string"').replace(
+    'values = ["firefox", "chrome", "other"]\n', ""
+)
 WHOLE = compiled_cases.REGISTRY.replace('mechanism = "symmetric_unary_encoding"\n', "")
 """Without the mechanism that the SDK for web pages does not have."""
 
@@ -51,34 +54,47 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "flags", "build"),
+    ("text", "flags", "build", "parts"),
     [
-        (CLOSED, (), "deniable.closed"),
-        (WHOLE, (), "deniable"),
-        (compiled_cases.SEGMENTED, (), "deniable.joint"),
-        (CLOSED, ("--development",), "deniable.development"),
-        (CLOSED, ("--oblivious",), "deniable.oblivious"),
-        (WHOLE, ("--oblivious", "--development"), "deniable.oblivious.development"),
+        (CLOSED, (), "deniable.closed", ()),
+        (NUMBER, (), "deniable", ()),
+        (WHOLE, (), "deniable", ("memos",)),
+        (compiled_cases.SEGMENTED, (), "deniable", ("joint", "memos")),
+        (CLOSED, ("--development",), "deniable.development", ()),
+        (CLOSED, ("--oblivious",), "deniable", ("oblivious",)),
+        (WHOLE, ("--oblivious", "--development"), "deniable.development", ()),
     ],
 )
-def test_the_files_hold_sdk_and_registry(run, tmp_path, text, flags, build):
+def test_the_files_hold_sdk_and_registry(run, tmp_path, text, flags, build, parts):
     """Folders are made; the registry is the compiled one in each form; a registry of booleans
-    and categories gets the small build, one with segments that which tells them, any other the
-    whole one; options ask for the build that explains mistakes or sends in two hops."""
+    and categories gets the small entry, any other the full one with the parts that it needs, in
+    the script and as modules that the registry's own loads; options ask for the build that
+    explains mistakes, which has all parts, or for the part that sends in two hops."""
     done = run(text, "--out", "public/static", *flags)
     assert done.exit_code == 0, done.output
     folder = tmp_path / "public/static"
-    assert sorted(each.name for each in folder.iterdir()) == NAMES
+    modules = [f"deniable.{part}.js" for part in parts]
+    assert sorted(each.name for each in folder.iterdir()) == sorted(NAMES + modules)
+    integrity = json.loads((folder / "integrity.json").read_bytes())["files"]
+    assert sorted([*integrity, "integrity.json"]) == sorted(NAMES + modules)
     document = compiled.to_document(Registry.load(tmp_path / "metrics.toml"))
     assert json.loads((folder / "metrics.json").read_bytes()) == document
-    module = (folder / "metrics.js").read_text(encoding="utf-8")
-    assert json.loads(module.removeprefix("export default ").removesuffix(";\n")) == document
+    *imports, module = (folder / "metrics.js").read_text(encoding="utf-8").splitlines()
+    assert [each.rpartition('"./')[2] for each in imports] == [f'{each}";' for each in modules]
+    brought = f",parts:{{{','.join(parts)}}}}}" if parts else "}"
+    compact = module.removeprefix("export default ").removesuffix(f"{brought};") + "}"
+    assert json.loads(compact) == document
+    scripts = [
+        (BUILT / f"{each}.min.js").read_text() for each in (build, *(m[:-3] for m in modules))
+    ]
     script = (folder / "deniable.min.js").read_text(encoding="utf-8")
-    sdk = (BUILT / f"{build}.min.js").read_text(encoding="utf-8")
-    assert script.startswith(sdk)
-    registry = script.removeprefix(sdk).removeprefix("deniable.metrics=").removesuffix(";\n")
-    assert json.loads(registry) == document
-    assert (folder / "deniable.js").read_bytes() == (BUILT / f"{build}.js").read_bytes()
+    assert script.startswith("".join(scripts))
+    registry, _, rest = script.removeprefix("".join(scripts)).partition("\n")
+    assert json.loads(registry.removeprefix("deniable.metrics=").removesuffix(";")) == document
+    assert rest == ("deniable.metrics.parts=deniable.parts;\n" if parts else "")
+    for name in ("deniable.js", *modules):
+        source = f"{build}.js" if name == "deniable.js" else name
+        assert (folder / name).read_bytes() == (BUILT / source).read_bytes()
 
 
 def test_a_mechanism_that_the_web_lacks_is_named(run, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry
-from deniable.web_command import ALL, CLOSED, JOINT, web_files
+from deniable.web_command import CLOSED, FULL, JOINT, MEMOS, web_files
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "client/deniable/web"
@@ -16,24 +16,26 @@ SHIPPED = ROOT / "client/deniable/web"
 def test_it_is_what_the_sources_give(built):
     """A fresh build has the bytes of the files that are shipped; `make web` renews them."""
     shipped = sorted(SHIPPED.iterdir())
-    assert len(shipped) == 16
+    assert len(shipped) == 14
     for each in shipped:
         assert each.read_bytes() == (built / each.name).read_bytes(), each.name
 
 
 def test_the_builds_have_these_mechanisms():
-    """`deniable compile web` takes the small build for exactly the mechanisms that it has, the
-    full one for those that it has, and the one with everything for the others."""
+    """`deniable compile web` knows the mechanisms of each entry and of each part."""
     found = {}
-    for name in ("closed", "all", "joint"):
-        source = (ROOT / f"client/web/src/parts_{name}.ts").read_text(encoding="utf-8")
+    for name in ("closed", "full", "joint", "memos"):
+        source = (ROOT / f"client/web/src/parts/{name}.ts").read_text(encoding="utf-8")
         listed = re.search(r"mechanisms: \{(.*?)\}", source, re.DOTALL)
         assert listed is not None
         found[name] = set(re.findall(r"^ *(?:mechanisms: \{ )?(\w+)(?=[:,])", listed[0], re.M))
         found[name] -= {"mechanisms"}
-    assert found["closed"] == CLOSED
-    assert found["all"] | CLOSED == ALL
-    assert found["joint"] | ALL == JOINT
+    assert found == {
+        "closed": CLOSED,
+        "full": FULL - CLOSED,
+        "joint": JOINT,
+        "memos": MEMOS,
+    }
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ def test_the_builds_have_these_mechanisms():
         "deniable.js",
         "deniable.closed.js",
         "deniable.joint.js",
+        "deniable.memos.js",
         "deniable.oblivious.js",
         "deniable.owner.js",
     ],
@@ -70,7 +73,7 @@ def test_scripts_need_no_charset():
 
 def test_the_script_sets_one_name(node):
     """The file for a <script> tag adds `deniable` to a page, with the SDK and the registry, and
-    no other name; the small build and the whole one take the registries that get them."""
+    no other name; each entry takes the registries that get it, also with parts."""
     program = """
     const fs = require("fs"), vm = require("vm");
     const page = vm.createContext({ URL, TextEncoder });
@@ -83,7 +86,9 @@ def test_the_script_sets_one_name(node):
     """
     closed = Registry.parse(TEXT)
     whole = Registry.parse(TEXT.replace('"boolean"', '"string"'))
-    for registry in (closed, whole):
+    segments = '[segments.platform]\nvalues = ["web", "phone"]\n'
+    parts = Registry.parse(f'{TEXT}segments = ["platform"]\n{segments}')
+    for registry in (closed, whole, parts):
         done = subprocess.run(
             [node, "-e", program],
             input=web_files(registry)["deniable.min.js"].decode(),
@@ -92,6 +97,29 @@ def test_the_script_sets_one_name(node):
             check=False,
         )
         assert done.stdout.split() == ["deniable", "no_consent"], done.stderr
+
+
+def test_the_modules_find_one_another(node: str, tmp_path: Path) -> None:
+    """The registry's module brings along the parts that it needs, from its own folder, and the
+    SDK's module takes them; no file asks for another name."""
+    text = TEXT.replace("lifetime", 'longitudinal = "memoize"\nmemo_epsilon = 2.0\nlifetime')
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    for name, content in web_files(Registry.parse(text)).items():
+        (tmp_path / name).write_bytes(content)
+    program = """
+    import { Client, memoryStore } from "./deniable.js";
+    import metrics from "./metrics.js";
+    const client = new Client(metrics, { consent: true, state: memoryStore() });
+    client.record("dark_mode", true);
+    await client.close();
+    console.log(Object.keys(metrics.parts).join(), JSON.stringify(client.counters));
+    console.log((await client.accounts()).length);
+    """
+    (tmp_path / "app.js").write_text(program)
+    done = subprocess.run(
+        [node, tmp_path / "app.js"], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout.split() == ["memos", "{}", "1"], done.stderr
 
 
 TEXT = """

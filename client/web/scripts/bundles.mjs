@@ -1,55 +1,60 @@
 // What is built, and how: the same for a release, the sizes and the benchmarks.
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { minify } from "terser";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** The entries and their limits in bytes, minified and gzipped. */
+/** The entries, and the parts that are loaded when they are needed: their limits in bytes, minified
+ * and gzipped, and the name that a <script> sets. */
 export const BUNDLES = [
-  { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6 * 1024 },
-  { entry: "src/entries/all.ts", name: "deniable", limit: 10 * 1024 },
-  { entry: "src/entries/joint.ts", name: "deniable.joint", joint: true, limit: 12.5 * 1024 },
-  { entry: "src/entries/oblivious.ts", name: "deniable.oblivious", joint: true, hops: true, limit: 14 * 1024 },
-  { entry: "src/entries/owner.ts", name: "deniable.owner", globalName: "deniableOwner", limit: 3 * 1024 },
-  { entry: "src/entries/memory.ts", name: "deniable.memory", globalName: "deniableMemory", limit: 512 },
+  { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6200, globalName: "deniable" },
+  { entry: "src/entries/full.ts", name: "deniable", limit: 10_000, globalName: "deniable" },
+  ...["joint", "memos", "oblivious"].map((part) => ({
+    entry: `src/parts/${part}.ts`,
+    name: `deniable.${part}`,
+    part: true,
+    limit: { joint: 2900, memos: 3900, oblivious: 2900 }[part],
+    globalName: `deniable.parts.${part}`,
+  })),
+  { entry: "src/parts/owner.ts", name: "deniable.owner", part: true, limit: 3 * 1024, globalName: "deniableOwner" },
 ];
 
 /** The constants of a build, which src/globals.d.ts explains. */
-export const constants = ({ full = true, joint = false, hops = false, development = false }) => ({
+export const constants = ({ full = true, development = false } = {}) => ({
   DEVELOPMENT: String(development),
   FULL: String(full),
-  JOINT: String(joint),
-  HOPS: String(hops),
 });
 
-/** Puts src/oblivious/transport.ts in the place of the client's own transport. */
-const TWO_HOPS = {
-  name: "two hops",
+/** A part is a file beside the entry that loads it. */
+const BESIDE = {
+  name: "parts beside",
   setup(builder) {
-    builder.onResolve({ filter: /^\.\/transport\.ts$/ }, ({ importer }) =>
-      importer.endsWith("client.ts") ? { path: join(ROOT, "src/oblivious/transport.ts") } : undefined,
+    builder.onResolve({ filter: /\.ts$/ }, ({ kind, path }) =>
+      kind === "dynamic-import" ? { path: `./deniable.${basename(path, ".ts")}.js`, external: true } : undefined,
     );
   },
 };
-
-/** What esbuild is to change in a bundle. */
-export const plugins = ({ hops = false }) => (hops ? [TWO_HOPS] : []);
 
 /** esbuild's options; `bundle` is what uses them. */
 export const OPTIONS = {
   absWorkingDir: ROOT,
   bundle: true,
-  define: constants({}),
+  define: constants(),
+  plugins: [BESIDE],
   target: "es2020",
   charset: "utf8",
   legalComments: "none",
   write: false,
 };
 
+/** Properties that neither a page nor JSON ever sees, and their names in all files, which are shared. */
 const INTERNAL =
-  /^(standsIn|suits|randomize|draw|odds|memoOdds|freshOdds|undeclared|refused|trouble|retryAfter|lifetimeEpsilon|begin|merge|item|width|position|wholes|entry|memoize|respond|channel|types|mechanisms|place|looksBack)$/;
+  "standsIn suits randomize draw odds memoOdds freshOdds undeclared refused trouble retryAfter lifetimeEpsilon begin merge item width position wholes entry memoize respond channel types mechanisms place looksBack".split(
+    " ",
+  );
+const SHORT = Object.fromEntries(INTERNAL.map((name, at) => [`$${name}`, "ABCDEFGHIJKLMNOPQRSTUVWXYZ$_"[at] ?? `_${at}`]));
 
 /**
  * The text of a bundle, minified, for these options of esbuild beside OPTIONS (an entry, a format).
@@ -76,7 +81,8 @@ export async function bundle(options) {
       unsafe_methods: true,
     },
     // Properties that neither a page nor JSON ever sees.
-    mangle: { properties: { regex: INTERNAL, builtins: true } },
+    mangle: { properties: { regex: RegExp(`^(${INTERNAL.join("|")})$`), builtins: true } },
+    nameCache: { props: { props: { ...SHORT } } },
     // A page may not say that its scripts are UTF-8.
     format: { comments: false, ascii_only: true },
   });

@@ -2,20 +2,18 @@
 // --detail: how much of it each source file takes, before gzip.
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import { bundle, BUNDLES, constants, OPTIONS, plugins } from "./bundles.mjs";
+import { bundle, BUNDLES, constants, OPTIONS } from "./bundles.mjs";
 
 const detail = process.argv.includes("--detail");
-for (const { entry, name, limit, full, joint, hops } of BUNDLES) {
-  const changes = plugins({ hops });
-  const define = constants({ full, joint, hops });
-  const code = await bundle({ entryPoints: [entry], plugins: changes, format: "esm", define });
+for (const { entry, name, limit, full } of BUNDLES) {
+  const define = constants({ full });
+  const code = await bundle({ entryPoints: [entry], format: "esm", define });
   const size = gzipSync(code, { level: 9 }).length;
   console.log(`${name}: ${code.length} bytes minified, ${size} gzipped, limit ${limit}`);
   if (detail) {
     const { metafile } = await build({
       ...OPTIONS,
       entryPoints: [entry],
-      plugins: changes,
       format: "esm",
       define,
       minify: true,

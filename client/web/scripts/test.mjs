@@ -18,7 +18,7 @@ await build({
   outdir: "build/test",
   outExtension: { ".js": ".mjs" },
   bundle: true,
-  define: constants({ joint: true, development: true }),
+  define: constants({ development: true }),
   platform: "node",
   format: "esm",
   target: "node20",

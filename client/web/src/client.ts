@@ -4,14 +4,14 @@ import { systemSource, type Source } from "./bits.ts";
 import { AGAIN, develop, mark, report, settled, type Development } from "./development.ts";
 import { erase, withdraw, write } from "./device.ts";
 import { memoryStore } from "./memory.ts";
-import { MetricError, type RecordedValue, type Registry } from "./metric.ts";
+import { ACTIVE, MetricError, type RecordedValue, type Registry } from "./metric.ts";
 import { assemble, isDue, settle, take, trim, waiting } from "./outbox.ts";
-import { readRegistry, type Parts } from "./registry.ts";
+import { type Entry, gather, type Parts } from "./parts.ts";
+import { readRegistry } from "./registry.ts";
 import { resolve, type Told, valueIn } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
-import { beacon, post, prepare, route } from "./transport.ts";
-import { ACTIVE } from "./types/retention.ts";
+import { beacon, type Hops, post, type Transport } from "./transport.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
 import { windowAt } from "./windows.ts";
 
@@ -41,9 +41,13 @@ export interface Options {
    * Or the address of `deniable dev`, for development mode: reports go there alone, and nothing
    * counts. Released builds do nothing with it. */
   development?: boolean | string;
-  /** The value of each declared segment, as `setSegments` takes them. Only `deniable/joint` has
-   * segments. */
+  /** The value of each declared segment, as `setSegments` takes them. */
   segments?: Readonly<Record<string, string>>;
+  /** The address of a relay, which somebody else runs: reports go in two hops
+   * (docs/how-to/two-hops.md), and nothing is sent to the endpoint itself. */
+  relay?: string;
+  /** The gateway's identity, as `deniable relay key show` prints it; with `relay`. */
+  gateway?: string;
   /** Is called with each trouble that is kept from the page: its kind as in `counters`. */
   onTrouble?: (kind: string, error?: unknown) => void;
   /** Where the state is kept; by default in this browser. */
@@ -53,6 +57,9 @@ export interface Options {
   /** Random bits, for tests. Another source in an app breaks the guarantee. */
   source?: Source;
 }
+
+/** Options of an entry that has no parts. */
+export type ClosedOptions = Omit<Options, "segments" | "relay" | "gateway">;
 
 /** One report of this device; `status` and `reason` are those of the Python SDK. */
 export type SentReport = Readonly<StoredReport>;
@@ -127,11 +134,12 @@ export interface JointClient<D extends CompiledRegistry = CompiledRegistry> exte
 export function start<D extends CompiledRegistry>(
   metrics: D,
   options: Options = {} as Options,
-  parts: Parts,
+  entry: Entry,
 ): Client<D> {
   const {
     endpoint,
     ingestKey,
+    relay,
     spread = SPREAD,
     onTrouble,
     clock = () => Date.now() / 1000,
@@ -144,7 +152,9 @@ export function start<D extends CompiledRegistry>(
     globalPrivacyControl?: boolean;
   };
   const disabled = globalPrivacyControl || doNotTrack === "1";
-  let registry: Registry;
+  let registry: Registry | undefined;
+  /** What sends batches in two hops, once its part is there. */
+  let hops: Transport | undefined;
   let store: Store | undefined;
   let url: string | undefined;
   // The check below refuses what is neither true nor false.
@@ -207,19 +217,17 @@ export function start<D extends CompiledRegistry>(
   };
 
   /** Read the registry, once and not in the first call: its epsilons take milliseconds. */
-  const load = () => {
+  const load = (parts: Parts) => {
+    if (FULL && relay !== undefined) (hops = parts.oblivious!).route!(options as Hops);
     registry = readRegistry(metrics, parts);
-    if (DEVELOPMENT && mode) {
-      registry = mode.prepare(registry);
-      store = memoryStore();
-    } else store = options.state ?? browserStore(registry.app, fail);
-    if (JOINT) checkTold(options.segments ?? {});
+    if (DEVELOPMENT && mode) registry = mode.prepare(registry);
+    if (FULL) checkTold(options.segments ?? {});
   };
 
   /** Count segments that cannot be told; in development, throw for those that are not declared. */
   const checkTold = (given: Told) => {
     for (const name of Object.keys(given)) {
-      const segment = registry.segments!.get(name);
+      const segment = registry!.segments.get(name);
       if (segment && valueIn(segment, given[name]) !== undefined) continue;
       const error = new MetricError(
         name,
@@ -233,8 +241,8 @@ export function start<D extends CompiledRegistry>(
   /** The metric of this name that takes what was recorded: a pair takes nothing, and a retention
    * only that the app was used. */
   const recorded = (name: string, value: unknown) => {
-    const metric = registry.metrics.get(name);
-    return JOINT && (metric?.of || (metric?.type === "retention") !== (value === ACTIVE))
+    const metric = registry!.metrics.get(name);
+    return FULL && (metric?.of || (metric?.type === "retention") !== (value === ACTIVE))
       ? undefined
       : metric;
   };
@@ -244,7 +252,7 @@ export function start<D extends CompiledRegistry>(
   const admit = (name: string, value: unknown, now: number) => {
     const metric = recorded(name, value)!;
     if (DEVELOPMENT && !metric) {
-      const { of, type } = registry.metrics.get(name) ?? {};
+      const { of, type } = registry!.metrics.get(name) ?? {};
       throw new MetricError(
         name,
         of
@@ -259,8 +267,8 @@ export function start<D extends CompiledRegistry>(
     const text = metric.normalize(value);
     const undeclared = metric.standsIn(text, value);
     const record = now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
-    return JOINT && record && metric.segments?.length
-      ? { ...record, metric: { ...metric, told: resolve(metric.segments, registry.segments!, then ?? {}) } }
+    return FULL && record && metric.segments?.length
+      ? { ...record, metric: { ...metric, told: resolve(metric.segments, registry!.segments, then ?? {}) } }
       : record;
   };
 
@@ -268,16 +276,17 @@ export function start<D extends CompiledRegistry>(
   const transact = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
     if (failed && !store) return undefined;
     try {
+      const { app } = metrics as unknown as { app: string };
       let result: T;
-      if (!store) load();
-      await store!.transact(
+      store ??= DEVELOPMENT && mode ? memoryStore() : (options.state ?? browserStore(app, fail));
+      await store.transact(
         (text) => {
-          const state = readState(text, registry.app);
+          const state = readState(text, app);
           result = work(state);
           asked = state.asked;
           return writeState(state);
         },
-        create ? freshState(registry.app) : undefined,
+        create ? freshState(app) : undefined,
       );
       return result!;
     } catch (error) {
@@ -348,7 +357,11 @@ export function start<D extends CompiledRegistry>(
     await forgotten;
     if (!isOn()) return;
     try {
-      if (!store) load();
+      if (!registry) {
+        const parts = FULL && !DEVELOPMENT ? await gather(entry, metrics, relay !== undefined) : entry;
+        // Meanwhile another step may have done it.
+        if (!FULL || !registry) load(parts);
+      }
     } catch (error) {
       fail(error);
       return;
@@ -356,10 +369,10 @@ export function start<D extends CompiledRegistry>(
     const records: RecordedValue[] = [];
     for (const call of calls.splice(0))
       try {
-        if (JOINT) then = call[3];
+        if (FULL) then = call[3];
         const record = admit(...(call as [string, unknown, number]));
         if (!record) note("expired");
-        else if (JOINT && "told" in record.metric && !record.metric.told) note("segment");
+        else if (FULL && "told" in record.metric && !record.metric.told) note("segment");
         else {
           if (record.undeclared) note("other");
           records.push(record);
@@ -369,10 +382,10 @@ export function start<D extends CompiledRegistry>(
       }
     const batch = await change((state) => {
       if (DEVELOPMENT && mode) {
-        report(state, registry, records, clock(), source);
+        report(state, registry!, records, clock(), source);
         return undefined;
       }
-      const sealed = write(state, registry, records, clock(), spread, source);
+      const sealed = write(state, registry!, records, clock(), spread, source);
       // Reports that were sealed at once get their batch in the same transaction. So its bytes can
       // be sent in the last moment of a page, when no transaction would end any more.
       const batch = url && assemble(state, sealed, sealed[0]?.ready, source);
@@ -382,14 +395,14 @@ export function start<D extends CompiledRegistry>(
     // Only now is it stored.
     if (batch && isOn()) {
       prepared.push(batch);
-      if (HOPS && isDue(asked, clock())) readied = prepare(url!, batch.body, ingestKey, clock);
+      if (FULL && isDue(asked, clock())) readied = hops?.prepare?.(url!, batch.body, ingestKey, clock);
     }
   };
 
   /** Send a batch. Returns whether to continue with another. */
   const deliver = async ({ id, body }: Batch): Promise<boolean> => {
     prepared = prepared.filter((each) => each.id !== id);
-    const outcome = await post(url!, id, DEVELOPMENT && mode ? mark(body) : body, ingestKey, clock);
+    const outcome = await (FULL && hops ? hops.post : post)(url!, id, DEVELOPMENT && mode ? mark(body) : body, ingestKey, clock);
     const troubles = await transact((state) => {
       const troubles = settle(state, id, outcome, clock(), source);
       if (DEVELOPMENT && mode) settled(state, clock());
@@ -413,12 +426,13 @@ export function start<D extends CompiledRegistry>(
   /** The page may be in its last moment: send the prepared batches without waiting for their
    * jitter. A beacon has no answer, so they stay stored, and are sent again until one comes. */
   const leave = () => {
-    if (isOn() && isDue(asked, clock())) prepared = prepared.filter(({ body }) => !beacon(url!, body, ingestKey));
+    if (isOn() && isDue(asked, clock()))
+      prepared = prepared.filter(({ body }) => !(FULL && hops ? hops.beacon : beacon)(url!, body, ingestKey));
   };
   const hide = () => {
     leave();
-    if (HOPS) void save().then(() => readied).then(leave);
-    else void save().then(leave);
+    const saved = save();
+    void (FULL ? saved.then(() => readied) : saved).then(leave);
     // There a state in memory ends with the page.
     if (DEVELOPMENT && mode) void step(true);
   };
@@ -454,7 +468,8 @@ export function start<D extends CompiledRegistry>(
       // A beacon throws for an address that is none.
       new URL(endpoint);
     }
-    if (HOPS) route(options);
+    // A client that cannot send in two hops sends nothing, rather than in one.
+    must(FULL || relay === undefined, "deniable/closed has no relay: take the other entry");
     // All such pages share one storage, or have none.
     must(
       globalThis.location?.protocol !== "file:",
@@ -465,7 +480,7 @@ export function start<D extends CompiledRegistry>(
       mode = develop(options.development);
       url = mode.url;
     }
-    if (development) load();
+    if (development) load(entry);
     if (isOn()) wake(0);
     else void forget(withdrawn);
     globalThis.document?.addEventListener("visibilitychange", () =>
@@ -480,7 +495,7 @@ export function start<D extends CompiledRegistry>(
   const client: Client<D> = {
     record(name, value) {
       if (failed) return;
-      if (JOINT) then = told;
+      if (FULL) then = told;
       if (development) {
         let record: ReturnType<typeof admit> | undefined;
         try {
@@ -504,7 +519,7 @@ export function start<D extends CompiledRegistry>(
       // While a deletion is being stored, records wait in memory.
       if (!isOn() && !(consent && deletions)) return;
       if (calls.length < MAX_RECORDS)
-        calls.push(JOINT ? [name, value, clock(), told!] : [name, value, clock()]);
+        calls.push(FULL ? [name, value, clock(), told!] : [name, value, clock()]);
       else note("overflow");
       wake(0);
     },
@@ -543,13 +558,13 @@ export function start<D extends CompiledRegistry>(
       return { ...counters };
     },
   };
-  if (JOINT) {
+  if (FULL) {
     told = { ...options.segments };
     (client as JointClient<D>).active = (name) => {
       client.record(name, ACTIVE as never);
     };
     (client as JointClient<D>).setSegments = (given) => {
-      if (store) checkTold(given);
+      if (registry) checkTold(given);
       told = { ...told, ...given };
     };
   }

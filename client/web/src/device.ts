@@ -5,10 +5,8 @@ import { type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
 import type { Metric, RecordedValue, Registry } from "./metric.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
-import { askedPairs, isUnasked, join, withPairs } from "./pairs.ts";
 import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
-import { lookBack } from "./types/retention.ts";
 import { windowEnd, windowNumber, windowStart } from "./windows.ts";
 
 /** How many closed windows of a metric are stored; older ones are refused. */
@@ -33,6 +31,8 @@ export function write(
   spread: number,
   source: Source,
 ): StoredReport[] {
+  const joint = FULL ? registry.joint : undefined;
+
   /** Close a window for ever, which deletes its value: randomize it, queue the report and charge
    * the ledger, unless there is none. Returns the report. */
   const seal = (
@@ -44,11 +44,11 @@ export function write(
   ): StoredReport | undefined => {
     let sealed: StoredReport | undefined;
     const place =
-      JOINT && metric?.segments ? placeOf(metric.segments, registry.segments!, metric.told ?? {}) : 0;
+      FULL && metric?.segments ? placeOf(metric.segments, registry.segments, metric.told ?? {}) : 0;
     if (
       metric &&
       // Only a discovery has empty texts.
-      (JOINT ? text !== undefined && place >= 0 : text) &&
+      (FULL ? text !== undefined && place >= 0 : text) &&
       windowStart(window) < metric.expires &&
       allows(state, account, metric, registry)
     ) {
@@ -58,7 +58,7 @@ export function write(
       const report = metric.report(text!, source, key);
       if (report) {
         sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
-        if (JOINT && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };
+        if (FULL && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };
         state.reports.push(sealed);
         charge(account, metric);
       }
@@ -81,14 +81,14 @@ export function write(
   let ready: number | undefined;
   // One delay for all of them, so that the time of sending says little about that of recording.
   const soon = () => (ready ??= now + uniform(source, JITTER));
-  for (const { metric, text, window } of (JOINT
-    ? withPairs(records, registry)
+  for (const { metric, text, window } of (joint
+    ? joint.withPairs(records, registry)
     : records) as readonly RecordedValue[]) {
     const account = accountOf(state, metric.name);
     let { windows } = account;
     if (
       !windows[window] &&
-      !(JOINT && isUnasked(registry, metric)) &&
+      !joint?.isUnasked(registry, metric) &&
       windowEnd(window) > account.horizon &&
       allows(state, account, metric, registry)
     ) {
@@ -101,16 +101,16 @@ export function write(
       )
         ? "passed"
         : [];
-      if (JOINT && metric.type === "retention") account.first ??= windowStart(window);
+      if (FULL && metric.type === "retention") account.first ??= windowStart(window);
       prune(account);
     }
     let found = windows[window];
-    if (JOINT) {
+    if (joint) {
       if ((text as string | undefined) === undefined) continue;
-      const joins = askedPairs(registry, metric, window).some(({ name }) =>
+      const joins = joint.askedPairs(registry, metric, window).some(({ name }) =>
         isOpen(accountOf(state, name).windows[window]),
       );
-      if (!joins && isUnasked(registry, metric)) continue;
+      if (!joins && joint.isUnasked(registry, metric)) continue;
       const held = account.held?.[window];
       if (isOpen(found)) {
         // The metric is asked since an upgrade of the app inside the window.
@@ -127,7 +127,7 @@ export function write(
     // It was promised to wait until then, so it does.
     if (metric.answer === "at_once" && !records) {
       const said =
-        JOINT && metric.type === "retention" ? lookBack(account, metric, window) : text;
+        joint && metric.type === "retention" ? joint.lookBack(account, metric, window) : text;
       const sealed = seal(account, metric, window, said, soon);
       if (sealed) sealedAtOnce.push(sealed);
     } else {
@@ -136,15 +136,15 @@ export function write(
         records + 1,
       ];
       // Those of the first record stay.
-      if (JOINT && metric.told) windows[window][2] = found[2] ?? metric.told;
+      if (FULL && metric.told) windows[window][2] = found[2] ?? metric.told;
     }
   }
 
   // One delay for all: devices do not all send at midnight.
   const later = now + uniform(source, spread);
   /** The values that wait, by metric and window: a pair needs them after its metrics are sealed. */
-  const waiting = JOINT ? new Map<string, string | undefined>() : undefined;
-  if (JOINT)
+  const waiting = joint ? new Map<string, string | undefined>() : undefined;
+  if (joint)
     for (const { name, windows, held } of state.accounts)
       for (const [window, found] of Object.entries({ ...windows, ...held }))
         if (isOpen(found)) waiting!.set(`${name} ${window}`, found[0]);
@@ -159,20 +159,20 @@ export function write(
     .forEach(([ends, name, window]) => {
       const account = accountOf(state, name);
       let metric = registry.metrics.get(name);
-      if (JOINT && metric) metric = { ...metric, told: (account.windows[window] as OpenWindow)[2] };
+      if (FULL && metric) metric = { ...metric, told: (account.windows[window] as OpenWindow)[2] };
       const [value] = account.windows[window] as OpenWindow;
       if (metric || now >= ends + UNDECLARED)
         seal(
           account,
           metric,
           window,
-          JOINT && metric?.of
-            ? join(metric, registry, (part) => waiting!.get(`${part} ${window}`))
+          joint && metric?.of
+            ? joint.join(metric, registry, (part) => waiting!.get(`${part} ${window}`))
             : value,
           () => later,
         );
     });
-  if (JOINT)
+  if (FULL)
     for (const { name, held } of state.accounts)
       for (const window in held)
         if (now >= windowEnd(window) + (registry.metrics.has(name) ? 0 : UNDECLARED)) delete held[window];
@@ -197,7 +197,7 @@ function prune(account: Account): void {
 export function withdraw(state: State): void {
   for (const { windows } of state.accounts)
     for (const window in windows) if (isOpen(windows[window])) windows[window] = [];
-  if (JOINT) for (const account of state.accounts) delete account.held;
+  if (FULL) for (const account of state.accounts) delete account.held;
   withdrawReports(state);
 }
 
@@ -208,6 +208,6 @@ export function erase(state: State): void {
   state.reports = [];
   for (const account of state.accounts) {
     delete account.key;
-    if (JOINT) delete account.first;
+    if (FULL) delete account.first;
   }
 }

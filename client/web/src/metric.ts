@@ -1,9 +1,13 @@
 import { below, type Source } from "./bits.ts";
 import { type Item, type Mechanism, type Parameters, refuse, type Report } from "./mechanisms/base.ts";
+import type { Joint } from "./parts.ts";
 import type { Segments, Told } from "./segments.ts";
 
 export type WindowKind = "day" | "week" | "month";
 export type Aggregate = "last" | "first" | "any" | "max" | "min" | "sum" | "count" | "mean";
+
+/** What `Client.active` records in place of a value. */
+export const ACTIVE = {};
 
 /** That a metric is not declared, or cannot take a recorded value. The message does not repeat the
  * value. */
@@ -13,8 +17,8 @@ export class MetricError extends Error {
     message: string,
   ) {
     super(DEVELOPMENT ? `metric ${metric} ${message}` : metric);
-    // Other released builds throw none.
-    if (DEVELOPMENT || JOINT) this.name = "MetricError";
+    // Released builds throw none.
+    if (DEVELOPMENT) this.name = "MetricError";
   }
 }
 
@@ -87,8 +91,10 @@ export interface Registry {
   /** What all metrics together may reveal; null: there is no cap. */
   readonly lifetimeEpsilon: number | null;
   readonly metrics: ReadonlyMap<string, Metric>;
-  /** The declared segments, in a bundle that has them. */
-  readonly segments?: Segments;
+  /** The declared segments. */
+  readonly segments: Segments;
+  /** What such registries need as have segments, pairs, discoveries or retentions. */
+  readonly joint?: Joint | undefined;
 }
 
 /** One recorded value. It exists only in memory and in the open window. */

@@ -1,12 +1,10 @@
 import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { form, JOINT_METRIC, JOINT_TOP, METRIC, PEOPLE, REVEALS, SEGMENT, TOP } from "./form.ts";
-import { type Builder, type Mechanism, refuse } from "./mechanisms/base.ts";
-import { type Declared, isValue, makeMetric, type Metric, type Registry, type Type } from "./metric.ts";
-import { checkPair } from "./pairs.ts";
+import { type Mechanism, refuse } from "./mechanisms/base.ts";
+import { type Declared, isValue, makeMetric, type Metric, type Registry } from "./metric.ts";
+import type { Parts } from "./parts.ts";
 import type { Segment } from "./segments.ts";
-import { isDenyList } from "./types/discovery.ts";
-import { checkRetention } from "./types/retention.ts";
 import { windowEnd } from "./windows.ts";
 
 /** The most combinations of segments that a metric may be counted by. */
@@ -27,26 +25,21 @@ const topForm = (top: Table): Table<string> => ({
   ...Object.fromEntries(Object.entries(PEOPLE).filter(([key]) => key in top)),
 });
 
-/** The types and mechanisms that a bundle has, by name. */
-export interface Parts {
-  readonly types: Table<Type>;
-  readonly mechanisms: Table<Builder>;
-}
-
 const isPair = (fields: unknown) => (Object(fields) as Table).type === "pair";
 
 type Table<T = unknown> = Readonly<Record<string, T>>;
 
 /**
- * The registry in a parsed metrics.json, for the types and mechanisms of a bundle. No metric is
+ * The registry in a parsed metrics.json, for the parts that are there. No metric is
  * taken that would reveal more than it declares. Development builds also check the form of the
  * file, which `deniable compile` has written. Throws a RegistryError that lists all mistakes.
  */
-export function readRegistry(document: unknown, { types, mechanisms }: Parts): Registry {
+export function readRegistry(document: unknown, { types, mechanisms, ...rest }: Parts): Registry {
+  const joint = FULL ? rest.joint : undefined;
   /** The paths of the fields that are wrong; released builds only count them. */
   const mistakes: string[] = [];
   const metrics = new Map<string, Metric>();
-  const segments = JOINT ? new Map<string, Segment>() : undefined;
+  const segments = new Map<string, Segment>();
 
   /** Whether something holds; if not, the field is a mistake. */
   const claim = (holds: unknown, field: string): unknown => {
@@ -106,21 +99,21 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         : claimed === null;
     };
     const before = mistakes.length;
-    if (JOINT) {
+    if (joint) {
       const names = metric.segments ?? [];
-      const count = names.reduce((product, each) => product * (segments!.get(each)?.values.length ?? 0), 1);
+      const count = names.reduce((product, each) => product * (segments.get(each)?.values.length ?? 0), 1);
       claim(
         count >= 1 && count <= MAX_COMBINATIONS && names.length < 3 && new Set(names).size === names.length,
         `${path}segments`,
       );
     }
-    if (DEVELOPMENT && JOINT && metric.deny)
+    if (DEVELOPMENT && joint && metric.deny)
       claims(path, {
-        deny: isDenyList(metric.deny),
+        deny: joint.isDenyList!(metric.deny),
         minimum_share: metric.minimum_share! >= 0 && metric.minimum_share! < 1,
       });
-    if (DEVELOPMENT && JOINT && metric.type === "retention") claims(path, checkRetention(metric));
-    if (JOINT && metric.of) claims(path, checkPair(metric, expires, metrics));
+    if (DEVELOPMENT && joint && metric.type === "retention") claims(path, joint.checkRetention!(metric));
+    if (joint && metric.of) claims(path, joint.checkPair(metric, expires, metrics));
     claim(epsilon >= reveals.report && epsilon <= 10, `${path}epsilon`);
     claim(lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4, `${path}lifetime_epsilon`);
     claim((metric.longitudinal === "memoize") === !!memoOdds, `${path}longitudinal`);
@@ -155,14 +148,14 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
         });
     }
     // A pair is checked against the metrics that are right. Without pairs all is refused below.
-    if (!JOINT || before === mistakes.length)
+    if (!joint || before === mistakes.length)
       metrics.set(
         name,
         makeMetric(
           { ...metric, name },
           expires,
           places,
-          JOINT ? (type!.made?.(metric, mechanism) ?? type!) : type!,
+          FULL ? (type!.made?.(metric, mechanism) ?? type!) : type!,
           mechanism,
         ),
       );
@@ -172,11 +165,11 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
   const cap = top.lifetime_epsilon as number | null;
   // Another format has other keys, so to list these would mislead.
   if (
-    claim(top.format === 1 && (JOINT || DEVELOPMENT || !top.segments), "format") &&
-    (JOINT || !DEVELOPMENT || claim(!top.segments, "segments")) &&
+    claim(top.format === 1 && (joint || DEVELOPMENT || !top.segments), "format") &&
+    (joint || !DEVELOPMENT || claim(!top.segments, "segments")) &&
     (!DEVELOPMENT || claims("", form(top, topForm(top))))
   ) {
-    if (JOINT)
+    if (joint)
       for (const [name, segment] of Object.entries((top.segments ?? {}) as Table<Segment>)) {
         if (DEVELOPMENT) {
           const path = `segments.${name}`;
@@ -190,17 +183,16 @@ export function readRegistry(document: unknown, { types, mechanisms }: Parts): R
           claim(fine && new Set(values).size === values.length, `${path}.values`);
           claim(other === null || values.includes(other), `${path}.other`);
         }
-        segments!.set(name, segment);
+        segments.set(name, segment);
       }
     claim(cap === null || (cap > 0 && cap <= 1e4), "lifetime_epsilon");
     for (const [name, fields] of Object.entries(top.metrics as Table))
-      if (!JOINT || !isPair(fields)) read(name, fields as Table);
+      if (!joint || !isPair(fields)) read(name, fields as Table);
     // A pair is read after its metrics.
-    if (JOINT)
+    if (joint)
       for (const [name, fields] of Object.entries(top.metrics as Table))
         if (isPair(fields)) read(name, fields as Table);
   }
   if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
-  if (JOINT) return { app: top.app as string, lifetimeEpsilon: cap, metrics, segments: segments! };
-  return { app: top.app as string, lifetimeEpsilon: cap, metrics };
+  return { app: top.app as string, lifetimeEpsilon: cap, metrics, ...(FULL && { segments, joint }) } as Registry;
 }

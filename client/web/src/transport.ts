@@ -12,6 +12,23 @@ export interface Outcome {
   readonly retryAfter?: number;
 }
 
+/** The addresses of collector and relay, and the gateway's identity. */
+export interface Hops {
+  readonly endpoint: string;
+  readonly relay: string;
+  readonly gateway: string;
+}
+
+/** What sends batches: this file, or src/oblivious. */
+export interface Transport {
+  post: typeof post;
+  beacon: typeof beacon;
+  /** Say where batches go. */
+  route?(hops: Hops): void;
+  /** Make a batch ready for a beacon, where that takes time. */
+  prepare?(url: string, body: string, key: string | undefined, clock: () => number): Promise<void>;
+}
+
 /** Milliseconds after which an attempt to send is given up. */
 const TIMEOUT = 30_000;
 /** The most bytes of a reply that are read. */
@@ -107,12 +124,3 @@ export function readReply(
   }
   return { trouble: "endpoint", retryAfter };
 }
-
-/** What only `deniable/oblivious` does, which has ./oblivious/transport.ts in the place of this file. */
-export const route: (hops: object) => void = () => undefined;
-export const prepare: (
-  url: string,
-  body: string,
-  key: string | undefined,
-  clock: () => number,
-) => Promise<void> = () => Promise.resolve();

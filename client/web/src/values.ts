@@ -1,13 +1,20 @@
 // The types that let editors check a metric's name and its values, from the compiled registry.
+import type { Brought } from "./parts.ts";
 
 /** What the compiler needs to see of a compiled registry. `deniable compile -o metrics.ts` writes
  * one whose texts it knows; in a `metrics.json` it only knows the names of the metrics. */
 export interface CompiledRegistry {
   readonly metrics: Readonly<Record<string, CompiledMetric>>;
+  readonly segments?: object;
+  /** Parts of the SDK that come with the page, so that it loads none: `deniable compile web` adds
+   * those that the registry needs. */
+  readonly parts?: Brought;
 }
 
 interface CompiledMetric {
   readonly type: string;
+  readonly mechanism?: string;
+  readonly longitudinal?: string;
   readonly values: readonly string[] | null;
   readonly other: string | null;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemSource } from "../src/bits.ts";
-import { jointParts } from "../src/parts_joint.ts";
+import { full } from "../src/parts/full.ts";
 import { subset } from "../src/subset.ts";
 import { columnsOf, LIKELIHOODS, outcomes } from "./likelihood.ts";
 import { on, vectors } from "./support.ts";
@@ -54,7 +54,7 @@ let comparisons = 0;
 
 /** Compare the counts of reports with their exact chances. */
 function compare(name: string, parameters: Any, item: Any): void {
-  const mechanism = jointParts.mechanisms[name]!(parameters);
+  const mechanism = full.mechanisms[name]!(parameters);
   const source = systemSource();
   const key = ({ row, columns }: { row: number; columns: Iterable<number> }): string =>
     `${row}:${[...columns].sort((a, b) => a - b).join()}`;
@@ -92,7 +92,7 @@ function compare(name: string, parameters: Any, item: Any): void {
   comparisons += 1;
 }
 
-for (const name of Object.keys(jointParts.mechanisms)) {
+for (const name of Object.keys(full.mechanisms)) {
   const cases: [Any, Any[]][] = vectors(name)
     .mechanisms.filter((each: Any) => each.items)
     .map(({ parameters, items }: Any) => [parameters, items]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundle, constants } from "../scripts/bundles.mjs";
 import { Client } from "../src/entries/closed.ts";
-import { Client as AnyClient } from "../src/entries/joint.ts";
+import { Client as AnyClient } from "../src/entries/full.ts";
 import { browserStore, type Store } from "../src/store.ts";
 import { present, vectors } from "./support.ts";
 import { DAY, FragileStore, NOON, World, booleanMetric, categoryMetric, document, rest } from "./world.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { develop, mark } from "../src/development.ts";
-import { Client as JointClient } from "../src/entries/joint.ts";
+import { Client as JointClient } from "../src/entries/full.ts";
 import { vectors } from "./support.ts";
 import { DAY, World, booleanMetric, categoryMetric, document, rest } from "./world.ts";
 

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byteSource, systemSource } from "../src/bits.ts";
-import { Client } from "../src/entries/joint.ts";
 import { hashBytes } from "../src/hash.ts";
 import { placeOf, prefixTree } from "../src/mechanisms/prefix_tree.ts";
 import type { Metric } from "../src/metric.ts";
-import { allParts } from "../src/parts_all.ts";
-import { jointParts } from "../src/parts_joint.ts";
+import { Client } from "../src/entries/full.ts";
+import { full } from "../src/parts/full.ts";
 import { readRegistry, RegistryError } from "../src/registry.ts";
 import { isDenied } from "../src/types/discovery.ts";
 import { vectors } from "./support.ts";
@@ -28,7 +27,7 @@ const SPACE = { salt: "city", size: 13, q: 3, t: 3, threshold: 4503599627370496 
 
 /** A discovery over a small space, with these keys of metrics.toml. */
 function discovery({ max_length, alphabet, deny }: Any): Metric {
-  const type = jointParts.types.discovery!;
+  const type = full.types.discovery!;
   const parameters = { ...SPACE, levels: max_length / 2, alphabet };
   return type.made!({ deny, parameters } as Any, prefixTree(parameters)) as Any;
 }
@@ -113,7 +112,7 @@ test("reports", () => {
 
 /** Each change is refused by the field's name; other bundles refuse the type. */
 test("faults of a discovery", () => {
-  assert.ok(readRegistry(changed(), jointParts).metrics.get("word"));
+  assert.ok(readRegistry(changed(), full).metrics.get("word"));
   const { parameters } = declared;
   const faults: [string, Any][] = [
     ["deny", { deny: null }],
@@ -141,14 +140,13 @@ test("faults of a discovery", () => {
   ];
   for (const [field, change] of faults)
     assert.throws(
-      () => readRegistry(changed(change), jointParts),
+      () => readRegistry(changed(change), full),
       (error: unknown) => error instanceof RegistryError && error.mistakes.some((each) => each.startsWith(`metrics.word.${field}`)),
       JSON.stringify(change),
     );
   const without = { ...declared };
   delete without.deny;
-  assert.throws(() => readRegistry({ ...registry, metrics: { word: without } }, jointParts), /deny/);
-  assert.throws(() => readRegistry(changed(), allParts), /metrics\.word\.type/);
+  assert.throws(() => readRegistry({ ...registry, metrics: { word: without } }, full), /deny/);
 });
 
 /** In a page: the value waits, is denied after an upgrade of the app, and one report is sent. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { below, sourceOf, systemSource } from "../src/bits.ts";
-import { jointParts } from "../src/parts_joint.ts";
+import { full } from "../src/parts/full.ts";
 import { flips } from "../src/flips.ts";
 import { subset } from "../src/subset.ts";
 import { ABSENT, bitsOf, drawn, flagsOf, fromHex, on, vectors } from "./support.ts";
@@ -31,7 +31,7 @@ test("each mechanism makes the same report from the same bytes as in Python", ()
   const done = new Set<string>();
   for (const { mechanism, parameters, item, key, scheme, bytes, row, columns } of draws.reports) {
     if (ABSENT.has(mechanism)) continue;
-    const build = jointParts.mechanisms[mechanism];
+    const build = full.mechanisms[mechanism];
     assert.ok(build, `there is no mechanism ${mechanism}`);
     const report = drawn(bytes, (source) =>
       build(parameters).randomize(item, source, key ? fromHex(key) : null, scheme),
@@ -39,7 +39,7 @@ test("each mechanism makes the same report from the same bytes as in Python", ()
     assert.deepEqual(report, { row, columns }, `${mechanism} ${JSON.stringify(parameters)}`);
     done.add(mechanism);
   }
-  assert.deepEqual([...done].sort(), Object.keys(jointParts.mechanisms).sort());
+  assert.deepEqual([...done].sort(), Object.keys(full.mechanisms).sort());
 });
 
 test("an integer of n bits takes whole bytes and drops the lowest bits", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Odds } from "../src/exact.ts";
 import { type Memoizing, recall } from "../src/mechanisms/memo.ts";
-import { jointParts } from "../src/parts_joint.ts";
+import { full } from "../src/parts/full.ts";
 import { fromHex, on, vectors } from "./support.ts";
 
 /** Whether the largest of some odds is the fraction "a/b". */
@@ -15,7 +15,7 @@ function equals(all: readonly Odds[], fraction: string): boolean {
   return Math.max(...orders) === 0;
 }
 
-for (const [name, build] of Object.entries(jointParts.mechanisms)) {
+for (const [name, build] of Object.entries(full.mechanisms)) {
   test(`${name}: published parameters have the published odds, and bad ones are refused`, () => {
     const cases = vectors(name).mechanisms;
     assert.ok(cases.length);
@@ -37,7 +37,7 @@ for (const [name, build] of Object.entries(jointParts.mechanisms)) {
 
 test("a key gives the row and the memo of the vectors", () => {
   for (const { key, scheme, fingerprint, item, row, memo } of vectors("memory").memos) {
-    const mechanism: unknown = jointParts.mechanisms[scheme.mechanism]!(scheme.parameters);
+    const mechanism: unknown = full.mechanisms[scheme.mechanism]!(scheme.parameters);
     const place = scheme.values && typeof item === "string" ? scheme.values.indexOf(item) : item;
     const recalled = recall(
       mechanism as Memoizing<Uint8Array | number>,

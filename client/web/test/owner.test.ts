@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describe, ownerPage } from "../src/owner.ts";
+import { describe, ownerPage } from "../src/parts/owner.ts";
 import { DAY, World, booleanMetric, categoryMetric, document } from "./world.ts";
 
 type Any = any;

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bundle, constants } from "../scripts/bundles.mjs";
-import { allParts } from "../src/parts_all.ts";
-import { jointParts } from "../src/parts_joint.ts";
-import { Client } from "../src/entries/joint.ts";
+import { Client } from "../src/entries/full.ts";
+import { full } from "../src/parts/full.ts";
 import { join } from "../src/pairs.ts";
-import { describe, ownerPage } from "../src/owner.ts";
+import { describe, ownerPage } from "../src/parts/owner.ts";
 import { readRegistry, RegistryError } from "../src/registry.ts";
-import { vectors } from "./support.ts";
+import { released, vectors } from "./support.ts";
 import { DAY, FragileStore, World, rest, seeded } from "./world.ts";
 
 type Any = any;
@@ -34,7 +32,7 @@ const start = (world: World, metrics: Any, options: Any = {}): Any =>
 
 for (const { name, registry, cells, joined } of cases)
   test(`vectors: ${name}`, () => {
-    const read = readRegistry(registry, jointParts);
+    const read = readRegistry(registry, full);
     const pair = read.metrics.get("both")!;
     assert.deepEqual(pair.values, cells);
     for (const { texts, cell } of joined) {
@@ -75,27 +73,16 @@ test("faults of a pair", () => {
   ];
   for (const [field, change, document] of faults)
     assert.throws(
-      () => readRegistry(changed(change, document), jointParts),
+      () => readRegistry(changed(change, document), full),
       (error: unknown) =>
         error instanceof RegistryError && error.mistakes.some((each) => each.startsWith(`metrics.both.${field}`)),
       `${field}: ${change.toString()}`,
     );
-  assert.throws(() => readRegistry(lists, allParts), /metrics\.both\.type/);
 });
 
-/** A released build refuses pairs that would report what their metrics do not, and other builds all. */
+/** A released build refuses pairs that would report what their metrics do not; the closed one takes none. */
 test("released builds", async () => {
-  const released = async (parts: string, joint: boolean): Promise<Any> => {
-    const contents = `
-      import { ${parts}Parts as parts } from "./src/parts_${parts}.ts";
-      import { readRegistry } from "./src/registry.ts";
-      export const read = (document) => readRegistry(document, parts);`;
-    const define = constants({ joint });
-    const stdin = { contents, resolveDir: process.cwd() };
-    const code = await bundle({ stdin, format: "esm", define });
-    return import(`data:text/javascript,${encodeURIComponent(code)}`);
-  };
-  const { read } = await released("joint", true);
+  const { read } = await released();
   for (const { registry } of cases) assert.ok(read(registry).metrics.get("both"));
   for (const change of [
     (m: Any) => (m.both.of = ["plan", "plan"]),
@@ -106,10 +93,8 @@ test("released builds", async () => {
     (m: Any) => (m.both.reveals.report = 0.01),
   ])
     assert.throws(() => read(changed(change)), Error, change.toString());
-  for (const parts of ["all", "closed"]) {
-    const { read: other } = await released(parts, false);
-    assert.throws(() => other(lists), Error);
-  }
+  const { read: small } = await released("closed");
+  assert.throws(() => small(lists), Error);
 });
 
 /** A pair is not recorded; the error says what to record, and a released page goes on. */

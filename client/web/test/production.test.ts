@@ -1,21 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bundle, constants } from "../scripts/bundles.mjs";
-import { present, vectors } from "./support.ts";
-
-/** The registry's reader as it is released, without the checks of development builds. */
-async function released(parts: "all" | "closed" = "all", joint = false): Promise<any> {
-  const contents = `
-    import { ${parts}Parts as parts } from "./src/parts_${parts}.ts";
-    import { readRegistry } from "./src/registry.ts";
-    export const read = (document) => readRegistry(document, parts);`;
-  const code = await bundle({
-    stdin: { contents, resolveDir: process.cwd() },
-    format: "esm",
-    define: constants({ full: parts === "all", joint }),
-  });
-  return import(`data:text/javascript,${encodeURIComponent(code)}`);
-}
+import { present, released, vectors } from "./support.ts";
 
 test("a released build refuses whatever would reveal more than it declares", async () => {
   const { read } = await released();
@@ -24,8 +9,7 @@ test("a released build refuses whatever would reveal more than it declares", asy
     /^format$|^lifetime_epsilon$|\.(epsilon|lifetime_epsilon|memo_epsilon|longitudinal|reveals\.\w+)$/;
   let refused = 0;
   for (const { name, document, error } of cases) {
-    if (document.segments) assert.throws(() => read(document), Error, name);
-    else if (!error) assert.ok(read(present(document)).metrics.size, name);
+    if (!error) assert.ok(read(present(document)).metrics.size, name);
     // A missing or a needless key misleads nobody; what is there must hold.
     else if (/a value twice/.test(name) || (grave.test(error) && !/: no |^no cap$|unknown|is a text|that is true/.test(name))) {
       assert.throws(() => read(document), Error, name);
@@ -33,16 +17,6 @@ test("a released build refuses whatever would reveal more than it declares", asy
     }
   }
   assert.ok(refused > 25, `${refused} cases`);
-});
-
-test("only the build with segments takes a registry that declares them", async () => {
-  const { read } = await released("all", true);
-  let taken = 0;
-  for (const { name, document, error } of vectors("compiled").cases)
-    if (!error) taken += read(present(document)).metrics.size;
-    else if (/metrics\.dark_mode\.segments/.test(error) && !/without/.test(name))
-      assert.throws(() => read(document), Error, name);
-  assert.ok(taken > 10);
 });
 
 test("a released build makes no metric of a mechanism that cannot be built, or whose odds are unknown", async () => {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byteSource, systemSource } from "../src/bits.ts";
 import { MetricError } from "../src/metric.ts";
-import { allParts } from "../src/parts_all.ts";
-import { closedParts } from "../src/parts_closed.ts";
+import { full } from "../src/parts/full.ts";
+import { closed } from "../src/parts/closed.ts";
 import { readRegistry, RegistryError } from "../src/registry.ts";
 import { present, vectors } from "./support.ts";
 
@@ -62,7 +62,7 @@ test("recipient and contact may be there, as text", () => {
 });
 
 /** The fields that are found wrong. */
-function mistakes(document: unknown, parts = closedParts): string[] {
+function mistakes(document: unknown, parts = closed): string[] {
   try {
     readRegistry(document, parts);
   } catch (error) {
@@ -73,7 +73,7 @@ function mistakes(document: unknown, parts = closedParts): string[] {
 }
 
 test("a compiled registry is read, with its metrics in the names of the SDK", () => {
-  const registry = readRegistry(example(), closedParts);
+  const registry = readRegistry(example(), closed);
   assert.equal(registry.app, "editor");
   assert.equal(registry.lifetimeEpsilon, 40);
   const metric = registry.metrics.get("browser")!;
@@ -180,7 +180,7 @@ test("all mistakes are listed at once", () => {
 });
 
 test("values are normalized, stand in for others, and are refused without being repeated", () => {
-  const { metrics } = readRegistry(example(), closedParts);
+  const { metrics } = readRegistry(example(), closed);
   const [dark, browser] = [metrics.get("dark_mode")!, metrics.get("browser")!];
   assert.equal(dark.normalize(true), "true");
   assert.equal(browser.normalize("cafe\u0301"), "caf\u00e9");
@@ -196,8 +196,8 @@ test("values are normalized, stand in for others, and are refused without being 
     [dark, null],
     [browser, 7],
     [browser, undefined],
-    [readRegistry(strict, closedParts).metrics.get("browser")!, "secret"],
-    [readRegistry(strict, closedParts).metrics.get("browser")!, "e\u0301".repeat(4000)],
+    [readRegistry(strict, closed).metrics.get("browser")!, "secret"],
+    [readRegistry(strict, closed).metrics.get("browser")!, "e\u0301".repeat(4000)],
   ];
   for (const [metric, value] of refused)
     assert.throws(
@@ -207,14 +207,14 @@ test("values are normalized, stand in for others, and are refused without being 
 });
 
 test("records of one window become one value as the aggregate says", () => {
-  const { metrics } = readRegistry(example(), closedParts);
+  const { metrics } = readRegistry(example(), closed);
   const nothing = byteSource(new Uint8Array(0));
   assert.equal(metrics.get("dark_mode")!.merge("true", "false", 2, nothing), "false");
   assert.equal(metrics.get("browser")!.merge("firefox", "chrome", 2, nothing), "firefox");
   const document = example();
   document.metrics.dark_mode.aggregate = "max";
   document.metrics.browser.aggregate = "any";
-  const changed = readRegistry(document, closedParts).metrics;
+  const changed = readRegistry(document, closed).metrics;
   for (const [value, text, merged] of [
     ["true", "false", "true"],
     ["false", "true", "true"],
@@ -229,18 +229,18 @@ test("records of one window become one value as the aggregate says", () => {
 test("a text that is no value any more is reported as `other`, or not at all", () => {
   const document = example();
   const source = systemSource();
-  const metric = readRegistry(document, closedParts).metrics.get("browser")!;
+  const metric = readRegistry(document, closed).metrics.get("browser")!;
   assert.notEqual(metric.report("opera", source, null), null);
   document.metrics.browser.other = null;
   assert.equal(
-    readRegistry(document, closedParts).metrics.get("browser")!.report("opera", source, null),
+    readRegistry(document, closed).metrics.get("browser")!.report("opera", source, null),
     null,
   );
 });
 
 test("the published registries are read, and each bad one is refused by the field's name", () => {
   for (const { name, document, error } of vectors("compiled").cases) {
-    const found = mistakes(present(document, error), allParts);
+    const found = mistakes(present(document, error), full);
     assert.ok(
       error ? found.some((each) => each.startsWith(error)) : !found.length,
       `${name}: found ${found.join(", ")}`,
@@ -252,7 +252,7 @@ test("a bundle says which type or mechanism it lacks", () => {
   const document = example();
   document.metrics.browser.mechanism = "rappor";
   assert.throws(
-    () => readRegistry(document, closedParts),
+    () => readRegistry(document, closed),
     /build of the SDK.*browser\.parameters: no rappor in this build/,
   );
 });

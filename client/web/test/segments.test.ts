@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Client } from "../src/entries/joint.ts";
-import { describe } from "../src/owner.ts";
+import { Client } from "../src/entries/full.ts";
+import { describe } from "../src/parts/owner.ts";
 import { vectors } from "./support.ts";
 import { DAY, World } from "./world.ts";
 

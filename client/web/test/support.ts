@@ -1,5 +1,24 @@
 import { readFileSync } from "node:fs";
+import { bundle, constants } from "../scripts/bundles.mjs";
 import { byteSource, type Source } from "../src/bits.ts";
+
+/** The registry's reader as it is released, without the checks of development builds. */
+export async function released(entry: "full" | "closed" = "full"): Promise<any> {
+  const contents = `
+    import { ${entry} as entry } from "./src/parts/${entry}.ts";
+    import { assembled } from "./src/parts.ts";
+    import joint from "./src/parts/joint.ts";
+    import memos from "./src/parts/memos.ts";
+    import { readRegistry } from "./src/registry.ts";
+    const parts = ${entry === "full"} ? [joint, memos].reduce(assembled, entry) : entry;
+    export const read = (document) => readRegistry(document, parts);`;
+  const code = await bundle({
+    stdin: { contents, resolveDir: process.cwd() },
+    format: "esm",
+    define: constants({ full: entry === "full" }),
+  });
+  return import(`data:text/javascript,${encodeURIComponent(code)}`);
+}
 
 /** A file of test vectors. */
 export function vectors(name: string): any {

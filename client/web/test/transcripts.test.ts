@@ -3,15 +3,14 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { byteSource, type Source } from "../src/bits.ts";
 import { erase, withdraw, write } from "../src/device.ts";
-import type { RecordedValue, Registry } from "../src/metric.ts";
+import { ACTIVE, type RecordedValue, type Registry } from "../src/metric.ts";
 import { spent } from "../src/ledger.ts";
 import { assemble, settle, take, trim, waiting } from "../src/outbox.ts";
-import { jointParts } from "../src/parts_joint.ts";
+import { full } from "../src/parts/full.ts";
 import { readRegistry } from "../src/registry.ts";
 import { resolve, type Told } from "../src/segments.ts";
 import { freshState, readState, writeState, type Batch, type State } from "../src/state.ts";
 import { readReply } from "../src/transport.ts";
-import { ACTIVE } from "../src/types/retention.ts";
 import { windowAt } from "../src/windows.ts";
 import { fromHex, vectors } from "./support.ts";
 
@@ -39,7 +38,7 @@ class Driver {
     readonly spread: number,
     readonly source: Source,
   ) {
-    this.registry = readRegistry(document, jointParts);
+    this.registry = readRegistry(document, full);
     this.text = freshState(this.registry.app);
   }
 
@@ -69,7 +68,7 @@ class Driver {
       this.transact(withdraw);
     } else if (step.opt_in) this.consent = true;
     else if (step.erase) this.transact(erase);
-    else if (step.upgrade) this.registry = readRegistry(step.upgrade, jointParts);
+    else if (step.upgrade) this.registry = readRegistry(step.upgrade, full);
     else if (step.leave) this.leave();
     else if (!step.restart) return { ...step, ...this.holds() };
     return step;
@@ -85,7 +84,7 @@ class Driver {
       const window = windowAt(metric.window, this.now);
       if (!metric.segments?.length) records.push({ metric, text, window });
       else {
-        const told = resolve(metric.segments, this.registry.segments!, this.told);
+        const told = resolve(metric.segments, this.registry.segments, this.told);
         if (told) records.push({ metric: { ...metric, told }, text, window });
       }
     }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byteSource, systemSource } from "../src/bits.ts";
 import type { Metric } from "../src/metric.ts";
-import { allParts } from "../src/parts_all.ts";
+import { full } from "../src/parts/full.ts";
 import { readRegistry } from "../src/registry.ts";
 import { vectors } from "./support.ts";
 
@@ -11,7 +11,7 @@ const published = vectors("compiled").cases[0].document;
 /** A metric of the published registry, changed. */
 function metric(name: string, changes: object = {}): Metric {
   const document = { ...published, metrics: { it: { ...published.metrics[name], ...changes } } };
-  return readRegistry(document, allParts).metrics.get("it")!;
+  return readRegistry(document, full).metrics.get("it")!;
 }
 
 const nothing = byteSource(new Uint8Array(0));
@@ -66,7 +66,7 @@ test("each number has the position of the vectors, and bad ranges are refused", 
   const window = { columns: 2, width: 1, threshold: 6584790284608188, levels: [0, 2 ** 30] };
   for (const { low, high, scale, integer, values, error } of vectors("numbers").positions) {
     const build = () =>
-      allParts.mechanisms.sliding_window!({ low, high, scale, integer, ...window });
+      full.mechanisms.sliding_window!({ low, high, scale, integer, ...window });
     if (error) assert.throws(build, Error, error);
     else
       for (const [number, position] of values)

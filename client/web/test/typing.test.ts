@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Client } from "../src/entries/all.ts";
+import { Client } from "../src/entries/full.ts";
 import { memoryStore } from "../src/memory.ts";
 import { document } from "./world.ts";
 

@@ -85,6 +85,8 @@ export async function servePages(count, registry, endpoint) {
     "/": ["text/html; charset=utf-8", PAGE],
     "/empty": ["text/html; charset=utf-8", "<!doctype html><title>empty</title>"],
     "/deniable.min.js": ["text/javascript", readFileSync(join(BUILT, "deniable.min.js"))],
+    // The page does not bring this part along: it is loaded, as the policy below allows.
+    "/deniable.memos.js": ["text/javascript", readFileSync(join(BUILT, "deniable.memos.js"))],
     "/page.js": ["text/javascript", readFileSync(join(HERE, "page.js"))],
     "/metrics.js": ["text/javascript", `const metrics = ${JSON.stringify(registry)};`],
   };

@@ -1,10 +1,10 @@
-import { type Client as ClientOf, type Options, start } from "../client.ts";
-import { closedParts } from "../parts_closed.ts";
+import { type Client as ClientOf, type ClosedOptions, start } from "../client.ts";
+import { closed } from "../parts/closed.ts";
 import type { CompiledRegistry } from "../values.ts";
 
 export { RegistryError } from "../registry.ts";
 export { MetricError } from "../metric.ts";
-export type { ClientStatus, Options, SentReport } from "../client.ts";
+export type { ClientStatus, ClosedOptions as Options, SentReport } from "../client.ts";
 export type { Store } from "../store.ts";
 export type { CompiledRegistry, ValueOf } from "../values.ts";
 
@@ -12,7 +12,7 @@ export type { CompiledRegistry, ValueOf } from "../values.ts";
 export type Client<D extends CompiledRegistry = CompiledRegistry> = ClientOf<D>;
 
 export const Client = class {
-  constructor(metrics: CompiledRegistry, options: Options) {
-    return start(metrics, options, closedParts);
+  constructor(metrics: CompiledRegistry, options: ClosedOptions) {
+    return start(metrics, options, closed);
   }
-} as unknown as new <D extends CompiledRegistry>(metrics: D, options: Options) => Client<D>;
+} as unknown as new <D extends CompiledRegistry>(metrics: D, options: ClosedOptions) => Client<D>;

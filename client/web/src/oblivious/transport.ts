@@ -1,7 +1,6 @@
-// Sends batches in two hops (docs/how-to/two-hops.md). The bundle `deniable/oblivious` has this in the place of
-// ../transport.ts.
+// Sends batches in two hops (docs/how-to/two-hops.md), in the place of ../transport.ts.
 
-import { type Outcome, read, readReply } from "../transport.ts";
+import { type Hops, type Outcome, read, readReply } from "../transport.ts";
 import { type Key, readAnswer, request, seal, type Sealed, verified } from "./capsules.ts";
 import { type Bytes, joined } from "./hpke.ts";
 
@@ -13,13 +12,6 @@ const TIMEOUT = 30_000;
 const KEEPALIVE = 6e4;
 /** An address of a relay: https, or http on this machine. */
 const NEAR = /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/;
-
-/** The addresses of collector and relay, and the gateway's identity. */
-export interface Hops {
-  readonly endpoint: string;
-  readonly relay: string;
-  readonly gateway: string;
-}
 
 interface Route {
   readonly relay: string;

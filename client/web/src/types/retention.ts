@@ -1,10 +1,6 @@
-import { refuse } from "../mechanisms/base.ts";
 import type { Declared, Metric, Type } from "../metric.ts";
 import type { Account } from "../state.ts";
 import { windowAt, windowEnd, windowNumber, windowStart } from "../windows.ts";
-
-/** What `Client.active` records in place of a value. */
-export const ACTIVE = {};
 
 /** No value that waits begins so. */
 const MARK = "\n";
@@ -39,7 +35,8 @@ export function checkRetention({ window, values, parameters }: Declared): Readon
 
 /** Whether a device is new, stays or returns, and since when it is here. */
 export const retention: Type = {
-  normalize: (value) => (value === ACTIVE ? "" : refuse("takes no values")),
+  // The client lets nothing else through than that the app was used.
+  normalize: () => "",
   // What waits was recorded while the metric was of another type.
   item: (text) => (text[0] === MARK ? +text : undefined),
   suits: ({ looksBack }) => !!looksBack,

@@ -1,11 +1,11 @@
 // Reports in words, and a page for the owner of the device: what was sent, what it reveals, what
 // waits, and what the ledger still allows. It is a bundle of its own, loaded when it is asked for.
-import type { Client, SentReport } from "./client.ts";
-import { exact } from "./exact.ts";
-import { spent } from "./ledger.ts";
-import type { Columns } from "./mechanisms/base.ts";
-import type { Account } from "./state.ts";
-import { windowNumber } from "./windows.ts";
+import type { Client, SentReport } from "../client.ts";
+import { exact } from "../exact.ts";
+import { spent } from "../ledger.ts";
+import type { Columns } from "../mechanisms/base.ts";
+import type { Account } from "../state.ts";
+import { windowNumber } from "../windows.ts";
 
 /** What the words need of a compiled registry. */
 export interface DescribedRegistry {

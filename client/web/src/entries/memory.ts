@@ -1,2 +1,0 @@
-export { memoryStore } from "../memory.ts";
-export type { Store } from "../store.ts";

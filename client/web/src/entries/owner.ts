@@ -1,2 +1,0 @@
-export { describe, ownerPage } from "../owner.ts";
-export type { DescribedRegistry, OwnerPageOptions } from "../owner.ts";

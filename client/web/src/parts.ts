@@ -1,0 +1,57 @@
+// What a client is made of: an entry, and parts that are loaded where a registry or an option needs them.
+import type { Builder } from "./mechanisms/base.ts";
+import type { Type } from "./metric.ts";
+import type { joint } from "./parts/joint.ts";
+import type { Transport } from "./transport.ts";
+import type { CompiledRegistry } from "./values.ts";
+
+type Table<T> = Readonly<Record<string, T>>;
+
+/** The types and mechanisms of a client, by name; and what only some registries need. */
+export interface Parts {
+  readonly types: Table<Type>;
+  readonly mechanisms: Table<Builder>;
+  /** Segments, pairs, discovery and retention. */
+  readonly joint?: Joint | undefined;
+  /** Sends in two hops, in place of ./transport.ts. */
+  readonly oblivious?: Transport | undefined;
+}
+
+export type Joint = typeof joint;
+
+export type PartName = "joint" | "memos" | "oblivious";
+
+/** A file of src/parts. */
+export interface Part {
+  readonly default: Partial<Parts>;
+}
+
+/** An entry: what it has at once, and how it loads the rest. */
+export interface Entry extends Parts {
+  readonly load?: Readonly<Record<PartName, () => Promise<Part>>>;
+}
+
+/** What a page may bring along, so that nothing has to be loaded. */
+export type Brought = Readonly<Partial<Record<PartName, Part>>>;
+
+/** The parts of a client for a compiled registry: those that it needs beside its entry are loaded,
+ * unless the page brings them along. `relay`: whether it sends in two hops. */
+export async function gather(entry: Entry, document: CompiledRegistry, relay: boolean): Promise<Parts> {
+  const metrics = Object.values(document.metrics);
+  const needed: Record<PartName, boolean> = {
+    joint: !!document.segments || metrics.some(({ type }) => !(type in entry.types)),
+    memos: metrics.some(({ longitudinal, mechanism }) => longitudinal === "memoize" || mechanism === "one_time_rappor"),
+    oblivious: relay,
+  };
+  const names = (Object.keys(needed) as PartName[]).filter((name) => needed[name]);
+  const found = await Promise.all(names.map(async (name) => document.parts?.[name] ?? entry.load![name]()));
+  return found.reduce<Parts>((all, part) => assembled(all, part.default), entry);
+}
+
+/** Parts and one more. */
+export const assembled = (parts: Parts, { types, mechanisms, ...rest }: Partial<Parts>): Parts => ({
+  ...parts,
+  ...rest,
+  types: { ...parts.types, ...types },
+  mechanisms: { ...parts.mechanisms, ...mechanisms },
+});
