@@ -1,12 +1,15 @@
 """What a crowd will see of a metric, and the notes of lint."""
 
 import dataclasses
+import itertools
 import math
+import re
 from datetime import date
 
 import numpy as np
 import pytest
 from tests.client.discoveries import declared
+from tests.registries import declared as tables_declared
 
 from deniable import Metric, Registry
 from deniable.commands import remarks
@@ -215,3 +218,26 @@ def test_long_strings_are_warned():
     (problem,) = [each for each in found if "max_length" in each.message]
     assert problem.severity == "warning"
     assert "13 tables share the reports" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [({"ages": 2}, "weak_retention"), ({"asks": ["lifecycle"]}, "weak_lifecycle")],
+)
+def test_a_retention_of_too_few_devices_is_told(keys, code):
+    """The warning names the half width in points, which halves with four times the devices where
+    anything is known, and ends where it is at most ten."""
+    text = tables_declared(
+        back={"type": "retention", "epsilon": 0.5, "lifetime_epsilon": 1.0, **keys}
+    )
+    metric = Registry.parse(text)["back"]
+    points = {}
+    for devices in (200, 800, 3_200, 12_800, 51_200, 204_800, 819_200, 3_276_800):
+        told = forecast(dataclasses.replace(metric, devices=devices))
+        if told is not None:
+            assert told.code == code
+            points[devices] = int(re.search(r"\+-(\d+) points", str(told))[1])
+    widths = [each for each in points.values() if each < 50]
+    assert 2 <= len(widths) < 8
+    assert widths[-1] in range(10, 21)
+    assert all(abs(wide - 2 * narrow) <= 1.5 for wide, narrow in itertools.pairwise(widths))
