@@ -43,23 +43,23 @@ def check(path: Path, *, advance: Advance = lambda share: None) -> Contents:
         ArchiveError: it is damaged, truncated, or not a file that this version can read.
         OSError: it cannot be opened.
     """
-    return _Reader(path, advance).check()
+    return _ArchiveReader(path, advance).check()
 
 
 def rows(
     path: Path, *, advance: Advance = lambda share: None
 ) -> Iterator[tuple[str, str, RowLine]]:
     """All rows of windows in a file that was checked, each with its metric and scheme."""
-    return _Reader(path, advance).rows()
+    return _ArchiveReader(path, advance).rows()
 
 
 def sums(path: Path) -> Iterator[tuple[str, str, SumLine, list[RowLine]]]:
     """All sums of dropped windows in a file that was checked, each with its metric, its scheme
     and its rows."""
-    return _Reader(path, lambda share: None).sums()
+    return _ArchiveReader(path, lambda share: None).sums()
 
 
-class _Reader:
+class _ArchiveReader:
     """Reads a file once, for `check` or for `rows`."""
 
     def __init__(self, path: Path, advance: Advance) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.units import half_width, signed
 from deniable_estimator.dashboard.words import estimate, percent, series_name, short
-from deniable_estimator.document.plot.marks import Bars, Folded, Row
+from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import Scale
 from deniable_estimator.document.plot.ticks import Tick, nice_step
 from deniable_estimator.messages import joined, message, spaced
@@ -131,7 +131,7 @@ def _draw(comparison: Comparison, places: Sequence[int], scaled: Sequence[int], 
     )
 
 
-def _bar(comparison: Comparison, place: int, scale: Scale) -> Row:
+def _bar(comparison: Comparison, place: int, scale: Scale) -> BarRow:
     unit = comparison.after.unit
     difference, low, high = (
         float(column[place]) for column in (comparison.difference, comparison.low, comparison.high)
@@ -145,7 +145,7 @@ def _bar(comparison: Comparison, place: int, scale: Scale) -> Row:
     else:
         spread, ends = half_width(difference, *given), comparison.ends(place)
         half = unit.text(spread, spread) if math.isfinite(given[1] - given[0]) else ""
-    return Row(
+    return BarRow(
         series_name(comparison.after, comparison.values[place]),
         unit.signed(difference, spread),
         *(scale.across(difference), scale.across(low), scale.across(high)),

@@ -38,7 +38,7 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.words import series_text
-from deniable_estimator.document.plot.marks import Lines, Row
+from deniable_estimator.document.plot.marks import BarRow, LineChart
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -64,7 +64,7 @@ _TAKERS = ("string", "category")
 class FindLine:
     """One string as the table has it."""
 
-    row: Row
+    row: BarRow
     cut: bool
     followed: tuple[str, ...]
     query: dict[str, str]
@@ -205,10 +205,10 @@ def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[Fin
     )
 
 
-def _row(each: Find, at: Callable[[float], float]) -> Row:
+def _row(each: Find, at: Callable[[float], float]) -> BarRow:
     share, between = _texts(each)
     places = at(each.share), at(each.low), at(each.high)
-    return Row(each.text, share, *places, between=between)
+    return BarRow(each.text, share, *places, between=between)
 
 
 def _texts(each: Find) -> tuple[str, str]:
@@ -236,7 +236,7 @@ def _target(found: Finds) -> str | None:
     return next((name for name, _ in following.most_common(1)), None)
 
 
-def _chart(trend: Trend, name: str) -> Lines | None:
+def _chart(trend: Trend, name: str) -> LineChart | None:
     if len(trend.reported) < 2:
         return None
     return trend_chart(trend, [name], height=_HEIGHT, name="trend")

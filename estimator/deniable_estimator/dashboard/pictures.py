@@ -23,10 +23,10 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.document.plot.drawing import draw
-from deniable_estimator.document.plot.marks import Bars, Row
+from deniable_estimator.document.plot.marks import BarRow, Bars
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
-    Frame,
+    PictureFrame,
     flags,
     key,
     part_bar,
@@ -96,7 +96,7 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     head = [("title", metric.description), ("said", kind.said(drawn))]
     head.append(("sub", kind.caption(estimate, view)))
     foot = [kind.footnote(estimate), *_left_out(view)]
-    frame = Frame(drawn.title, drawn.description, head, _foot(foot, alarm))
+    frame = PictureFrame(drawn.title, drawn.description, head, _foot(foot, alarm))
     return send_picture(picture(frame, kind.charts(drawn), told), name, form)
 
 
@@ -147,13 +147,15 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     if found.alarmed:
         foot.append(message("Red: anomalous."))
     lines = _foot([*foot, *_left_out(view)], None)
-    frame = Frame(found.chart.title, found.chart.description, head, [*lines, *_entries(noted)])
+    frame = PictureFrame(
+        found.chart.title, found.chart.description, head, [*lines, *_entries(noted)]
+    )
     flags = noted.flags if noted else ()
     return send_picture(picture(frame, (found.chart,), told, flags), f"{name}-trend", form)
 
 
 def rows_picture(
-    metric: Metric, found: RowsFound, rows: Sequence[Row], ticks: Sequence[Tick], zero: float
+    metric: Metric, found: RowsFound, rows: Sequence[BarRow], ticks: Sequence[Tick], zero: float
 ) -> str:
     """Bars from zero, one for each segment or string."""
     caption: str = message(
@@ -168,7 +170,7 @@ def rows_picture(
     head = [("title", metric.description), ("said", found.headline), ("sub", caption)]
     foot = _foot([message("Every number is an estimate: each device added its own noise.")], None)
     chart = Bars(rows=tuple(rows), ticks=tuple(ticks), zero=zero)
-    return picture(Frame(found.headline, metric.description, head, foot), (chart,), told)
+    return picture(PictureFrame(found.headline, metric.description, head, foot), (chart,), told)
 
 
 def _left_out(view: View) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from deniable.mechanisms import FrequencyOracle
 from deniable_estimator.document.plot.lines import path
-from deniable_estimator.document.plot.marks import Line, Lines, Rule, Spot
+from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Label, Tick
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, message
@@ -26,7 +26,7 @@ _ROOM = 12.0
 
 def reach_chart(
     mechanism: FrequencyOracle[Any], size: int, sample_rate: float, devices: int
-) -> Lines:
+) -> LineChart:
     """The smallest detectable share around so many devices, each of which reports at
     `sample_rate`."""
     middle = round(math.log10(devices))
@@ -47,7 +47,7 @@ def reach_chart(
     at = round((math.log10(devices) - first) / _DECADES * 100, 2)
     top = 0.0 if chosen is None else down(chosen)
     curve = _path([(x * 100, down(share)) for x, share in corners])
-    return Lines(
+    return LineChart(
         form="reach",
         name="reach",
         title=message("Smallest detectable share against devices"),
@@ -58,7 +58,7 @@ def reach_chart(
             share=label,
         ),
         height=HEIGHT,
-        lines=(Line(paths=(curve,)),) if corners else (),
+        lines=(DrawnLine(paths=(curve,)),) if corners else (),
         levels=tuple(
             Tick(down(10.0**exponent), share_text(10.0**exponent))
             for exponent in range(0, lowest - 1, -1)
@@ -67,12 +67,12 @@ def reach_chart(
             Label(round(each / _DECADES * 100, 2), _devices_text(first + each))
             for each in range(_DECADES + 1)
         ),
-        rules=(Rule((at, top), (at, HEIGHT)),),
+        rules=(RuleLine((at, top), (at, HEIGHT)),),
         spots=() if chosen is None else (Spot(at, top, 5, label),),
     )
 
 
-def division_chart(plan: LifetimePlan) -> Lines:
+def division_chart(plan: LifetimePlan) -> LineChart:
     """What all windows tell, by number of reports, compared with the best choice. Dashed to the
     choices whose reports have more than the largest advised epsilon."""
     choices = sorted(plan.choices, key=lambda each: each.reports)
@@ -95,11 +95,11 @@ def division_chart(plan: LifetimePlan) -> Lines:
         epsilon=plan.best.epsilon,
     )
 
-    def line(some: Sequence[LifetimeChoice], *, dashed: bool) -> list[Line]:
+    def line(some: Sequence[LifetimeChoice], *, dashed: bool) -> list[DrawnLine]:
         corners = [(across(each.reports), down(each.relative)) for each in some]
-        return [Line(paths=(_path(corners),), dashed=dashed)] if len(corners) > 1 else []
+        return [DrawnLine(paths=(_path(corners),), dashed=dashed)] if len(corners) > 1 else []
 
-    return Lines(
+    return LineChart(
         form="reach",
         name="division",
         title=message("What all windows tell, by number of reports"),

@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.document import Document
-from deniable_estimator.document.plot.marks import Bars, Lines
+from deniable_estimator.document.plot.marks import Bars, LineChart
 from deniable_estimator.inputs import Asked, Field, InputError, read_form
 from deniable_estimator.messages import message
 from deniable_estimator.planning.kinds import PLANS, PlanKind, Planned, make
@@ -56,8 +56,8 @@ class PlanPage:
 
     document: Document
     label: PrivacyLabel | None
-    reach: Lines | None = None
-    division: Lines | None = None
+    reach: LineChart | None = None
+    division: LineChart | None = None
     example: Example | None = None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from deniable_estimator.answers.range_names import cell_words, value_words
 from deniable_estimator.answers.units import NumberUnit
-from deniable_estimator.document.plot.marks import Row
+from deniable_estimator.document.plot.marks import BarRow
 from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.looking import ListedRelease
 from deniable_estimator.releasing.words import (
@@ -31,7 +31,7 @@ class ReleasedRow:
     """One number as the page has it."""
 
     window: str
-    row: Row
+    row: BarRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _rows(
     for row, (name, estimate, _, start, end) in zip(rows, told, strict=True):
         places = at(estimate, low), at(start, low), at(end, high)
         texts = text(start), text(end)
-        drawn = Row(_name(manifest, name), text(estimate), *places, *texts)
+        drawn = BarRow(_name(manifest, name), text(estimate), *places, *texts)
         found.append(ReleasedRow(row[0] if trend else "", drawn))
     return found
 

@@ -12,7 +12,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.dashboard.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.words import series_name
-from deniable_estimator.document.plot.marks import Row
+from deniable_estimator.document.plot.marks import BarRow
 from deniable_estimator.messages import message
 
 _MOST_LINES = 240
@@ -28,7 +28,7 @@ _MARGIN = 0.04
 class SegmentLine:
     """A series of one segment. Its row has no dot where nothing is known, or only one limit."""
 
-    row: Row
+    row: BarRow
     n: int
     difference: ChangeText | None
     """From the reference; None for the reference itself."""
@@ -124,7 +124,7 @@ def _line(
     series, unit = answer.series, answer.unit
     place = series.place(name)
     if place is None or not math.isfinite(series.value[place]):
-        return SegmentLine(Row(label, "", known=False), answer.n, None, kind)
+        return SegmentLine(BarRow(label, "", known=False), answer.n, None, kind)
     value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
     spread = half_width(value, low, high)
     least, most = unit.text(low, spread), unit.text(high, spread)
@@ -141,7 +141,7 @@ def _line(
             number = message("at most {number}", number=most)
     comparison = found.comparisons.get(group.key) if group else None
     changes = {} if comparison is None else change_texts(comparison, [name])
-    row = Row(
+    row = BarRow(
         label,
         number,
         *(at, scale.at(low), scale.at(high)),

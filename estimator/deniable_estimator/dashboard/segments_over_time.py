@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.trend_words import TrendLine
 from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
-from deniable_estimator.document.plot.marks import MOST_LINES, Lines
+from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 
 MOST_CELLS = 30_000
 """Segments times periods times values that are estimated without being asked for: about a second
@@ -29,7 +29,7 @@ class SegmentChart:
     """One segment by itself."""
 
     group: Group
-    chart: Lines
+    chart: LineChart
     style: int
     """That of its line in the large chart; 0 if it is not drawn there."""
     keys: tuple[tuple[str, ...], ...] | None
@@ -43,7 +43,7 @@ class OverTime:
     series: str
     by: windows.Kind
     level: float
-    chart: Lines
+    chart: LineChart
     small: tuple[SegmentChart, ...]
     periods: tuple[Period, ...]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from deniable_estimator.dashboard import words
-from deniable_estimator.document.plot.marks import Line, Lines, Rule
+from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.looking import ReleaseAccount
@@ -51,7 +51,7 @@ class Spending:
     over: bool
     bars: tuple[SpendingBar, ...]
     more: int
-    line: Lines | None
+    line: LineChart | None
 
 
 def spending_of(account: ReleaseAccount, today: date) -> Spending:
@@ -87,7 +87,7 @@ def _figure(epsilon: float) -> str:
     return figure(epsilon) if math.isfinite(epsilon) else "?"
 
 
-def _line(account: ReleaseAccount, today: date) -> Lines | None:
+def _line(account: ReleaseAccount, today: date) -> LineChart | None:
     steps = [(day, epsilon) for day, epsilon in account.steps if math.isfinite(epsilon)]
     if not steps:
         return None
@@ -108,7 +108,7 @@ def _line(account: ReleaseAccount, today: date) -> Lines | None:
 
     digits = max(0, -math.floor(math.log10(step)))
     at = 0.0 if drawn is None else down(drawn)
-    return Lines(
+    return LineChart(
         form="reach",
         name="spent",
         title=message("What had been released by each day"),
@@ -120,10 +120,10 @@ def _line(account: ReleaseAccount, today: date) -> Lines | None:
             today=words.day(last),
         ),
         height=HEIGHT,
-        lines=(Line(paths=(_path(steps, across, down),)),),
+        lines=(DrawnLine(paths=(_path(steps, across, down),)),),
         rules=()
         if drawn is None
-        else (Rule((0, at), (100, at), message("budget {budget}", budget=f"{budget:g}")),),
+        else (RuleLine((0, at), (100, at), message("budget {budget}", budget=f"{budget:g}")),),
         levels=tuple(Tick(down(each), f"{each:.{digits}f}" if each else "") for each in levels),
         ticks=(Label(0.0, words.day(first)), Label(100.0, words.day(last))),
     )

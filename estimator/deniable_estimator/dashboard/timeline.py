@@ -19,7 +19,7 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import estimate, window, with_ends
-from deniable_estimator.document.plot.marks import MOST_LINES, Lines
+from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.messages import listed, message, sentence
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
@@ -51,7 +51,7 @@ class SmallChart:
     value: str
     label: str
     share: str
-    chart: Lines
+    chart: LineChart
     style: int
     """How it is drawn among the chosen ones; 0 if it is not chosen."""
     query: Mapping[str, str | Sequence[str] | None] | None
@@ -71,7 +71,7 @@ class Timeline:
     """The newest change of the only value, as a sentence."""
     step: str | None
     """When the only value made its one step; None if it made none, or several."""
-    chart: Lines
+    chart: LineChart
     small_charts: tuple[SmallChart, ...]
     """The largest values; empty where there is nothing to choose."""
     steps: tuple[PeriodLine, ...]

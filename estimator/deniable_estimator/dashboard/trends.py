@@ -20,7 +20,7 @@ from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.dashboard.trend_words import TrendLine, described, points_of
 from deniable_estimator.dashboard.words import day as day_text
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
-from deniable_estimator.document.plot.marks import MOST_LINES, Lines
+from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.document.plot.scales import Axis
 from deniable_estimator.document.plot.ticks import Label, Tick, date_labels, date_ticks
 from deniable_estimator.messages import listed, message, sentence, spaced, translated
@@ -56,7 +56,7 @@ def trend_chart(
     name: str,
     alarmed: Collection[str] = (),
     gridlines: bool = True,
-) -> Lines | None:
+) -> LineChart | None:
     """The chart of these series of a trend on one scale; None where no period has a report about
     any. The periods `alarmed` are marked. Without `gridlines` the axis ends
     where the numbers do.
@@ -78,7 +78,7 @@ def chart_of_lines(
     name: str,
     alarmed: Collection[str] = (),
     gridlines: bool = True,
-) -> Lines | None:
+) -> LineChart | None:
     """What `trend_chart` draws of series whose lines are known."""
     axis = axis_of(trend.unit, lines, gridlines=gridlines)
     if axis is None:
@@ -96,7 +96,7 @@ def draw_trend(
     name: str,
     alarmed: Collection[str] = (),
     small: bool = False,
-) -> Lines | None:
+) -> LineChart | None:
     """The chart of these lines on this axis; None where none of them has a number. A `small` one is
     drawn without the axis.
 
@@ -126,7 +126,7 @@ def draw_trend(
     places = apart([each.dots[-1].down for each in drawn], height)
     dates, years = _dates(tuple(period.label for period in periods))
     kind = windows.kind_of(periods[0].label)
-    return Lines(
+    return LineChart(
         form="trend small" if small else "trend",
         name=name,
         title=message(_TITLES[kind], value=listed(line.label for _, line in known)),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from deniable_estimator.document.document import Cell, Document, Frame
+from deniable_estimator.document.document import Document, Frame, WordedValue
 
 
 def to_data(document: Document) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _rows(frame: Frame) -> list[dict[str, Any]]:
     keys = [each.key for each in frame.columns]
     return [
         {
-            key: plain(value.value if isinstance(value, Cell) else value)
+            key: plain(value.value if isinstance(value, WordedValue) else value)
             for key, value in zip(keys, row, strict=True)
         }
         for row in frame.rows

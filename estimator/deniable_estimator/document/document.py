@@ -30,7 +30,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class WordedValue:
     """A cell whose text says more than its number."""
 
     value: Any
@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Frame:
-    """A table: a row has a value for each column, or a Cell."""
+    """A table: a row has a value for each column, or a WordedValue."""
 
     key: str
     title: str
@@ -96,7 +96,7 @@ class Document:
 
 def cell(column: Column, value: Any) -> str:
     """The text of a cell."""
-    if isinstance(value, Cell):
+    if isinstance(value, WordedValue):
         return value.text
     if value is None:
         return column.empty

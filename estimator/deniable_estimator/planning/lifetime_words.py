@@ -9,7 +9,7 @@ from typing import Any
 
 from deniable import SchemeError
 from deniable_estimator.answers.units import SHARES, NumberUnit
-from deniable_estimator.document.document import Cell, Column, Document, Fact, Frame, Note
+from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
@@ -118,20 +118,20 @@ def _choices(made: LifetimePlan) -> Frame:
     )
 
 
-def _cells(made: LifetimePlan, each: LifetimeChoice) -> Iterator[Cell]:
+def _cells(made: LifetimePlan, each: LifetimeChoice) -> Iterator[WordedValue]:
     best = each == made.best
-    yield Cell(
+    yield WordedValue(
         each.reports,
         message("{count:,} (best)", count=each.reports) if best else f"{each.reports:,}",
     )
-    yield Cell(each.epsilon, f"{each.epsilon:g}")
-    yield Cell(each.sample_rate, rate_words(each.sample_rate))
-    yield Cell(each.half_width, within_words(made, each.half_width))
-    yield Cell(each.relative, f"{100 * each.relative:.0f}%")
-    yield Cell(each.one, f"{chance(each.one)}% ×{factor(each.one)}")
-    yield Cell(each.life, f"{chance(each.life)}% ×{factor(each.life)}")
+    yield WordedValue(each.epsilon, f"{each.epsilon:g}")
+    yield WordedValue(each.sample_rate, rate_words(each.sample_rate))
+    yield WordedValue(each.half_width, within_words(made, each.half_width))
+    yield WordedValue(each.relative, f"{100 * each.relative:.0f}%")
+    yield WordedValue(each.one, f"{chance(each.one)}% ×{factor(each.one)}")
+    yield WordedValue(each.life, f"{chance(each.life)}% ×{factor(each.life)}")
     left = f"{100 * each.left_after_years[-1]:.0f}% / {100 * each.left_at_last:.0f}%"
-    yield Cell(each.left_after_years, left)
+    yield WordedValue(each.left_after_years, left)
 
 
 def _notes(made: LifetimePlan) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deniable import SchemeError
 from deniable.mechanisms.number_range import number_text
 from deniable_estimator.answers.units import SHARES, NumberUnit
-from deniable_estimator.document.document import Cell, Column, Document, Fact, Frame, Note
+from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
@@ -28,7 +28,7 @@ def planned(asked: Asked) -> Planned:
     """
     check_range(asked)
     words.check_lifetime(asked)
-    crowd = words.Crowd(asked)
+    crowd = words.PlannedCrowd(asked)
     rest = {name: value for name, value in asked.items() if name != "segment_share"}
     try:
         made = plan_number(**{**rest, "devices": crowd.devices})
@@ -180,7 +180,7 @@ def _quantiles(made: NumberPlan) -> Frame:
         ),
         tuple(
             (
-                Cell(each.p, f"p{100 * each.p:g}"),
+                WordedValue(each.p, f"p{100 * each.p:g}"),
                 _reach(each),
                 *(each.low, each.high, each.devices_for_limits, each.devices_to_promise),
                 each.promised,

@@ -8,7 +8,7 @@ from deniable.mechanisms import SubsetSelection
 from deniable.types import MAX_PAIR_CELLS, Category, Pair
 from deniable.types.pair_parts import PairPart
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.document.document import Cell, Column, Document, Fact, Frame, Note
+from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
@@ -38,7 +38,7 @@ def planned(asked: Asked) -> Planned:
     """
     _check(asked)
     words.check_lifetime(asked)
-    crowd = words.Crowd(asked)
+    crowd = words.PlannedCrowd(asked)
     rest = {name: value for name, value in asked.items() if name != "segment_share"}
     made = plan_pair(**{**rest, "devices": crowd.devices})
     mechanism = SubsetSelection.design(made.tally_cells, made.declared_epsilon)
@@ -220,7 +220,9 @@ def _powers(made: PairPlan, covariance: Covariance) -> Frame:
         tuple(
             (
                 each,
-                Cell(found := power_of(each, rows, columns, covariance), f"{100 * found:.0f}%"),
+                WordedValue(
+                    found := power_of(each, rows, columns, covariance), f"{100 * found:.0f}%"
+                ),
                 devices_to_find(each, rows, columns, made.declared_epsilon, made.sample_rate),
             )
             for each in effects
@@ -235,9 +237,9 @@ def _powers(made: PairPlan, covariance: Covariance) -> Frame:
 
 
 def _conditionals(made: PairPlan, covariance: Covariance) -> Frame:
-    def cell(share: float, cells: int) -> Cell | None:
+    def cell(share: float, cells: int) -> WordedValue | None:
         width = conditional_half_width(share, cells, covariance)
-        return None if width is None else Cell(width, words.within(width))
+        return None if width is None else WordedValue(width, words.within(width))
 
     few = message("too few")
     return Frame(

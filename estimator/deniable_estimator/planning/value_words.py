@@ -28,7 +28,7 @@ def planned(asked: Asked) -> Planned:
         told = message("Memoized noise needs a lifetime epsilon: it limits what a memo reveals.")
         raise InputError("lifetime_epsilon", told)
     words.check_lifetime(asked)
-    crowd = words.Crowd(asked)
+    crowd = words.PlannedCrowd(asked)
     rest = {name: value for name, value in asked.items() if name != "segment_share"}
     made = plan(**{**rest, "devices": crowd.devices})
     document = Document(

@@ -69,7 +69,7 @@ def check_lifetime(asked: Asked) -> None:
         )
 
 
-class Crowd:
+class PlannedCrowd:
     """The devices that a plan is for: all, or those of a segment."""
 
     def __init__(self, asked: Asked) -> None:
@@ -187,7 +187,7 @@ def metric_of(name: str, kind: MetricType, asked: Asked, **more: Any) -> Metric 
     )
 
 
-def snippet(name: str, asked: Asked, crowd: Crowd | None, *lines: str) -> str:
+def snippet(name: str, asked: Asked, crowd: PlannedCrowd | None, *lines: str) -> str:
     """The metric as a registry declares it; a lifetime that nobody asked for is left to fill in."""
     lifetime = asked["lifetime_epsilon"]
     keys: Mapping[str, str] = {

@@ -17,7 +17,7 @@ from deniable_estimator.privacy.computing import (
     together,
 )
 from deniable_estimator.privacy.guarantees import (
-    Change,
+    ChangeExample,
     CrowdNeeded,
     Guarantee,
     MemoGuarantee,
@@ -29,7 +29,7 @@ from deniable_estimator.privacy.scope import learned_by, not_covered
 __all__ = [
     "USEFUL",
     "Bound",
-    "Change",
+    "ChangeExample",
     "CrowdNeeded",
     "Guarantee",
     "MemoGuarantee",

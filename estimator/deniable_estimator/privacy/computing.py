@@ -26,7 +26,7 @@ from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.base import MemoryAnalysis
 from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.guarantees import (
-    Change,
+    ChangeExample,
     CrowdNeeded,
     Guarantee,
     MemoGuarantee,
@@ -190,7 +190,7 @@ def _memory(
     change = None
     if reports is not None:
         shown = memory.alternation_loss(reports)
-        change = Change(reports, shown, Bound.of(2 * memo))
+        change = ChangeExample(reports, shown, Bound.of(2 * memo))
     cells = memory.entries(len(metric.values) or None)
     edits = math.floor(Fraction(metric.lifetime_epsilon) / memo)
     return MemoGuarantee(

@@ -17,7 +17,7 @@ from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_cove
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeExample:
     """An example of what changes reveal: two alternating values, compared with one that stays."""
 
     reports: int
@@ -43,7 +43,7 @@ class MemoGuarantee:
     """How many memos a device can have at most; None if strings set no limit."""
     values: Bound | None
     """All reports of a device, given the times at which its values change: all its memos."""
-    change: Change | None
+    change: ChangeExample | None
 
     def to_dict(self) -> dict[str, Any]:
         return {

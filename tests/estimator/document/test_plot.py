@@ -9,34 +9,34 @@ import pytest
 
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import (
+    BarRow,
     Bars,
-    Cell,
     CellRow,
-    Cells,
     Chart,
-    Column,
     Columns,
     Dot,
     Dots,
+    DrawnLine,
     Flag,
-    Line,
-    Lines,
-    Row,
+    HeatCell,
+    HeatMap,
+    HistogramBar,
+    LineChart,
 )
 from deniable_estimator.document.plot.page import Page
-from deniable_estimator.document.plot.parts import Frame, picture, small_bar
+from deniable_estimator.document.plot.parts import PictureFrame, picture, small_bar
 from deniable_estimator.document.plot.ticks import Label, Tick
 
 HOSTILE = "</text></svg><script>alert('&\"')"
-ROW = Row(HOSTILE, "25%", 25.0, 20.0, 30.0, "20%", "30%", spread="5")
-OPEN = Row("p99", "at least 3 s", None, 60.0, 100.0, between="3 s to ∞", open_high=True)
+ROW = BarRow(HOSTILE, "25%", 25.0, 20.0, 30.0, "20%", "30%", spread="5")
+OPEN = BarRow("p99", "at least 3 s", None, 60.0, 100.0, between="3 s to ∞", open_high=True)
 DOTS = Dots(rows=(OPEN, ROW), ticks=(Label(0, "0"), Label(50, HOSTILE), Label(100, "9")))
-LINE = Line(
+LINE = DrawnLine(
     HOSTILE, 1, ("M0 5L1000 9",), ("M0 4L1000 8L1000 10L0 6Z",), (Dot(50, 7, 5, 9, *4 * [False]),)
 )
 CHARTS: dict[str, Chart] = {
     "bars": Bars(rows=(ROW,), ticks=(Tick(0, "0%"), Tick(100, "100%"))),
-    "lines": Lines(
+    "lines": LineChart(
         form="trend",
         height=20,
         lines=(LINE, LINE._replace(style=2)),
@@ -44,12 +44,12 @@ CHARTS: dict[str, Chart] = {
         ticks=(Label(50, HOSTILE),),
     ),
     "columns": Columns(
-        height=20, columns=(Column(10, 5, 8, False, HOSTILE),), levels=(), marks=DOTS
+        height=20, columns=(HistogramBar(10, 5, 8, False, HOSTILE),), levels=(), marks=DOTS
     ),
-    "cells": Cells(
+    "cells": HeatMap(
         corner=HOSTILE,
         heads=(HOSTILE,),
-        rows=(CellRow(HOSTILE, (Cell(HOSTILE, -4, HOSTILE, HOSTILE, named=True), None)),),
+        rows=(CellRow(HOSTILE, (HeatCell(HOSTILE, -4, HOSTILE, HOSTILE, named=True), None)),),
         wide=True,
     ),
     "dots": DOTS,
@@ -63,9 +63,11 @@ def on_page(chart: Chart) -> str:
 
 def of(chart: Chart) -> str:
     """The chart as a picture of its own."""
-    frame = Frame(HOSTILE, HOSTILE, [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)])
+    frame = PictureFrame(
+        HOSTILE, HOSTILE, [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
+    )
     flag = Flag("1", 1, 50.0, (50.0,), HOSTILE, "middle")
-    return picture(frame, (chart,), str, (flag,) if isinstance(chart, Lines) else ())
+    return picture(frame, (chart,), str, (flag,) if isinstance(chart, LineChart) else ())
 
 
 @pytest.mark.parametrize("mark", CHARTS)

@@ -166,7 +166,7 @@ def decode(
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _HashedEstimates:
     """Estimates of candidates with different hashes; arrays have shape (M,)."""
 
     share: FloatArray
@@ -176,13 +176,13 @@ class _Found:
     explained_variance: float
 
 
-def _nothing(size: int) -> _Found:
+def _nothing(size: int) -> _HashedEstimates:
     """The result without any report."""
     unknown = np.full(size, np.nan)
-    return _Found(unknown, np.full(size, np.inf), unknown, np.zeros(size, bool), 0.0)
+    return _HashedEstimates(unknown, np.full(size, np.inf), unknown, np.zeros(size, bool), 0.0)
 
 
-def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
+def _apart(table: CohortTable, design: Design, fdr: float) -> _HashedEstimates:
     """For candidates that share no cell: each from its own cells."""
     null = 1 / design.sums(1 / table.variance(np.zeros(design.size)))
     share, variance = np.zeros(len(design)), null
@@ -199,10 +199,10 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _Found:
     # Each device has one string, so the shares of two strings are negatively correlated.
     together = (held.sum() ** 2 - (held**2).sum()) * design.columns / table.reports.sum()
     explained = max(0.0, float(variance[detected].sum() - together))
-    return _Found(share, variance, p, detected, explained)
+    return _HashedEstimates(share, variance, p, detected, explained)
 
 
-def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
+def _together(table: CohortTable, design: Design, fdr: float) -> _HashedEstimates:
     """Select, fit jointly, and estimate every other candidate on top of that fit."""
     fit = _search(table, design, fdr * _STRICTNESS)
     share, variance = singly(table, design, fit)
@@ -220,7 +220,7 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _Found:
     alone = detected.copy()
     alone[fit.selected] = False
     explained = float(spread[np.ix_(fitted, fitted)].sum() + variance[alone].sum())
-    return _Found(share, variance, p, detected, max(0.0, explained))
+    return _HashedEstimates(share, variance, p, detected, max(0.0, explained))
 
 
 def _left_by_search(table: CohortTable, z: FloatArray, fit: Fit, fdr: float) -> float:

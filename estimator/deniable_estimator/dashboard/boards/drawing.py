@@ -28,7 +28,7 @@ from deniable_estimator.dashboard.table import Line, table
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.view import View, read_view
-from deniable_estimator.document.plot.marks import Lines
+from deniable_estimator.document.plot.marks import LineChart
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
@@ -44,7 +44,7 @@ class DrawnTrend:
     """The trend of a chart."""
 
     trend: Trend
-    chart: Lines
+    chart: LineChart
     noted: AnnotatedTrend | None
 
 

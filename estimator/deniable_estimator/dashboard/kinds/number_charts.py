@@ -23,7 +23,15 @@ from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard.words import percent, series_text
 from deniable_estimator.document.plot.lines import path, thousandths
-from deniable_estimator.document.plot.marks import Column, Columns, Dots, Line, Lines, Row, Rule
+from deniable_estimator.document.plot.marks import (
+    BarRow,
+    Columns,
+    Dots,
+    DrawnLine,
+    HistogramBar,
+    LineChart,
+    RuleLine,
+)
 from deniable_estimator.document.plot.scales import STRIP, NumberAxis, end_text
 from deniable_estimator.document.plot.ticks import Label, Tick, nice_step
 from deniable_estimator.messages import counted, joined, message, sentence
@@ -61,9 +69,9 @@ def histogram_chart(
 
     def column(
         start: float, width: float, share: float, text: str, *, outside: bool = False
-    ) -> Column:
+    ) -> HistogramBar:
         high = round(share / top * height, 1)
-        return Column(round(start, 2), round(width, 2), high, outside, text)
+        return HistogramBar(round(start, 2), round(width, 2), high, outside, text)
 
     below, above = float(cells.shares[0]), float(cells.shares[-1])
     columns = [column(0, STRIP, below, _strip_text(answer, below, low=True), outside=True)]
@@ -98,7 +106,7 @@ def histogram_chart(
 
 def curve_chart(
     answer: Distribution, *, height: int, name: str, limit: float | None = None
-) -> Lines:
+) -> LineChart:
     """The curve of a distribution, its band, and a limit that is asked for."""
     axis, cells = NumberAxis.of(answer.range), answer.cells
     every = max(1, math.ceil(len(cells.curve) / _POINTS))
@@ -111,7 +119,7 @@ def curve_chart(
         return [round(each, 1) for each in ((1 - within) * height).tolist()]
 
     at = None if limit is None else axis.across(math.ceil(limit) if axis.shift else limit)
-    return Lines(
+    return LineChart(
         form="numbers",
         name=name,
         title=message("{metric}: the share of devices below each number", metric=answer.metric),
@@ -120,17 +128,17 @@ def curve_chart(
         lines=(band_line(across, down(cells.curve), down(cells.low), down(cells.high)),),
         levels=tuple(Tick((1 - part / 4) * height, f"{part * 25}%") for part in range(5)),
         ticks=_ticks(axis, _outside(answer.range)),
-        rules=() if at is None else (Rule((at, 0), (at, height)),),
+        rules=() if at is None else (RuleLine((at, 0), (at, height)),),
     )
 
 
 def band_line(
     across: Sequence[float], down: Sequence[float], low: Sequence[float], high: Sequence[float]
-) -> Line:
+) -> DrawnLine:
     """A line in its band through corners: percent across, pixels down."""
     at = thousandths(across)
     band = path([*at, *reversed(at)], [*high, *reversed(low)]) + "Z"
-    return Line(paths=(path(at, down),), bands=(band,))
+    return DrawnLine(paths=(path(at, down),), bands=(band,))
 
 
 def _ticks(axis: NumberAxis, ends: tuple[str, str]) -> tuple[Label, ...]:
@@ -206,7 +214,7 @@ def scale_chart(answer: Mean, *, name: str) -> Dots:
     )
 
 
-def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Row, ...]:
+def marks_of(answer: Answer, axis: NumberAxis) -> tuple[BarRow, ...]:
     """The series of an answer, in their order."""
     series, unit, marks = answer.series, answer.unit, []
     for place, name in enumerate(series.names):
@@ -217,7 +225,7 @@ def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Row, ...]:
         open_low, open_high = not math.isfinite(low), not math.isfinite(high)
         told = math.isfinite(number) and not open_high and not open_low
         marks.append(
-            Row(
+            BarRow(
                 label=unit.label(name),
                 number=text.estimate,
                 low_text=text.low,
@@ -234,7 +242,7 @@ def marks_of(answer: Answer, axis: NumberAxis) -> tuple[Row, ...]:
     return tuple(marks)
 
 
-def described(answer: Answer, marks: Sequence[Row]) -> str:
+def described(answer: Answer, marks: Sequence[BarRow]) -> str:
     """A description of the picture for screen readers."""
     parts = (
         message(

@@ -23,7 +23,7 @@ from deniable_estimator.answers.units import CONDITIONALS, half_width
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text
-from deniable_estimator.document.plot.marks import Cell, CellRow, Cells
+from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
 from deniable_estimator.messages import message, sentence
 
 _LINES = 100
@@ -91,10 +91,10 @@ class PairKind(Kind[PairAnswer]):
             "faked": fakes_words(answer),
         }
 
-    def picture(self, answer: PairAnswer, view: View, limit: int) -> Cells:
+    def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:
         return heat_map(answer, _direction(answer, view.given), _SIDE)
 
-    def said(self, picture: Cells) -> str:
+    def said(self, picture: HeatMap) -> str:
         return picture.title
 
     def card(self, answer: PairAnswer) -> str:
@@ -113,7 +113,7 @@ class PairKind(Kind[PairAnswer]):
         return [*shown[: max(1, _SMALL - len(more))], *more]
 
 
-def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> Cells:
+def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:
     """The heat map of one direction, of the `most` largest values of each list."""
     told, named = finding_words(answer, given)
     first, second = answer.names
@@ -131,12 +131,12 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> Cells
     narrow = len(rows) * len(columns) <= _WITH_INTERVALS
     top = float(np.abs(np.where(carries, beyond, 0.0)).max()) or 1.0
 
-    def cell(i: int, j: int) -> Cell:
+    def cell(i: int, j: int) -> HeatCell:
         number, below, above = float(share[i, j]), float(low[i, j]), float(high[i, j])
         spread = half_width(number, below, above)
         sure, distance = bool(known[i, j]), float(beyond[i, j])
         level = math.ceil(abs(distance) / top * _LEVELS) if carries[i, j] else 0
-        return Cell(
+        return HeatCell(
             CONDITIONALS.full(number if sure else math.nan, spread),
             int(math.copysign(level, distance)) if level else 0,
             CONDITIONALS.interval(below, above, spread) if sure and narrow else "",
@@ -144,7 +144,7 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> Cells
             ((i, j) if given == "first" else (j, i)) in named,
         )
 
-    return Cells(
+    return HeatMap(
         heading=message(
             "Of the devices with each value of {given}, the share with each value of {of}",
             given=first,

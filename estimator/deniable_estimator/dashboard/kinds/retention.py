@@ -27,7 +27,14 @@ from deniable_estimator.dashboard.kinds.numbers import NumberLine, number_lines
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, kind
-from deniable_estimator.document.plot.marks import Bars, Cell, CellRow, Cells, Chart, Lines
+from deniable_estimator.document.plot.marks import (
+    Bars,
+    CellRow,
+    Chart,
+    HeatCell,
+    HeatMap,
+    LineChart,
+)
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
@@ -59,8 +66,8 @@ class RetentionChart:
     title: str
     description: str
     lifecycle: Bars | None
-    curve: Lines | None
-    cohorts: Cells | None
+    curve: LineChart | None
+    cohorts: HeatMap | None
     """The newest first, below the average of all."""
     more: int
     """Older cohorts that are not drawn."""
@@ -169,7 +176,7 @@ def retention_chart(answer: RetentionAnswer, most: int) -> RetentionChart:
 
 def _rows(answer: RetentionAnswer) -> list[CellRow]:
     ages = int(np.max(answer.cells.age, initial=0))
-    found: dict[str, list[Cell | None]] = {}
+    found: dict[str, list[HeatCell | None]] = {}
     counted: dict[str, float] = {}
     rows = answer.rows()
     scale = _scale(answer) if rows else (0.0, 1.0)
@@ -183,8 +190,8 @@ def _rows(answer: RetentionAnswer) -> list[CellRow]:
     ]
 
 
-def _cohorts(answer: RetentionAnswer, rows: Sequence[CellRow], ages: int) -> Cells:
-    return Cells(
+def _cohorts(answer: RetentionAnswer, rows: Sequence[CellRow], ages: int) -> HeatMap:
+    return HeatMap(
         heading=message(
             "Each cohort: the share that is active so many windows after its first one"
         ),
@@ -228,22 +235,22 @@ def _cell(
     high: float | None,
     scale: tuple[float, float],
     none: bool,
-) -> Cell:
+) -> HeatCell:
     if value is None or low is None or high is None:
         why = message("no retention fits") if none else answer.unit.unknown
-        return Cell("?", 0, why)
+        return HeatCell("?", 0, why)
     spread = half_width(value, low, high)
     part = (value - scale[0]) / (scale[1] - scale[0] or 1.0)
     level = min(_LEVELS, max(1, math.ceil(part * _LEVELS)))
     sure = high - low <= _WIDE
-    return Cell(
+    return HeatCell(
         f"{value * 100:.0f}%" if spread > 0.005 else answer.unit.full(value, spread),
         level if sure else 0,
         answer.unit.interval(low, high, spread),
     )
 
 
-def _curve(answer: RetentionAnswer, told: str, ages: int) -> Lines | None:
+def _curve(answer: RetentionAnswer, told: str, ages: int) -> LineChart | None:
     found = answer.curve
     assert found is not None
     known = [age for age in range(1, ages + 1) if np.isfinite(found.value[age - 1])]
@@ -257,7 +264,7 @@ def _curve(answer: RetentionAnswer, told: str, ages: int) -> Lines | None:
     def down(column: FloatArray) -> list[float]:
         return [round((1 - share / top) * _HEIGHT, 1) for share in column[places].tolist()]
 
-    return Lines(
+    return LineChart(
         form="numbers",
         name=f"{answer.metric}-curve",
         title=message("{metric}: the average of all cohorts", metric=answer.metric),

@@ -18,7 +18,7 @@ from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.view import LONGEST_SEARCH, View
 from deniable_estimator.dashboard.words import percent, series_name
-from deniable_estimator.document.plot.marks import Bars, Folded, Row
+from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import Scale, scale_from_zero
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
@@ -217,11 +217,11 @@ def _row(
     noise: bool,
     impossible: bool = False,
     truth: float | None = None,
-) -> Row:
+) -> BarRow:
     """The bar of (value, low, high) from zero."""
     value, low, high = interval
     spread = (high - low) / 2
-    return Row(
+    return BarRow(
         label=label,
         number=percent(value, spread),
         at=scale.across(value),
@@ -296,7 +296,7 @@ def _draw(
     )
 
 
-def _describe(estimate: Shares, rows: list[Row]) -> str:
+def _describe(estimate: Shares, rows: list[BarRow]) -> str:
     """A description of the picture for screen readers."""
     told: list[str] = []
     told += [

@@ -11,15 +11,15 @@ from typing import Any
 from markupsafe import Markup
 
 from deniable_estimator.document.plot.marks import (
+    BarRow,
     Bars,
-    Cell,
-    Cells,
     Chart,
     Columns,
     Dots,
-    Line,
-    Lines,
-    Row,
+    DrawnLine,
+    HeatCell,
+    HeatMap,
+    LineChart,
 )
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.sheet import Sheet
@@ -66,9 +66,9 @@ def height_of(chart: Chart) -> int:
             return _MARK * len(chart.rows) + _AXIS
         case Columns():
             return chart.height + height_of(chart.marks)
-        case Lines():
+        case LineChart():
             return chart.height + _AXIS
-        case Cells():
+        case HeatMap():
             return _AXIS + _CELL[chart.wide][1] * len(chart.rows)
     raise TypeError(type(chart))
 
@@ -94,7 +94,7 @@ def _bars(chart: Bars, pen: Page) -> str:
     return pen.figure("large", chart, "".join(parts))
 
 
-def _tone(row: Row) -> str:
+def _tone(row: BarRow) -> str:
     return " impossible" if row.impossible else " noise" if row.noise else ""
 
 
@@ -102,7 +102,7 @@ def _tick(pen: Page, tick: Tick) -> str:
     return pen.text(f"tick{' last' if tick.at > 97 else ''}", tick.at, 18, tick.text)
 
 
-def _tooltip(row: Row) -> str:
+def _tooltip(row: BarRow) -> str:
     if row.between:
         return message(
             "{name}: {estimate} ({between})",
@@ -114,7 +114,7 @@ def _tooltip(row: Row) -> str:
     )  # fmt: skip
 
 
-def _bar(row: Row, chart: Bars, pen: Page) -> str:
+def _bar(row: BarRow, chart: Bars, pen: Page) -> str:
     parts = []
     if row.known and row.at is not None:
         start, width = min(chart.zero, row.at), abs(row.at - chart.zero)
@@ -127,7 +127,7 @@ def _bar(row: Row, chart: Bars, pen: Page) -> str:
     return "".join(parts) + pen.labels(row, 13, 24)
 
 
-def whisker(row: Row, pen: Page, middle: float, reach: float) -> str:
+def whisker(row: BarRow, pen: Page, middle: float, reach: float) -> str:
     parts = [pen.line("whisker", row.low, middle, row.high, middle)]
     for at, is_open, arrow in (
         (row.low, row.open_low, "M7-5L0 0L7 5"),
@@ -146,14 +146,14 @@ def _dots(chart: Dots, pen: Page) -> str:
     return pen.figure("scale", chart, drawn)
 
 
-def _marks(rows: Iterable[Row], pen: Page) -> str:
+def _marks(rows: Iterable[BarRow], pen: Page) -> str:
     return "".join(
         pen.within(_MARK * place).part("mark", _MARK, _mark(row, pen.within(_MARK * place)))
         for place, row in enumerate(rows)
     )
 
 
-def _mark(row: Row, pen: Page) -> str:
+def _mark(row: BarRow, pen: Page) -> str:
     dot = "" if row.at is None else pen.circle("dot", row.at, 30, 4)
     track = pen.rect("track", 0, 28, 100, 4)
     told = pen.title(_tooltip(row))
@@ -200,7 +200,7 @@ def _columns(chart: Columns, pen: Page) -> str:
     return pen.figure("numbers", chart, drawn + _marks(rows, pen.within(floor + _AXIS)))
 
 
-def _lines(chart: Lines, pen: Page) -> str:
+def _lines(chart: LineChart, pen: Page) -> str:
     height, small, inside = chart.height, chart.form == "trend small", chart.form == "reach"
     grid, levels = _levels(chart.levels, pen, inside=inside)
     parts = [grid]
@@ -231,7 +231,7 @@ def _lines(chart: Lines, pen: Page) -> str:
     return pen.drawing(chart.form, chart, height + (0 if small else 24), "".join(parts))
 
 
-def _paths(chart: Lines) -> Iterator[tuple[str, str]]:
+def _paths(chart: LineChart) -> Iterator[tuple[str, str]]:
     """Every band lies below all lines."""
     for line in chart.lines:
         yield from ((f"interval{_style(line, chart)}", each) for each in line.bands)
@@ -240,7 +240,7 @@ def _paths(chart: Lines) -> Iterator[tuple[str, str]]:
         yield from ((kind, each) for each in line.paths)
 
 
-def _points(chart: Lines, pen: Page) -> str:
+def _points(chart: LineChart, pen: Page) -> str:
     """Whiskers and dots; where there are many lines or no axis, dots only where there is no line or
     an alarm."""
     crowded = len(chart.points) * len(chart.lines) >= _CROWDED
@@ -257,11 +257,11 @@ def _points(chart: Lines, pen: Page) -> str:
     return "".join(parts)
 
 
-def _style(line: Line, chart: Lines) -> str:
+def _style(line: DrawnLine, chart: LineChart) -> str:
     return f" s{line.style}" if chart.several else ""
 
 
-def _end(line: Line, pen: Page) -> str:
+def _end(line: DrawnLine, pen: Page) -> str:
     """The shape at the end of a line, and beside the plot again with its name."""
     kind, shape = f"shape s{line.style}", SHAPES[(line.style - 1) % len(SHAPES)]
     last = line.dots[-1]
@@ -270,11 +270,11 @@ def _end(line: Line, pen: Page) -> str:
     )
 
 
-def _cells(chart: Cells, pen: Page) -> str:
+def _cells(chart: HeatMap, pen: Page) -> str:
     return _coloured(chart, pen) if isinstance(pen, Sheet) else _table(chart, pen)
 
 
-def _table(chart: Cells, pen: Page) -> str:
+def _table(chart: HeatMap, pen: Page) -> str:
     """As a table: readers of the page may want each number."""
     over = f"<small>{pen.told(chart.over)}</small>" if chart.over else ""
     kind = "heat" if chart.wide else "heat cohorts"
@@ -297,7 +297,7 @@ def _table(chart: Cells, pen: Page) -> str:
     )
 
 
-def _table_cell(cell: Cell | None, chart: Cells, pen: Page) -> str:
+def _table_cell(cell: HeatCell | None, chart: HeatMap, pen: Page) -> str:
     if cell is None:
         return "<td></td>"
     level = (
@@ -311,7 +311,7 @@ def _table_cell(cell: Cell | None, chart: Cells, pen: Page) -> str:
     return f"<td {kind}>{pen.told(cell.text)}{more}</td>"
 
 
-def _coloured(chart: Cells, pen: Sheet) -> str:
+def _coloured(chart: HeatMap, pen: Sheet) -> str:
     wide, tall = _CELL[chart.wide]
     heads = (
         pen.note("tick", _NAMES + wide * (place + 0.5), 16, head, 13)
@@ -338,6 +338,6 @@ _DRAWN: dict[type[Chart], Callable[..., str]] = {
     Bars: _bars,
     Dots: _dots,
     Columns: _columns,
-    Lines: _lines,
-    Cells: _cells,
+    LineChart: _lines,
+    HeatMap: _cells,
 }

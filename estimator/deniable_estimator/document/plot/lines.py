@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from deniable_estimator.answers.units import Unit
-from deniable_estimator.document.plot.marks import Dot, Line
+from deniable_estimator.document.plot.marks import Dot, DrawnLine
 from deniable_estimator.document.plot.scales import Axis
 
 MOST_POINTS = 56
@@ -133,7 +133,7 @@ def line_of(
     partial: Collection[int] = (),
     alarmed: Collection[int] = (),
     small: bool = False,
-) -> Line:
+) -> DrawnLine:
     """The line of these numbers, one for each period, None where there is none. The periods at the
     places `partial` and `alarmed` have dots of their own.
 
@@ -156,7 +156,7 @@ def line_of(
         # A small chart has dots only where there is no line or an alarm, and its label at the last.
         some = {place for place in found if place in alarmed}
         marked = sorted({*alone, *some, marked[-1]})
-    return Line(
+    return DrawnLine(
         label=label,
         style=style,
         paths=tuple(

@@ -16,7 +16,7 @@ MOST_LINES = 8
 """At most so many lines in one chart: more cannot be told apart, by colour or by dashes."""
 
 
-class Row(NamedTuple):
+class BarRow(NamedTuple):
     """A value with its interval, in percent across."""
 
     label: str
@@ -61,7 +61,7 @@ class Chart:
 class Bars(Chart):
     """A bar from zero and a whisker for each value, on one scale."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BarRow, ...]
     ticks: tuple[Tick, ...] = ()
     zero: float = 0.0
     more: int = 0
@@ -83,11 +83,11 @@ class Folded:
 class Dots(Chart):
     """A dot and a whisker for each number, on a scale whose ends have texts of their own."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BarRow, ...]
     ticks: tuple[Label, ...]
 
 
-class Column(NamedTuple):
+class HistogramBar(NamedTuple):
     """A bar: `start` and `width` in percent, `height` in pixels from the floor."""
 
     start: float
@@ -104,13 +104,13 @@ class Columns(Chart):
     """A histogram, with marks below it on the same scale."""
 
     height: int
-    columns: tuple[Column, ...]
+    columns: tuple[HistogramBar, ...]
     levels: tuple[Tick, ...]
     """Gridlines, in pixels down."""
     marks: Dots
 
 
-class Cell(NamedTuple):
+class HeatCell(NamedTuple):
     """One cell of a heat map."""
 
     text: str
@@ -128,7 +128,7 @@ class CellRow(NamedTuple):
     """One row of a heat map; None where nothing was seen."""
 
     label: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[HeatCell | None, ...]
     note: str = ""
     """Beside the label."""
     counted: str | None = None
@@ -138,7 +138,7 @@ class CellRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cells(Chart):
+class HeatMap(Chart):
     """A heat map: a table whose cells are coloured by how much their number says."""
 
     corner: str
@@ -169,7 +169,7 @@ class Dot(NamedTuple):
     """Its interval has no limit on one side: only the band is drawn."""
 
 
-class Line(NamedTuple):
+class DrawnLine(NamedTuple):
     """One series as it is drawn."""
 
     label: str = ""
@@ -195,7 +195,7 @@ class Spot(NamedTuple):
     text: str = ""
 
 
-class Rule(NamedTuple):
+class RuleLine(NamedTuple):
     """A line across the plot or down it, to something that was asked for, with what it is."""
 
     start: tuple[float, float]
@@ -233,14 +233,14 @@ class Flag(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines(Chart):
+class LineChart(Chart):
     """One or several series, each a line in a band. The scale need not begin at zero, because it
     is the change that a trend is about."""
 
     form: Literal["trend", "trend small", "numbers", "reach"]
     """Over time, and the same without an axis; over numbers; of a plan, with a grid both ways."""
     height: int
-    lines: tuple[Line, ...]
+    lines: tuple[DrawnLine, ...]
     levels: tuple[Tick, ...] = ()
     """Gridlines, in pixels down."""
     ticks: tuple[Label, ...] = ()
@@ -248,7 +248,7 @@ class Lines(Chart):
     """The same dates, with the year in each, for a picture that leaves the page."""
     points: tuple[Point, ...] = ()
     """One for each period, also where nothing was reported."""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RuleLine, ...] = ()
     spots: tuple[Spot, ...] = ()
 
     @property

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from markupsafe import escape
 
-from deniable_estimator.document.plot.marks import Chart, Lines, Row
+from deniable_estimator.document.plot.marks import BarRow, Chart, LineChart
 from deniable_estimator.document.plot.ticks import Label
 
 _SIZES = {"value": 13, "share": 13, "chosen-text": 14}
@@ -135,7 +135,7 @@ class Page:
             for kind, path in paths
         )
 
-    def labels(self, row: Row, down: float, middle: float) -> str:
+    def labels(self, row: BarRow, down: float, middle: float) -> str:
         """The name and the number of a row; the style sheet puts them beside it where there is
         room."""
         beside = ""
@@ -148,7 +148,7 @@ class Page:
             f'<text class="share" x="100%" y="{y}">{self.told(row.number)}{beside}</text>'
         )
 
-    def above(self, row: Row, down: float) -> str:
+    def above(self, row: BarRow, down: float) -> str:
         """The same, which stay above the row."""
         return self.labels(row, down, down)
 
@@ -204,6 +204,6 @@ class Page:
             f'<desc id="{name}-desc">{self.told(chart.description)}</desc>\n{inner}\n</svg>'
         )
 
-    def ticks(self, chart: Lines) -> Iterable[Label]:
+    def ticks(self, chart: LineChart) -> Iterable[Label]:
         """The texts of the axis across."""
         return chart.ticks

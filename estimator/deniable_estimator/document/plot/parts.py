@@ -11,14 +11,14 @@ from markupsafe import Markup, escape
 from deniable_estimator.document.plot.drawing import draw, height_of, labels, whisker
 from deniable_estimator.document.plot.lines import Sparkline
 from deniable_estimator.document.plot.marks import (
+    BarRow,
     Bars,
-    Cells,
     Chart,
     Columns,
     Dots,
     Flag,
-    Lines,
-    Row,
+    HeatMap,
+    LineChart,
 )
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.sheet import Sheet
@@ -67,7 +67,7 @@ def key(kind: str) -> Markup:
     )
 
 
-def small_bar(row: Row, zero: float) -> Markup:
+def small_bar(row: BarRow, zero: float) -> Markup:
     """A bar without a scale, in a box of 100 by 6 that is stretched across: an overview has
     hundreds of them."""
     at = zero if row.at is None else row.at
@@ -110,7 +110,7 @@ def spark(line: Sparkline, label: str) -> Markup:
     )
 
 
-def strip(row: Row, zero: float | None = None) -> Markup:
+def strip(row: BarRow, zero: float | None = None) -> Markup:
     """A row in a cell of a table: its interval and its dot, on a track, or with a bar from zero."""
     width = max(round(row.high - row.low, 2), 0.3)
     parts = ['<rect class="track" width="100%" height="14" rx="3"/>'] if zero is None else []
@@ -165,7 +165,7 @@ def flags(found: Iterable[Flag], height: int, pen: Page, name: str = "") -> Mark
     return Markup("".join(parts))  # noqa: S704
 
 
-class Frame(NamedTuple):
+class PictureFrame(NamedTuple):
     """What stands around the charts of a picture; each line with how it looks: `title`, `said`,
     `sub`, `foot` or `alarming`."""
 
@@ -176,7 +176,10 @@ class Frame(NamedTuple):
 
 
 def picture(
-    frame: Frame, charts: Sequence[Chart], tell: Callable[[str], str], flagged: Sequence[Flag] = ()
+    frame: PictureFrame,
+    charts: Sequence[Chart],
+    tell: Callable[[str], str],
+    flagged: Sequence[Flag] = (),
 ) -> str:
     """A picture of its own: charts below each other, in a frame of words."""
     rooms = [_room(each) for each in charts]
@@ -196,7 +199,7 @@ def picture(
         if flagged:
             inner = Sheet(tell, left, plot, top + 24)
         parts.append(draw(chart, inner))
-        if flagged and isinstance(chart, Lines):
+        if flagged and isinstance(chart, LineChart):
             parts.append(flags(flagged, chart.height, Sheet(tell, left, plot, top)))
             top += 24
         top += height_of(chart) + 20
@@ -218,8 +221,8 @@ def _room(chart: Chart) -> tuple[float, float, float]:
         case Bars():
             wide = any(row.between for row in chart.rows)
             return (190, 460, 200) if wide else (170, 480, 130)
-        case Cells():
+        case HeatMap():
             return 160, max(700, (92 if chart.wide else 52) * len(chart.heads)), 40
-        case Lines():
+        case LineChart():
             return (70, 550, 160) if chart.several else (70, 690, 20)
     return 60, 640, 80

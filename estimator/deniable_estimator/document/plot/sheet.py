@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from deniable_estimator.document.plot.marks import Chart, Lines, Row
+from deniable_estimator.document.plot.marks import BarRow, Chart, LineChart
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.ticks import Label
 
@@ -145,7 +145,7 @@ class Sheet(Page):
             f"{drawn}</g>"
         )
 
-    def labels(self, row: Row, down: float, middle: float) -> str:
+    def labels(self, row: BarRow, down: float, middle: float) -> str:
         y, ink = self.y(middle + 4.5), self.look("value")
         name, number = self.told(row.label, 18), self._number(row, row.between)
         return (
@@ -153,14 +153,14 @@ class Sheet(Page):
             f'<text x="{self.left + self.plot + 14:g}" y="{y}" {ink}>{number}</text>'
         )
 
-    def above(self, row: Row, down: float) -> str:
+    def above(self, row: BarRow, down: float) -> str:
         y, between = self.y(down), row.between if row.at is not None else ""
         return (
             f'<text x="{self.x(0)}" y="{y}">{self.told(row.label)}</text>'
             f'<text x="{self.x(100)}" y="{y}" text-anchor="end">{self._number(row, between)}</text>'
         )
 
-    def _number(self, row: Row, between: str) -> str:
+    def _number(self, row: BarRow, between: str) -> str:
         told = f"±{self.told(row.spread)}" if row.spread else ""
         if between:
             told = f"({self.told(between)})"
@@ -195,6 +195,6 @@ class Sheet(Page):
     def drawing(self, kind: str, chart: Chart, height: float, inner: str) -> str:
         return inner
 
-    def ticks(self, chart: Lines) -> Iterable[Label]:
+    def ticks(self, chart: LineChart) -> Iterable[Label]:
         # The year is not on the picture, unless each date has it.
         return [each for each in chart.years or chart.ticks if 16 * each.least <= self.plot]
