@@ -140,19 +140,22 @@ def in_clear(guarantee: Guarantee) -> str | None:
     )
 
 
+_MOST_YEARS = 200
+"""No metric lasts longer: a budget that does ends with the metric."""
+
+
 def pace(guarantee: Guarantee) -> str:
     """How soon a device that has a value in every window has sent all its reports."""
     words = _PACES[guarantee.window]
     rate, reports = guarantee.sample_rate, guarantee.lifetime_reports
-    if reports is None:
+    years = math.inf if reports is None else reports / rate / IN_A_YEAR[guarantee.window]
+    if reports is None or (rate < 1 and years > _MOST_YEARS):
         return message(words.always if rate >= 1 else words.sampled, rate=rate * 100)
     if rate >= 1:
         return words.stops(reports)
-    expected = reports / rate
-    years = expected / IN_A_YEAR[guarantee.window]
     if years >= 1.5:
         return message(words.lasts_years, rate=rate * 100, years=years)
-    return words.lasts(round(expected), rate * 100)
+    return words.lasts(round(reports / rate), rate * 100)
 
 
 class _Pace(NamedTuple):

@@ -132,7 +132,7 @@ def upper_expectation(
         summands: the variables, all on one lattice.
         tilt: any tilt that is not negative.
         cells: the cells of the transform, a power of two.
-        function: of places; not negative.
+        function: of places; not negative, not falling, and 0 far enough below.
         beyond: (place, rate) -> the logarithm of a bound of function(s) exp(-rate s) over all
             s from that place on; infinity where it does not know one.
     """
@@ -140,6 +140,10 @@ def upper_expectation(
     mean, variance = mean_and_variance(summands, tilt)
     log_size = sum(each.count * each.log_mgf(tilt) for each in summands)
     start = round(mean) - cells // 2
+    # Under a tilt, what lies below the cells would count as less than it is worth. What lies above
+    # them is bounded at the end.
+    while tilt > 0 and function(np.array([start - 1.0]))[0] > 0:
+        start -= cells // 2
     places = np.arange(start, start + cells)
     probabilities, error = _distribution(summands, tilt, cells)
     worth = function(places.astype(float))
